@@ -1,0 +1,226 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// StorageType names the engine that keeps a site's records.
+// +kubebuilder:validation:Enum=Cluster
+type StorageType string
+
+// StorageCluster keeps records as objects of the cluster, backed by etcd.
+const StorageCluster StorageType = "Cluster"
+
+// DeletionPolicy says what becomes of a site's records when its Site is deleted.
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+const (
+	// DeletionRetain leaves the records and the SiteClaim in place. A Site of
+	// the same namespace and name adopts them again.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionDelete removes every record and the SiteClaim with the Site.
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// SiteFinalizer is on a Site only while its deletionPolicy is Delete.
+const SiteFinalizer = "paddock.health/site"
+
+// PausedAnnotation on a Site, with any value, stops its reconciling.
+const PausedAnnotation = "paddock.health/paused"
+
+// Condition types of a Site.
+const (
+	// ConditionReady is true only when a request to the site would succeed.
+	ConditionReady = "Ready"
+	// ConditionReconciling is true while the controller works towards the spec (kstatus).
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is true when the controller waits for a person (kstatus).
+	ConditionStalled = "Stalled"
+	// ConditionAccepted is true when the Site holds its siteID and its namespace.
+	ConditionAccepted = "Accepted"
+	// ConditionStorageReady is true when the storage can take records.
+	ConditionStorageReady = "StorageReady"
+	// ConditionStorageNearLimit is true from 80 % of a storage limit.
+	// The API servers report it.
+	ConditionStorageNearLimit = "StorageNearLimit"
+)
+
+// Reasons of the Accepted condition.
+const (
+	ReasonAccepted = "Accepted"
+	// ReasonSiteIDTaken: another Site holds the siteID, or data retained from it does.
+	ReasonSiteIDTaken = "SiteIDTaken"
+	// ReasonNamespaceOccupied: another Site, or data retained from it, is in the namespace.
+	ReasonNamespaceOccupied = "NamespaceOccupied"
+)
+
+// SiteSpec is what a clinic asks for.
+// +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable"
+type SiteSpec struct {
+	// siteID is the path segment {siteId} of the site's address, unique in the
+	// cluster. Default: metadata.name. Immutable.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteID is immutable"
+	SiteID string `json:"siteID,omitempty"`
+
+	// displayName is the clinic's name for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=200
+	DisplayName string `json:"displayName,omitempty"`
+
+	// storage says where the site's records are kept.
+	// +optional
+	// +kubebuilder:default={type: Cluster}
+	Storage Storage `json:"storage,omitzero"`
+
+	// deletionPolicy says what becomes of the records when the Site is deleted.
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// access says which tokens the site takes.
+	// +optional
+	Access Access `json:"access,omitzero"`
+
+	// fhir tunes the FHIR API of the site.
+	// +optional
+	FHIR FHIR `json:"fhir,omitzero"`
+
+	// limits bound what one request may ask of the site.
+	// +optional
+	Limits Limits `json:"limits,omitzero"`
+}
+
+// Storage says where records are kept.
+type Storage struct {
+	// type is the storage engine. Immutable.
+	// +optional
+	// +kubebuilder:default=Cluster
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.type is immutable: move a site by export and import"
+	Type StorageType `json:"type,omitempty"`
+
+	// cluster bounds what a site may keep as objects of the cluster.
+	// +optional
+	Cluster *ClusterStorage `json:"cluster,omitempty"`
+}
+
+// ClusterStorage bounds etcd-backed storage. etcd refuses requests over 1.5 MiB
+// and stops taking writes at its quota (2 GiB by default), hence hard limits.
+type ClusterStorage struct {
+	// maxRecords is the most records the site may hold. A deleted record counts
+	// until it is purged: its last version and history remain. Default 2000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxRecords *int32 `json:"maxRecords,omitempty"`
+
+	// maxVersions is how many superseded versions of a record are kept. Default 20.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	MaxVersions *int32 `json:"maxVersions,omitempty"`
+
+	// maxObjectSize is the most one encoded object may take. Default 256Ki, at most 1Mi.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('1Mi')) <= 0",message="maxObjectSize must be between 1Ki and 1Mi"
+	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
+
+	// maxSize is the most the site's records and their history may take together. Default 64Mi.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0",message="maxSize must be at least 1Ki"
+	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
+}
+
+// Access says whose tokens a site takes.
+type Access struct {
+	// kubernetes takes tokens of the cluster's own issuer.
+	// +optional
+	Kubernetes KubernetesAccess `json:"kubernetes,omitzero"`
+}
+
+// KubernetesAccess tunes the check of ServiceAccount tokens by TokenReview.
+// A token for the audience paddock.health/<namespace>/<name> of the Site is always taken.
+type KubernetesAccess struct {
+	// apiServerAudience also takes tokens made for the API server itself, such as
+	// those mounted into pods by default. Default false: such a token, once sent
+	// to the site, could be used against the cluster.
+	// +optional
+	APIServerAudience bool `json:"apiServerAudience,omitempty"`
+}
+
+// FHIR tunes the FHIR API of a site.
+type FHIR struct {
+	// updateCreate lets a PUT create a record under the client's id (R4 http.html#upsert). Default true.
+	// +optional
+	UpdateCreate *bool `json:"updateCreate,omitempty"`
+}
+
+// Limits bound what one request may ask for.
+type Limits struct {
+	// maxBodySize is the largest request body. Default 4Mi, at most 64Mi.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('64Mi')) <= 0",message="maxBodySize must be between 1Ki and 64Mi"
+	MaxBodySize *resource.Quantity `json:"maxBodySize,omitempty"`
+}
+
+// SiteStatus is what the controller and the API servers saw.
+type SiteStatus struct {
+	// observedGeneration is the generation of the spec that the conditions speak of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, StorageNearLimit.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// siteID is the path segment the Site holds or waits for.
+	// +optional
+	SiteID string `json:"siteID,omitempty"`
+
+	// url is the address of the site; the FHIR API is at url + "/fhir".
+	// +optional
+	URL string `json:"url,omitempty"`
+}
+
+// Site is a clinic: a path segment, a storage and the rules for reaching it.
+// Its namespace is its own; a second Site there is refused.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=paddock
+// +kubebuilder:printcolumn:name="Site ID",type=string,JSONPath=`.status.siteID`
+// +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.spec.storage.type`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot serve as siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
+type Site struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec SiteSpec `json:"spec,omitzero"`
+	// +optional
+	Status SiteStatus `json:"status,omitzero"`
+}
+
+// SiteID is the path segment the Site asks for.
+func (s *Site) SiteID() string {
+	if s.Spec.SiteID != "" {
+		return s.Spec.SiteID
+	}
+	return s.Name
+}
+
+// SiteList is a list of Sites.
+// +kubebuilder:object:root=true
+type SiteList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Site `json:"items"`
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrNotFound says that a record, or the version asked for, never was or is purged.
+	ErrNotFound = errors.New("record not found")
+	// ErrUnavailable says that the backend is away or did not answer in time.
+	ErrUnavailable = errors.New("storage is unavailable")
+	// ErrNotReady says that the search index of the site is still being built.
+	ErrNotReady = errors.New("search index is being built")
+	// ErrNotAtomic says that the engine cannot write several records as one.
+	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
+	// ErrBadPosition says that a Position is not one of this query's.
+	ErrBadPosition = errors.New("position does not belong to this query")
+)
+
+// DeletedError says that the record was deleted.
+type DeletedError struct {
+	Key     Key
+	Version int64
+	Updated time.Time
+}
+
+func (e *DeletedError) Error() string {
+	return fmt.Sprintf("%s/%s was deleted in version %d", e.Key.Type, e.Key.ID, e.Version)
+}
+
+// PreconditionError says that an operation's precondition does not hold.
+type PreconditionError struct {
+	Key Key
+	// Current is the newest live version, nil when there is none.
+	Current *Record
+}
+
+func (e *PreconditionError) Error() string {
+	if e.Current == nil {
+		return fmt.Sprintf("precondition on %s/%s failed: there is no such record", e.Key.Type, e.Key.ID)
+	}
+	return fmt.Sprintf("precondition on %s/%s failed: it is at version %d", e.Key.Type, e.Key.ID, e.Current.Version)
+}
+
+// ClaimError says that another record holds an overlapping claim.
+type ClaimError struct {
+	Claim  Claim
+	Holder Key
+}
+
+func (e *ClaimError) Error() string {
+	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Line, e.Holder.Type, e.Holder.ID)
+}
+
+// LimitScope says whose limit was met.
+type LimitScope string
+
+// The scopes of a limit.
+const (
+	LimitRecord  LimitScope = "record"
+	LimitSite    LimitScope = "site"
+	LimitCluster LimitScope = "cluster"
+)
+
+// LimitError says that a write would exceed a storage limit.
+type LimitError struct {
+	Scope LimitScope
+	// What is counted: "records" or "bytes".
+	What string
+	Max  int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("storage limit of the %s reached: at most %d %s", e.Scope, e.Max, e.What)
+}

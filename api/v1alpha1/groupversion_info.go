@@ -1,5 +1,6 @@
 // Package v1alpha1 holds the custom resources that people write to run Paddock:
-// Site (a clinic) and SiteClaim (who holds a siteID). It imports apimachinery only.
+// Site (a clinic), SiteClaim (who holds a siteID) and NamespaceClaim (who holds a
+// namespace). It imports apimachinery only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=paddock.health
@@ -21,7 +22,8 @@ var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = SchemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{})
+	scheme.AddKnownTypes(GroupVersion,
+		&Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{}, &NamespaceClaim{}, &NamespaceClaimList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

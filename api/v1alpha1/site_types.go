@@ -181,6 +181,11 @@ type SiteStatus struct {
 	// +optional
 	SiteID string `json:"siteID,omitempty"`
 
+	// siteKey is the key of the data that StorageReady speaks of, from the SiteClaim.
+	// StorageReady says nothing about a claim that was made anew since.
+	// +optional
+	SiteKey string `json:"siteKey,omitempty"`
+
 	// url is the address of the site; the FHIR API is at url + "/fhir".
 	// +optional
 	URL string `json:"url,omitempty"`
@@ -203,7 +208,9 @@ type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is there even when nobody wrote it, so that the rules on its fields always run.
 	// +optional
+	// +kubebuilder:default={}
 	Spec SiteSpec `json:"spec,omitzero"`
 	// +optional
 	Status SiteStatus `json:"status,omitzero"`

@@ -15,7 +15,6 @@ type SiteReference struct {
 	Name string `json:"name"`
 	// uid of the Site that holds the claim now. It changes when a Site of the
 	// same namespace and name adopts retained data.
-	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
 }
 
@@ -36,6 +35,7 @@ type SiteClaimSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock
+// +kubebuilder:selectablefield:JSONPath=`.spec.siteRef.namespace`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.siteRef.namespace`
 // +kubebuilder:printcolumn:name="Site",type=string,JSONPath=`.spec.siteRef.name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

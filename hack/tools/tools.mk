@@ -1,0 +1,56 @@
+# Builds the pinned tools into $(BIN); the root Makefile includes this file and sets BIN.
+# Versions live in hack/tools/<group>/go.mod alone: a tool is rebuilt when they change.
+# The control plane can be had elsewhere: set PADDOCK_BIN to a folder with its binaries.
+
+ETCD           := $(BIN)/etcd
+KUBECTL        := $(BIN)/kubectl
+GOLANGCI_LINT  := $(BIN)/golangci-lint
+CONTROLLER_GEN := $(BIN)/controller-gen
+KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL)
+
+# pinned-version(group, module) reads a version from a group's go.mod.
+pinned-version = $(shell sed -nE 's|^(require)?[[:space:]]*$(2) (v[^ ]+).*|\2|p' hack/tools/$(1)/go.mod)
+
+ETCD_VERSION           := $(call pinned-version,etcd,go.etcd.io/etcd/server/v3)
+KUBE_VERSION           := $(call pinned-version,kubernetes,k8s.io/kubernetes)
+GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangci/golangci-lint/v2)
+CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
+
+# Helm and kubectl parse these; a build without them calls itself v0.0.0-master.
+kube-version-parts   := $(subst ., ,$(KUBE_VERSION:v%=%))
+kube-version-ldflags := $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+	-X $(pkg).gitVersion=$(KUBE_VERSION) \
+	-X $(pkg).gitMajor=$(word 1,$(kube-version-parts)) \
+	-X $(pkg).gitMinor=$(word 2,$(kube-version-parts)))
+
+# build-tools(what, first-time duration, group, output, packages, ldflags)
+# Empty GOOS and GOARCH mean this machine, whatever the caller is building for.
+define build-tools
+	@echo "building $(1) (about $(2) the first time) ..."
+	@mkdir -p $(BIN)
+	@start=$$(date +%s); cd hack/tools/$(3) && \
+	GOOS= GOARCH= GOWORK=off CGO_ENABLED=0 \
+	go build -mod=readonly -trimpath -ldflags '-s -w $(6)' -o $(4) $(5) && \
+	echo "built $(1) in $$(( $$(date +%s) - start )) s"
+endef
+
+##@ Tools
+
+.PHONY: tools
+tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build every pinned tool into bin/.
+
+.PHONY: cluster-tools
+cluster-tools: $(ETCD) $(KUBE_BINARIES) ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/.
+
+$(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
+	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
+
+# One go build for the three of them compiles what they share once and keeps every core busy.
+$(KUBE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
+	$(call build-tools,$(notdir $(KUBE_BINARIES)) $(KUBE_VERSION),4 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_BINARIES))),$(kube-version-ldflags))
+
+$(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.sum
+	$(call build-tools,golangci-lint $(GOLANGCI_LINT_VERSION),2 min,golangci-lint,$@,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+
+$(CONTROLLER_GEN): hack/tools/controller-gen/go.mod hack/tools/controller-gen/go.sum
+	$(call build-tools,controller-gen $(CONTROLLER_GEN_VERSION),30 s,controller-gen,$@,sigs.k8s.io/controller-tools/cmd/controller-gen)

@@ -56,6 +56,28 @@ const (
 	ReasonNamespaceOccupied = "NamespaceOccupied"
 )
 
+// Reasons of the StorageReady condition.
+const (
+	// ReasonClusterStorage: records are kept as objects of the cluster.
+	ReasonClusterStorage = "ClusterStorage"
+	// ReasonForeignRecords: the namespace holds records that are not of the Site's claim.
+	ReasonForeignRecords = "ForeignRecords"
+	// ReasonNotAccepted: a Site that is not accepted has no storage.
+	ReasonNotAccepted = "NotAccepted"
+)
+
+// Reasons of the Ready, Reconciling and Stalled conditions, besides those above.
+const (
+	// ReasonServing: requests to the site succeed.
+	ReasonServing = "Serving"
+	// ReasonPending: the controller has not found out yet.
+	ReasonPending = "Pending"
+	// ReasonRetrying: the last attempt failed; the controller's log says why.
+	ReasonRetrying = "Retrying"
+	// ReasonDeleting: the Site is being deleted.
+	ReasonDeleting = "Deleting"
+)
+
 // SiteSpec is what a clinic asks for.
 // +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable"
 type SiteSpec struct {

@@ -1,0 +1,101 @@
+package r4
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Severity is a code of the value set issue-severity.
+type Severity string
+
+// The severities that the server uses.
+const (
+	SeverityError       Severity = "error"
+	SeverityWarning     Severity = "warning"
+	SeverityInformation Severity = "information"
+)
+
+// IssueType is a code of the value set issue-type.
+type IssueType string
+
+// The issue types of what a body can have wrong.
+const (
+	IssueStructure IssueType = "structure"
+	IssueRequired  IssueType = "required"
+	IssueValue     IssueType = "value"
+	IssueInvalid   IssueType = "invalid"
+)
+
+// The stable machine codes of what a body can have wrong.
+const (
+	CodeUnparseable      = "unparseable_resource"
+	CodeNotAnObject      = "not_an_object"
+	CodeDuplicateElement = "duplicate_element"
+	CodeTooDeep          = "too_deep"
+	CodeResourceMismatch = "resource_mismatch"
+	CodeInvalidID        = "invalid_id"
+	CodeInvalidMeta      = "invalid_meta"
+	CodeMissingElement   = "missing_element"
+	CodeTooManyIssues    = "too_many_issues"
+)
+
+// Issue is one thing that is to be said about a resource, as an OperationOutcome
+// says it.
+type Issue struct {
+	Severity Severity
+	Type     IssueType
+	// Code is stable, for machines: OperationOutcome.issue.details.text.
+	Code string
+	// Diagnostics is a sentence for a person.
+	Diagnostics string
+	// Expression is the FHIRPath of the element, when it is known.
+	Expression string
+}
+
+// Issues are all that is wrong with one resource.
+type Issues []Issue
+
+func (i Issues) Error() string {
+	sentences := make([]string, len(i))
+	for n, issue := range i {
+		sentences[n] = issue.Diagnostics
+	}
+	return strings.Join(sentences, "; ")
+}
+
+// maxIssues bounds how many issues are reported of one body.
+const maxIssues = 50
+
+// isIdentifier reports whether FHIRPath takes name as an element name without quotes.
+func isIdentifier(name string) bool {
+	for i, c := range []byte(name) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+		if !letter && (i == 0 || c < '0' || '9' < c) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// appendElement appends the step into an element to a FHIRPath.
+func appendElement(path []byte, name string) []byte {
+	path = append(path, '.')
+	if isIdentifier(name) {
+		return append(path, name...)
+	}
+	path = append(path, '`')
+	for _, r := range name {
+		if r == '`' || r == '\\' {
+			path = append(path, '\\')
+		}
+		path = append(path, string(r)...)
+	}
+	return append(path, '`')
+}
+
+// appendIndex appends the step into a repetition to a FHIRPath.
+func appendIndex(path []byte, index int64) []byte {
+	path = append(path, '[')
+	path = strconv.AppendInt(path, index, 10)
+	return append(path, ']')
+}

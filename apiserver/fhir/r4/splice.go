@@ -1,0 +1,168 @@
+package r4
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Resource is a body as it is stored: byte for byte what the client sent, but its
+// id is the empty string and its meta has neither versionId nor lastUpdated.
+// AppendJSON puts the three in again.
+type Resource struct {
+	Body []byte
+	// IDOffset is just behind the opening quote of the id, MetaOffset just behind
+	// the opening brace of meta.
+	IDOffset, MetaOffset int
+	Type                 string
+	// ID is what the client sent, empty when it sent none.
+	ID string
+}
+
+// span is a range of the body. Offset 0 is before the opening brace, so the zero
+// span is none.
+type span struct{ from, to int }
+
+func (s span) found() bool { return s.to != 0 }
+
+// cuts are what to leave out of an object, in order. What the client wrote around
+// it stays, so that an answer sent back is stored as the very bytes it came from.
+type cuts struct {
+	body    []byte
+	spans   []span
+	dropped span // members dropped since the last one kept
+	keptEnd int
+}
+
+func (c *cuts) drop(member span) {
+	if !c.dropped.found() {
+		c.dropped.from = member.from
+	}
+	c.dropped.to = member.to
+}
+
+// keep ends a run of dropped members, which goes with the comma behind it.
+func (c *cuts) keep(member span) {
+	if c.dropped.found() {
+		comma := bytes.IndexByte(c.body[c.dropped.to:], ',')
+		c.spans = append(c.spans, span{c.dropped.from, c.dropped.to + comma + 1})
+		c.dropped = span{}
+	}
+	c.keptEnd = member.to
+}
+
+// close ends the object: a run of dropped members at its end goes with the comma
+// before it.
+func (c *cuts) close() {
+	if !c.dropped.found() {
+		return
+	}
+	if c.keptEnd != 0 {
+		c.dropped.from = c.keptEnd
+	}
+	c.spans = append(c.spans, c.dropped)
+}
+
+// edit replaces a span of the body by text; mark, if any, gets the offset in the
+// outcome of the text's byte at.
+type edit struct {
+	span
+	text string
+	mark *int
+	at   int
+}
+
+const (
+	insertedID   = `,"id":""`
+	insertedMeta = `,"meta":{}`
+)
+
+// splice makes the stored body of a resource without issues.
+func (r *reader) splice() Resource {
+	res := Resource{Type: r.opts.Type, ID: r.id}
+	edits := make([]edit, 0, 8)
+	behind := span{r.resourceType.to, r.resourceType.to}
+	if r.idValue.found() {
+		edits = append(edits, edit{span: span{r.idValue.from + 1, r.idValue.to - 1}, mark: &res.IDOffset})
+		behind = span{r.idValue.to, r.idValue.to}
+	} else {
+		edits = append(edits, edit{span: behind, text: insertedID, mark: &res.IDOffset, at: len(insertedID) - 1})
+	}
+	if r.metaInside != 0 {
+		edits = append(edits, edit{span: span{r.metaInside, r.metaInside}, mark: &res.MetaOffset})
+		for _, cut := range r.cuts.spans {
+			edits = append(edits, edit{span: cut})
+		}
+	} else {
+		edits = append(edits, edit{span: behind, text: insertedMeta, mark: &res.MetaOffset, at: len(insertedMeta) - 1})
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	res.Body = apply(r.body, edits)
+	return res
+}
+
+// apply makes the edits, which are in order and do not overlap.
+func apply(body []byte, edits []edit) []byte {
+	out := make([]byte, 0, len(body)+len(insertedID)+len(insertedMeta))
+	done := 0
+	for _, e := range edits {
+		out = append(out, body[done:e.from]...)
+		if e.mark != nil {
+			*e.mark = len(out) + e.at
+		}
+		out = append(out, e.text...)
+		done = e.to
+	}
+	return append(out, body[done:]...)
+}
+
+// instantFormat is how meta.lastUpdated is written.
+const instantFormat = "2006-01-02T15:04:05.000Z"
+
+// AppendInstant appends t as a FHIR instant, in UTC with milliseconds.
+func AppendInstant(dst []byte, t time.Time) []byte {
+	return t.UTC().AppendFormat(dst, instantFormat)
+}
+
+// AppendJSON appends a stored body with its id, versionId and lastUpdated put in.
+func AppendJSON(dst, body []byte, idOffset, metaOffset int, id string, version int64, lastUpdated time.Time) []byte {
+	if idOffset < metaOffset {
+		dst = append(dst, body[:idOffset]...)
+		dst = append(dst, id...)
+		dst = append(dst, body[idOffset:metaOffset]...)
+		dst = appendMeta(dst, body[metaOffset:], version, lastUpdated)
+		return append(dst, body[metaOffset:]...)
+	}
+	dst = append(dst, body[:metaOffset]...)
+	dst = appendMeta(dst, body[metaOffset:], version, lastUpdated)
+	dst = append(dst, body[metaOffset:idOffset]...)
+	dst = append(dst, id...)
+	return append(dst, body[idOffset:]...)
+}
+
+// appendMeta appends the server's members of a meta object of which rest follows.
+func appendMeta(dst, rest []byte, version int64, lastUpdated time.Time) []byte {
+	dst = append(dst, `"versionId":"`...)
+	dst = strconv.AppendInt(dst, version, 10)
+	dst = append(dst, `","lastUpdated":"`...)
+	dst = AppendInstant(dst, lastUpdated)
+	dst = append(dst, '"')
+	if !closesObject(rest) {
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// closesObject reports whether the next token of valid JSON is a closing brace.
+func closesObject(rest []byte) bool {
+	for _, c := range rest {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c == '}'
+		}
+	}
+	return false
+}

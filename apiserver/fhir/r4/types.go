@@ -1,0 +1,60 @@
+// Package r4 is what the server knows of FHIR R4 (4.0.1): the table of resource
+// types, and the reader that checks a body in one pass and prepares it for
+// storing. It knows neither HTTP nor storage.
+package r4
+
+import (
+	"regexp"
+)
+
+// Type is one of the resource types that the server keeps.
+type Type struct {
+	// Name is FHIR's, such as PractitionerRole.
+	Name string
+	// Segment is the contract's path segment, such as practitioner-role.
+	Segment string
+	// Resource is the name in Kubernetes RBAC, such as practitionerroles.
+	Resource string
+}
+
+// Types are all resource types, in the order of the contract (2.1).
+var Types = []Type{
+	{"Device", "device", "devices"},
+	{"DeviceDefinition", "device-definition", "devicedefinitions"},
+	{"DeviceMetric", "device-metric", "devicemetrics"},
+	{"Endpoint", "endpoint", "endpoints"},
+	{"Group", "group", "groups"},
+	{"HealthcareService", "healthcare-service", "healthcareservices"},
+	{"Location", "location", "locations"},
+	{"Organization", "organization", "organizations"},
+	{"OrganizationAffiliation", "organization-affiliation", "organizationaffiliations"},
+	{"Patient", "patient", "patients"},
+	{"Person", "person", "persons"},
+	{"Practitioner", "practitioner", "practitioners"},
+	{"PractitionerRole", "practitioner-role", "practitionerroles"},
+	{"RelatedPerson", "related-person", "relatedpersons"},
+}
+
+var bySpelling = func() map[string]Type {
+	types := make(map[string]Type, 2*len(Types))
+	for _, t := range Types {
+		types[t.Name] = t
+		types[t.Segment] = t
+	}
+	return types
+}()
+
+// TypeOf finds a type by either spelling that a path may use: FHIR's name or the
+// contract's segment.
+func TypeOf(spelling string) (Type, bool) {
+	t, ok := bySpelling[spelling]
+	return t, ok
+}
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9\-.]{1,64}$`)
+
+// IDPattern describes a valid id to a person.
+const IDPattern = "1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'"
+
+// ValidID reports whether id is a FHIR id. Contract 2.2.
+func ValidID(id string) bool { return idPattern.MatchString(id) }

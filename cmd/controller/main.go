@@ -1,0 +1,66 @@
+// Command controller reconciles Sites. It holds flags and wiring only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// version is set by the linker; without it, the module's version is shown.
+var version string
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "controller: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	opts, err := parseOptions(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if opts.showVersion {
+		fmt.Println(versionString())
+		return nil
+	}
+	log := logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: opts.logLevel}))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("client"))
+
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the cluster: %w", err)
+	}
+	// The API server's flow control is the limit.
+	config.QPS = -1
+	mgr, err := newManager(ctx, config, opts)
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", versionString(), "publicURL", opts.publicURL)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the controller: %w", err)
+	}
+	return nil
+}
+
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}

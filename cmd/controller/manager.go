@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site"
+)
+
+const (
+	leaseName = "paddock-controller"
+	// drain is longer than an API server takes to hear of a Site's deletion and
+	// to finish the requests that it had let in.
+	drain = 5 * time.Second
+	// cachesWait bounds how long a readiness probe waits for the caches.
+	cachesWait = time.Second
+)
+
+// The lease, and the events about who leads, are in the controller's own namespace.
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=paddock-system,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=paddock-controller,namespace=paddock-system,verbs=get;update
+// +kubebuilder:rbac:groups="",resources=events,namespace=paddock-system,verbs=create;patch
+
+func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the API types: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		LeaderElection:                opts.leaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       opts.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       server.Options{BindAddress: opts.metricsAddress},
+		HealthProbeBindAddress:        opts.healthAddress,
+		LivenessEndpointName:          "/livez",
+		ReadinessEndpointName:         "/readyz",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	reconciler := &site.Reconciler{
+		Client:    mgr.GetClient(),
+		Live:      mgr.GetAPIReader(),
+		Recorder:  mgr.GetEventRecorder("paddock-controller"),
+		PublicURL: opts.publicURL,
+		Drain:     drain,
+		Now:       time.Now,
+	}
+	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("set up the Site controller: %w", err)
+	}
+	if err := addHealthChecks(mgr); err != nil {
+		return nil, fmt.Errorf("set up the health checks: %w", err)
+	}
+	return mgr, nil
+}
+
+func addHealthChecks(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("caches", func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), cachesWait)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+type options struct {
+	publicURL      string
+	namespace      string
+	leaderElect    bool
+	metricsAddress string
+	healthAddress  string
+	logLevel       slog.Level
+	showVersion    bool
+}
+
+// parseOptions reads the command line; out gets the usage text.
+func parseOptions(args []string, out io.Writer) (options, error) {
+	opts := options{}
+	fs := flag.NewFlagSet("controller", flag.ContinueOnError)
+	fs.SetOutput(out)
+	// --kubeconfig is the library's own, and found by it in the process's flag set.
+	config.RegisterFlags(flag.CommandLine)
+	kubeconfig := flag.CommandLine.Lookup(config.KubeconfigFlagName)
+	fs.Var(kubeconfig.Value, kubeconfig.Name, "path of a kubeconfig; without it, $KUBECONFIG, the pod's service account, ~/.kube/config")
+	fs.StringVar(&opts.publicURL, "public-url", "",
+		"address under which the API servers are reached, such as https://fhir.example.org; a site is at <public-url>/site/<siteID>")
+	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "namespace of the leader's lease")
+	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
+	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
+	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
+	fs.TextVar(&opts.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	fs.BoolVar(&opts.showVersion, "version", false, "print the version and exit")
+	if err := fs.Parse(args); err != nil {
+		return opts, err
+	}
+	if fs.NArg() > 0 {
+		return opts, fmt.Errorf("unexpected argument %q: there are flags only", fs.Arg(0))
+	}
+	if opts.showVersion {
+		return opts, nil
+	}
+	return opts, opts.checkPublicURL()
+}
+
+func (o *options) checkPublicURL() error {
+	u, err := url.Parse(o.publicURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("--public-url: %q is not an http or https address without user, query and fragment, "+
+			"such as https://fhir.example.org", o.publicURL)
+	}
+	o.publicURL = strings.TrimRight(o.publicURL, "/")
+	return nil
+}

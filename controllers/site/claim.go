@@ -1,0 +1,149 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// claimAttempts bounds how often a reconcile looks again. Two claims to take make
+// three looks; the rest is for races that were lost.
+const claimAttempts = 8
+
+// siteClaimNamespaceField selects the SiteClaims of a namespace.
+const siteClaimNamespaceField = "spec.siteRef.namespace"
+
+// claim takes the namespace and the siteID for the Site, or finds out who has
+// them. Each write is one create or one update guarded by the resourceVersion,
+// so the API server decides every race; then the phase looks again.
+func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
+	var lost error
+	for range claimAttempts {
+		view, err := r.viewClaims(ctx, s.site)
+		if err != nil {
+			return proceed, err
+		}
+		d := decideClaim(view)
+		switch d.action {
+		case keepClaims:
+			s.siteClaim = view.siteClaim
+			s.found.accepted = &verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted,
+				fmt.Sprintf("the Site holds siteID %q", s.site.SiteID())}
+			return proceed, nil
+		case refuseSite:
+			s.found.accepted = &verdict{metav1.ConditionFalse, d.reason, d.message}
+			return proceed, nil
+		case awaitSite:
+			return leave, nil
+		case takeNamespace:
+			err = r.takeNamespace(ctx, view)
+		case takeSiteID:
+			err = r.takeSiteID(ctx, view)
+		}
+		if err != nil && !lostRace(err) {
+			return proceed, err
+		}
+		lost = errors.Join(lost, err)
+	}
+	return proceed, errors.Join(fmt.Errorf("the claims changed under each of %d attempts", claimAttempts), lost)
+}
+
+func lostRace(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}
+
+// viewClaims asks the API server itself. The order of the reads matters, see claimView.
+func (r *Reconciler) viewClaims(ctx context.Context, site *v1alpha1.Site) (claimView, error) {
+	v := claimView{site: site}
+	var err error
+	if v.namespaceClaim, err = find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: site.Namespace}); err != nil {
+		return v, err
+	}
+	if v.siteClaim, err = find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()}); err != nil {
+		return v, err
+	}
+	if v.held() {
+		return v, nil
+	}
+	if v.self, err = find[v1alpha1.Site](ctx, r.Live, client.ObjectKeyFromObject(site)); err != nil {
+		return v, err
+	}
+	if v.namespaceClaim != nil {
+		key := client.ObjectKey{Namespace: site.Namespace, Name: v.namespaceClaim.Spec.SiteRef.Name}
+		if v.holder, err = find[v1alpha1.Site](ctx, r.Live, key); err != nil {
+			return v, err
+		}
+	}
+	claims := &v1alpha1.SiteClaimList{}
+	if err := r.Live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: site.Namespace}); err != nil {
+		return v, fmt.Errorf("list the SiteClaims of namespace %s: %w", site.Namespace, err)
+	}
+	v.siteClaims = claims.Items
+	return v, nil
+}
+
+func (r *Reconciler) takeNamespace(ctx context.Context, v claimView) error {
+	ref := v1alpha1.NamespacedSiteReference{Name: v.site.Name, UID: v.site.UID}
+	if v.namespaceClaim == nil {
+		claim := &v1alpha1.NamespaceClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: v.site.Namespace},
+			Spec:       v1alpha1.NamespaceClaimSpec{SiteRef: ref},
+		}
+		if err := r.Client.Create(ctx, claim, fieldOwner); err != nil {
+			return fmt.Errorf("create NamespaceClaim %s: %w", claim.Name, err)
+		}
+		return nil
+	}
+	claim := v.namespaceClaim.DeepCopy()
+	claim.Spec.SiteRef = ref
+	if err := r.Client.Update(ctx, claim, fieldOwner); err != nil {
+		return fmt.Errorf("take over NamespaceClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
+	ref := v1alpha1.SiteReference{Namespace: v.site.Namespace, Name: v.site.Name, UID: v.site.UID}
+	if v.siteClaim == nil {
+		claim := &v1alpha1.SiteClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: v.site.SiteID()},
+			Spec:       v1alpha1.SiteClaimSpec{SiteRef: ref, SiteKey: uuid.NewString()},
+		}
+		if err := r.Client.Create(ctx, claim, fieldOwner); err != nil {
+			return fmt.Errorf("create SiteClaim %s: %w", claim.Name, err)
+		}
+		r.event(v.site, corev1.EventTypeNormal, "Claimed", fmt.Sprintf("took siteID %q", claim.Name))
+		return nil
+	}
+	claim := v.siteClaim.DeepCopy()
+	claim.Spec.SiteRef = ref
+	if err := r.Client.Update(ctx, claim, fieldOwner); err != nil {
+		return fmt.Errorf("adopt SiteClaim %s: %w", claim.Name, err)
+	}
+	r.event(v.site, corev1.EventTypeNormal, "Adopted",
+		fmt.Sprintf("adopted siteID %q with the data of an earlier Site of this name", claim.Name))
+	return nil
+}
+
+// find reads an object; nil without an error means that there is none.
+func find[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, from client.Reader, key client.ObjectKey) (*T, error) {
+	obj := P(new(T))
+	switch err := from.Get(ctx, key, obj); {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // "there is none" is an answer, and callers test for it
+	case err != nil:
+		return nil, fmt.Errorf("read %T %s: %w", obj, key, err)
+	}
+	return obj, nil
+}

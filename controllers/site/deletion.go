@@ -1,0 +1,100 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	recordsv1alpha1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// recordKinds hold a site's data. Record is the last to go: where none is left,
+// nothing else is.
+var recordKinds = []string{"RecordClaim", "RecordHistory", "Record"}
+
+// sweepDelay is the pause before what a sweep left is swept again.
+const sweepDelay = time.Second
+
+// finalize ends a Site that is being deleted. Without the finalizer there is
+// nothing to do: the data stays, and the claims with it.
+func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
+	site := s.site
+	if site.DeletionTimestamp.IsZero() {
+		return proceed, nil
+	}
+	s.found.deleting = true
+	if !controllerutil.ContainsFinalizer(site, v1alpha1.SiteFinalizer) {
+		return settle, nil
+	}
+	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // it may have been changed to Retain just in time
+		wait, err := r.erase(ctx, site)
+		if err != nil || wait > 0 {
+			s.requeueAfter = wait
+			return settle, err
+		}
+	}
+	return leave, r.setFinalizer(ctx, site, false)
+}
+
+// erase removes the Site's data and its claims, in this order: a crash on the
+// way leaves the claim, which names the data that is still to go. It returns how
+// long to wait before trying again, zero when all is gone.
+func (r *Reconciler) erase(ctx context.Context, site *v1alpha1.Site) (time.Duration, error) {
+	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
+	if err != nil {
+		return 0, err
+	}
+	if claim != nil && claim.HeldBy(site) {
+		if wait := site.DeletionTimestamp.Add(r.Drain).Sub(r.Now()); wait > 0 {
+			return wait, nil
+		}
+		if left, err := r.sweep(ctx, site.Namespace, claim.Spec.SiteKey); err != nil || left {
+			return sweepDelay, err
+		}
+		if err := r.deleteClaim(ctx, claim); err != nil {
+			return 0, err
+		}
+		r.event(site, corev1.EventTypeNormal, "Erased", "deleted all records and the SiteClaim")
+	}
+	namespaceClaim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: site.Namespace})
+	if err != nil || namespaceClaim == nil || !namespaceClaim.HeldBy(site) {
+		return 0, err
+	}
+	return 0, r.deleteClaim(ctx, namespaceClaim)
+}
+
+// sweep deletes every record of the key and reports whether any is left.
+func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left bool, err error) {
+	ours := fields.OneTermEqualSelector(siteKeyField, siteKey)
+	for _, kind := range recordKinds {
+		// Metadata is enough: the answer lists what was deleted, with bodies if asked for them.
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind))
+		err := r.Client.DeleteAllOf(ctx, obj, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: ours})
+		if err != nil {
+			return true, fmt.Errorf("delete every %s of the site in namespace %s: %w", kind, namespace, err)
+		}
+		if left, err := r.anyOf(ctx, kind, namespace, ours); err != nil || left {
+			return left, err
+		}
+	}
+	return false, nil
+}
+
+// deleteClaim deletes the claim as it was read: had it changed hands since, it
+// would be another's.
+func (r *Reconciler) deleteClaim(ctx context.Context, claim client.Object) error {
+	uid, version := claim.GetUID(), claim.GetResourceVersion()
+	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %T %s: %w", claim, claim.GetName(), err)
+	}
+	return nil
+}

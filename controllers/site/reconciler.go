@@ -1,0 +1,71 @@
+// Package site reconciles Sites: it claims the siteID and the namespace for one
+// Site, checks the storage, and says in the status what came of it. It serves
+// no request and reads no record.
+package site
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// fieldOwner is the controller's name in managed fields.
+const fieldOwner = client.FieldOwner("paddock-controller")
+
+// conflictDelay is the pause after a write was refused because the object had
+// changed. The change itself wakes the controller; this only makes sure.
+const conflictDelay = time.Second
+
+// Reconciler brings Sites to what their specs ask for.
+type Reconciler struct {
+	// Client reads Sites from a cache and writes.
+	Client client.Client
+	// Live reads past the cache, where an old answer could hurt.
+	Live client.Reader
+	// Recorder records events of Sites.
+	Recorder events.EventRecorder
+	// PublicURL is the address under which API servers are reached, without a trailing slash.
+	PublicURL string
+	// Drain is how long after a Site's deletion its records may still be written:
+	// API servers have heard of the deletion, and their last requests are done.
+	Drain time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// +kubebuilder:rbac:groups=paddock.health,resources=sites,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=paddock.health,resources=sites/status,verbs=patch
+// +kubebuilder:rbac:groups=paddock.health,resources=siteclaims;namespaceclaims,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups=records.paddock.health,resources=records;recordhistories;recordclaims,verbs=list;deletecollection
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile brings one Site's claims and storage to what its spec asks for.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	site := &v1alpha1.Site{}
+	if err := r.Client.Get(ctx, req.NamespacedName, site); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, paused := site.Annotations[v1alpha1.PausedAnnotation]; paused {
+		return ctrl.Result{}, nil
+	}
+	s := &scope{site: site}
+	next, err := s.run(ctx,
+		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
+		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: present only with deletionPolicy Delete
+		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
+		phase{"checking the storage", r.storage},          // storage.go: no records but the claim's own
+	)
+	if next != leave {
+		err = errors.Join(err, r.patchStatus(ctx, s)) // status.go
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
+}

@@ -1,0 +1,171 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// ownConditions are the conditions that the controller reports. Others, such as
+// StorageNearLimit, are the API servers' and stay as they are.
+var ownConditions = []string{
+	v1alpha1.ConditionReady,
+	v1alpha1.ConditionReconciling,
+	v1alpha1.ConditionStalled,
+	v1alpha1.ConditionAccepted,
+	v1alpha1.ConditionStorageReady,
+}
+
+// statusOf is the status that the findings call for, as far as it is the controller's.
+func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Time) v1alpha1.SiteStatus {
+	status := v1alpha1.SiteStatus{
+		ObservedGeneration: site.Generation,
+		SiteID:             site.SiteID(),
+		SiteKey:            found.siteKey,
+	}
+	accepted := known(site, v1alpha1.ConditionAccepted, found.accepted)
+	storageReady := known(site, v1alpha1.ConditionStorageReady, found.storageReady)
+	if found.storageReady == nil {
+		status.SiteKey = site.Status.SiteKey
+	}
+	if accepted.status == metav1.ConditionTrue {
+		status.URL = publicURL + "/site/" + status.SiteID
+	}
+	ready, reconciling, stalled := summarise(accepted, storageReady, found, status.URL)
+	// Every own condition comes with its time from the status there is.
+	status.Conditions = own(site.Status).Conditions
+	for i, v := range []verdict{ready, reconciling, stalled, accepted, storageReady} {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type:               ownConditions[i],
+			Status:             v.status,
+			Reason:             v.reason,
+			Message:            v.message,
+			ObservedGeneration: site.Generation,
+			LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
+		})
+	}
+	sortConditions(status.Conditions)
+	return status
+}
+
+// known is the new verdict, else that of the last time.
+func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
+	if found != nil {
+		return *found
+	}
+	if c := meta.FindStatusCondition(site.Status.Conditions, condition); c != nil {
+		return verdict{c.Status, c.Reason, c.Message}
+	}
+	return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "the controller has not found out yet"}
+}
+
+// summarise derives what kstatus reads. Ready is true only when a request would
+// succeed; Stalled, when nothing goes on until a person acts.
+func summarise(accepted, storageReady verdict, found findings, url string) (ready, reconciling, stalled verdict) {
+	ready = verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, "the site is served at " + url}
+	for _, v := range []verdict{storageReady, accepted} { // the first cause has the last word
+		if v.status != metav1.ConditionTrue {
+			ready = v
+		}
+	}
+	if found.deleting {
+		ready = verdict{metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the Site is being deleted"}
+	}
+	reconciling = verdict{metav1.ConditionFalse, ready.reason, ""}
+	stalled = reconciling
+	switch {
+	case found.failed != "":
+		reconciling = verdict{metav1.ConditionTrue, v1alpha1.ReasonRetrying, found.failed}
+	case found.deleting || ready.status == metav1.ConditionUnknown:
+		reconciling = verdict{metav1.ConditionTrue, ready.reason, ready.message}
+	case ready.status == metav1.ConditionFalse:
+		stalled = verdict{metav1.ConditionTrue, ready.reason, ready.message}
+	}
+	return ready, reconciling, stalled
+}
+
+// patchStatus reports the findings, in one write, and in none if they are known.
+func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
+	before := own(s.site.Status)
+	after := statusOf(s.site, s.found, r.PublicURL, r.Now())
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	config, err := statusConfig(s.site, after)
+	if err != nil {
+		return err
+	}
+	err = r.Client.Status().Apply(ctx, config, fieldOwner, client.ForceOwnership)
+	switch {
+	case apierrors.IsConflict(err): // the findings may be about an older Site
+		s.requeueAfter = conflictDelay
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("apply the status: %w", err)
+	}
+	r.announce(s.site, after)
+	return nil
+}
+
+// statusConfig is the apply configuration of the status. It names the Site's uid
+// and resourceVersion, so that it never lands on a namesake or over newer findings.
+func statusConfig(site *v1alpha1.Site, status v1alpha1.SiteStatus) (runtime.ApplyConfiguration, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return nil, fmt.Errorf("convert the status: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Site"))
+	u.SetNamespace(site.Namespace)
+	u.SetName(site.Name)
+	u.SetUID(site.UID)
+	u.SetResourceVersion(site.ResourceVersion)
+	return client.ApplyConfigurationFromUnstructured(u), nil
+}
+
+// own is the part of a status that the controller reports.
+func own(status v1alpha1.SiteStatus) v1alpha1.SiteStatus {
+	status = *status.DeepCopy()
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+		return !slices.Contains(ownConditions, c.Type)
+	})
+	sortConditions(status.Conditions)
+	return status
+}
+
+func sortConditions(conditions []metav1.Condition) {
+	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+}
+
+// announce records an event when Ready has changed, or the reason why it is not.
+func (r *Reconciler) announce(site *v1alpha1.Site, after v1alpha1.SiteStatus) {
+	was := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) {
+		kind = corev1.EventTypeWarning
+	}
+	r.event(site, kind, is.Reason, is.Message)
+}
+
+func (r *Reconciler) event(site *v1alpha1.Site, kind, reason, note string) {
+	r.Recorder.Eventf(site, nil, kind, reason, "Reconcile", "%s", note)
+}

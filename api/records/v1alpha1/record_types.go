@@ -45,6 +45,11 @@ type RecordSpec struct {
 	// +optional
 	// +listType=atomic
 	History []int64 `json:"history,omitempty"`
+	// historyDropped is how many versions this write gave up. The next write
+	// takes them out of the RecordHistory, so that a write that does not finish
+	// takes out nothing that is still counted.
+	// +optional
+	HistoryDropped int `json:"historyDropped,omitempty"`
 	// claims are the exclusive claims that the record holds on lines.
 	// +optional
 	// +listType=atomic

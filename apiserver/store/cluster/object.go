@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -131,4 +132,18 @@ func storedSize(spec *recordsv1.RecordSpec) int64 {
 // versionKey is the member of a RecordHistory that holds a version.
 func versionKey(version int64) string {
 	return strconv.FormatInt(version, 10)
+}
+
+// historyPatch is the merge patch (RFC 7396) that adds the newest version to a
+// RecordHistory and takes out those that the record gave up.
+func historyPatch(spec *recordsv1.RecordSpec, past recordsv1.SupersededVersion) ([]byte, error) {
+	versions := map[string]*recordsv1.SupersededVersion{versionKey(spec.Version): &past}
+	oldest := spec.Version - int64(len(spec.History))
+	for i := range int64(spec.HistoryDropped) {
+		versions[versionKey(oldest-1-i)] = nil
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"managedFields": noManagedFields},
+		"spec":     map[string]any{"versions": versions},
+	})
 }

@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// action is what has to happen to a Record object.
+type action int
+
+const (
+	doNothing action = iota
+	doCreate         // there is no object: create it
+	doUpdate         // supersede the object's version
+	doPurge          // remove the object and its history
+)
+
+// plan is what an operation comes to, given the newest version of its record.
+type plan struct {
+	action  action
+	outcome store.Outcome
+	// next is the Record after the write, for doCreate and doUpdate.
+	next recordsv1.RecordSpec
+}
+
+// decide works out what an operation comes to. It returns a precondition's error
+// as store.Precondition.Check does.
+func decide(op store.Op, current *recordsv1.Record, limits Limits, now time.Time, newID func() string) (plan, error) {
+	var record *store.Record
+	if current != nil {
+		r := toRecord(current)
+		record = &r
+	}
+	if err := op.If.Check(op.Key, record); err != nil {
+		return plan{}, err
+	}
+	live := record != nil && !record.Deleted
+	switch op.Kind {
+	case store.Delete:
+		if !live {
+			return plan{}, nil
+		}
+		return plan{action: doUpdate, outcome: store.Removed, next: successor(op, current, limits, now, newID)}, nil
+	case store.Purge:
+		if record == nil {
+			return plan{}, nil
+		}
+		return plan{action: doPurge, outcome: store.Removed}, nil
+	default:
+		return decidePut(op, current, record, limits, now, newID), nil
+	}
+}
+
+func decidePut(op store.Op, current *recordsv1.Record, record *store.Record, limits Limits, now time.Time, newID func() string) plan {
+	switch {
+	case record == nil:
+		return plan{action: doCreate, outcome: store.Created, next: first(op, now, newID)}
+	case record.Deleted:
+		return plan{action: doUpdate, outcome: store.Created, next: successor(op, current, limits, now, newID)}
+	case record.Body.Equal(op.Body) && slices.EqualFunc(record.Claims, op.Claims, equalClaims):
+		return plan{}
+	default:
+		return plan{action: doUpdate, outcome: store.Updated, next: successor(op, current, limits, now, newID)}
+	}
+}
+
+func equalClaims(a, b store.Claim) bool {
+	return a.SameInterval(b) && a.Expires.Equal(b.Expires)
+}
+
+// first is the first version of a record that never was.
+func first(op store.Op, now time.Time, newID func() string) recordsv1.RecordSpec {
+	uid := newID()
+	at := metav1.NewMicroTime(now)
+	return recordsv1.RecordSpec{
+		Type: op.Key.Type, ID: op.Key.ID,
+		UID: uid, Lineage: uid, Version: 1, Write: newID(),
+		Method: string(op.Method), Created: at, Updated: at,
+		Body: string(op.Body.JSON), IDOffset: op.Body.IDOffset, MetaOffset: op.Body.MetaOffset,
+		Claims: heldClaims(op.Claims, nil, newID),
+	}
+}
+
+// successor is the version that follows the current one.
+func successor(op store.Op, current *recordsv1.Record, limits Limits, now time.Time, newID func() string) recordsv1.RecordSpec {
+	past := supersede(&current.Spec)
+	next := current.Spec
+	next.Version++
+	next.Write = newID()
+	next.Method = string(op.Method)
+	next.Updated = metav1.NewMicroTime(later(now, current.Spec.Updated.Time))
+	next.Deleted = op.Kind == store.Delete
+	next.Body, next.IDOffset, next.MetaOffset = string(op.Body.JSON), op.Body.IDOffset, op.Body.MetaOffset
+	sizes := append(slices.Clone(current.Spec.History), supersededSize(&past))
+	next.History = limits.retain(sizes)
+	next.HistoryDropped = len(sizes) - len(next.History)
+	if current.Spec.Deleted {
+		next.UID, next.Created = newID(), next.Updated
+	}
+	next.Claims = heldClaims(op.Claims, current.Spec.Claims, newID)
+	return next
+}
+
+// later is now, or a millisecond after the time before it: versions of a record
+// are ordered by time even when the clock steps back.
+func later(now, before time.Time) time.Time {
+	if now.After(before) {
+		return now
+	}
+	return before.Add(time.Millisecond)
+}
+
+// heldClaims gives each wanted claim the nonce under which it is held already,
+// or a new one.
+func heldClaims(wanted []store.Claim, held []recordsv1.HeldClaim, newID func() string) []recordsv1.HeldClaim {
+	if len(wanted) == 0 {
+		return nil
+	}
+	claims := make([]recordsv1.HeldClaim, len(wanted))
+	before := toClaims(held)
+	for i, w := range wanted {
+		claims[i] = recordsv1.HeldClaim{Line: w.Line, From: toMicro(w.From), Until: toMicro(w.Until), Expires: toMicro(w.Expires)}
+		if at := slices.IndexFunc(before, w.SameInterval); at >= 0 {
+			claims[i].Nonce = held[at].Nonce
+		} else {
+			claims[i].Nonce = newID()
+		}
+	}
+	return claims
+}

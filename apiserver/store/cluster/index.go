@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/btree"
+	"k8s.io/apimachinery/pkg/types"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+)
+
+// entry is one Record object in an index.
+type entry struct {
+	obj *recordsv1.Record
+	// id is the lower-cased id.
+	id   string
+	size int64
+}
+
+// visible reports whether searches may find the record.
+func (e *entry) visible() bool {
+	return !e.obj.Spec.Deleted && !e.obj.Spec.Purging
+}
+
+// index holds the records of one site in memory, in the orders that searches
+// page by. Two sources feed it: this replica's own writes, at once, and the
+// watch, later; the newer resourceVersion wins.
+type index struct {
+	mu    sync.RWMutex
+	names map[string]*entry
+	types map[string]*typeIndex
+	// removed holds the uids of objects that are gone and that an event, or a
+	// writer's late answer, may still speak of, and since when.
+	removed map[types.UID]time.Time
+	used    usage
+}
+
+// typeIndex holds the visible records of one type in each order.
+type typeIndex struct {
+	created, updated, id *btree.BTreeG[*entry]
+}
+
+func newIndex() *index {
+	return &index{
+		names:   map[string]*entry{},
+		types:   map[string]*typeIndex{},
+		removed: map[types.UID]time.Time{},
+	}
+}
+
+func newTypeIndex() *typeIndex {
+	options := btree.Options{NoLocks: true}
+	return &typeIndex{
+		created: btree.NewBTreeGOptions(byCreated, options),
+		updated: btree.NewBTreeGOptions(byUpdated, options),
+		id:      btree.NewBTreeGOptions(byID, options),
+	}
+}
+
+func byCreated(a, b *entry) bool {
+	if at, bt := a.obj.Spec.Created.UnixMilli(), b.obj.Spec.Created.UnixMilli(); at != bt {
+		return at < bt
+	}
+	return a.id < b.id
+}
+
+func byUpdated(a, b *entry) bool {
+	if at, bt := a.obj.Spec.Updated.UnixMilli(), b.obj.Spec.Updated.UnixMilli(); at != bt {
+		return at < bt
+	}
+	return a.id < b.id
+}
+
+func byID(a, b *entry) bool { return a.id < b.id }
+
+// lookup returns the newest known state of a Record, nil when there is none.
+func (x *index) lookup(name string) *recordsv1.Record {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if e := x.names[name]; e != nil {
+		return e.obj
+	}
+	return nil
+}
+
+// usage returns what the site stores.
+func (x *index) usage() usage {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.used
+}
+
+// apply takes a state of a Record in, unless a newer one is known. It returns by
+// how much the site's usage changed.
+func (x *index) apply(obj *recordsv1.Record) usage {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, gone := x.removed[obj.UID]; gone {
+		return usage{}
+	}
+	old := x.names[obj.Name]
+	if old != nil && !newer(obj.ResourceVersion, old.obj.ResourceVersion) {
+		return usage{}
+	}
+	change := x.drop(old)
+	added := &entry{obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec)}
+	x.names[obj.Name] = added
+	if added.visible() {
+		t := x.types[obj.Spec.Type]
+		if t == nil {
+			t = newTypeIndex()
+			x.types[obj.Spec.Type] = t
+		}
+		t.created.Set(added)
+		t.updated.Set(added)
+		t.id.Set(added)
+	}
+	change.records++
+	change.bytes += added.size
+	x.used.records++
+	x.used.bytes += added.size
+	return change
+}
+
+// remove takes a Record out that is gone. Whatever is still said of this very
+// object afterwards is older and ignored.
+func (x *index) remove(name string, uid types.UID, now time.Time) usage {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.removed[uid] = now
+	if old := x.names[name]; old != nil && old.obj.UID == uid {
+		return x.drop(old)
+	}
+	return usage{}
+}
+
+// forgetRemoved drops the memory of objects that were removed before a time.
+func (x *index) forgetRemoved(before time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for uid, at := range x.removed {
+		if at.Before(before) {
+			delete(x.removed, uid)
+		}
+	}
+}
+
+// drop takes an entry out and returns the change of usage. The caller holds mu.
+func (x *index) drop(old *entry) usage {
+	if old == nil {
+		return usage{}
+	}
+	delete(x.names, old.obj.Name)
+	if old.visible() {
+		t := x.types[old.obj.Spec.Type]
+		t.created.Delete(old)
+		t.updated.Delete(old)
+		t.id.Delete(old)
+	}
+	x.used.records--
+	x.used.bytes -= old.size
+	return usage{records: -1, bytes: -old.size}
+}

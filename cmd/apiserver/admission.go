@@ -1,0 +1,41 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/sites"
+)
+
+// admission finds the site of a request and authenticates its caller.
+type admission struct {
+	sites     *sites.Sites
+	access    *kubernetes.Access
+	publicURL string
+}
+
+func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Caller, error) {
+	token, err := access.BearerToken(r.Header.Get("Authorization"))
+	if err != nil {
+		return fhir.Site{}, access.Caller{}, err
+	}
+	site, found := a.sites.Find(siteID)
+	if !found {
+		caller, err := a.access.Authenticate(r.Context(), nil, token)
+		return fhir.Site{}, caller, err
+	}
+	caller, err := a.access.Authenticate(r.Context(), &site.Access, token)
+	if err != nil {
+		return fhir.Site{}, access.Caller{}, err
+	}
+	return fhir.Site{
+		ID:           site.ID,
+		BaseURL:      a.publicURL + "/site/" + site.ID + "/fhir",
+		Access:       site.Access,
+		Store:        site.Store,
+		UpdateCreate: site.UpdateCreate,
+		MaxBodySize:  site.MaxBodySize,
+	}, caller, nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// readiness says whether requests would succeed as far as this process goes: one
+// site's trouble is that site's 503, never the process's.
+type readiness struct {
+	mu                      sync.Mutex
+	sites, records, stopped bool
+}
+
+func (r *readiness) sitesKnown()   { r.set(&r.sites) }
+func (r *readiness) recordsKnown() { r.set(&r.records) }
+func (r *readiness) stop()         { r.set(&r.stopped) }
+
+func (r *readiness) set(flag *bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*flag = true
+}
+
+// missing names what the process still waits for.
+func (r *readiness) missing() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var missing []string
+	if r.stopped {
+		missing = append(missing, "the process is stopping")
+	}
+	if !r.sites {
+		missing = append(missing, "the sites are being listed")
+	}
+	if !r.records {
+		missing = append(missing, "the search index is being built")
+	}
+	return missing
+}
+
+func (s *server) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if missing := s.ready.missing(); len(missing) > 0 {
+			answer(w, http.StatusServiceUnavailable, strings.Join(missing, "\n"))
+			return
+		}
+		answer(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		info := map[string]string{"version": version}
+		if build, ok := debug.ReadBuildInfo(); ok {
+			info["goVersion"] = build.GoVersion
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(info)
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// measured counts and times the requests of the FHIR API.
+func measured(next http.Handler) http.Handler {
+	factory := promauto.With(metrics.Registry)
+	labels := []string{"code", "method"}
+	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "paddock_http_request_duration_seconds", Help: "Time to answer a request of the FHIR API.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, labels)
+	inFlight := factory.NewGauge(prometheus.GaugeOpts{
+		Name: "paddock_http_requests_in_flight", Help: "Requests of the FHIR API being answered.",
+	})
+	return promhttp.InstrumentHandlerInFlight(inFlight, promhttp.InstrumentHandlerDuration(duration, next))
+}

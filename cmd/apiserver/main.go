@@ -1,0 +1,47 @@
+// Command apiserver serves the FHIR API of every site. It holds flags and wiring
+// only: what it wires is in apiserver/.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx, os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "apiserver:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parseOptions(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if o.showVersion {
+		fmt.Println(version)
+		return nil
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: o.logLevel}))
+	slog.SetDefault(log)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	s, err := newServer(o, log)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/sites"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+)
+
+const (
+	// drainTime is how long requests may take to finish once the process is told to stop.
+	drainTime = 20 * time.Second
+	// readHeaderTimeout and the rest bound what slow clients can hold.
+	readHeaderTimeout = 10 * time.Second
+	requestTimeout    = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// server is the process: the engine, the registry of sites and two listeners.
+type server struct {
+	options *options
+	log     *slog.Logger
+	engine  *cluster.Cluster
+	sites   *sites.Sites
+	ready   readiness
+	facade  *http.Server
+	health  *http.Server
+}
+
+func newServer(o *options, log *slog.Logger) (*server, error) {
+	config, err := clientConfig(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := cluster.New(config, cluster.Options{MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, AfterStep: failpoint})
+	if err != nil {
+		return nil, err
+	}
+	registry, err := sites.New(config, engine)
+	if err != nil {
+		return nil, err
+	}
+	reviews, err := kubernetes.New(config, resources())
+	if err != nil {
+		return nil, err
+	}
+	s := &server{options: o, log: log, engine: engine, sites: registry}
+	handler, err := fhir.New(fhir.Config{
+		Admit:      (&admission{sites: registry, access: reviews, publicURL: o.publicURL}).admit,
+		Authorizer: reviews,
+		TokenKey:   o.tokenKey,
+		Log:        log,
+		Now:        time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.facade = &http.Server{
+		Addr: o.listenAddress, Handler: measured(handler),
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	s.health = &http.Server{
+		Addr: o.healthAddress, Handler: s.healthHandler(),
+		ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the cluster: %w (outside a pod, give --kubeconfig)", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read --kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// resources are the FHIR types, a right on any of which shows a caller that a site exists.
+func resources() []schema.GroupResource {
+	var all []schema.GroupResource
+	for _, t := range r4.Types {
+		all = append(all, schema.GroupResource{Group: fhir.Group, Resource: t.Resource})
+	}
+	return all
+}
+
+// run serves until ctx ends, then lets requests finish.
+func (s *server) run(ctx context.Context) error {
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	healthListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.healthAddress)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", err)
+	}
+	// What requests need outlives the signal by the time they have to finish.
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	group, failed := errgroup.WithContext(background)
+	group.Go(func() error { s.engine.Run(failed); return nil })
+	group.Go(func() error { return s.sites.Run(failed, s.ready.sitesKnown) })
+	group.Go(func() error { return serve(s.facade, listener) })
+	group.Go(func() error { return serve(s.health, healthListener) })
+	group.Go(func() error {
+		select {
+		case <-s.engine.Synced():
+			s.ready.recordsKnown()
+		case <-failed.Done():
+		}
+		return nil
+	})
+	s.log.InfoContext(ctx, "serving", "listen", listener.Addr().String(), "publicURL", s.options.publicURL)
+	select {
+	case <-ctx.Done():
+	case <-failed.Done():
+	}
+	s.ready.stop()
+	drained, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer done()
+	err = errors.Join(s.facade.Shutdown(drained), s.health.Shutdown(drained))
+	cancel()
+	return errors.Join(err, group.Wait())
+}
+
+func serve(s *http.Server, listener net.Listener) error {
+	if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package localcluster runs a real Kubernetes control plane without containers: etcd,
+// kube-apiserver and, on request, kube-controller-manager, as child processes whose whole
+// state is one folder. `make run` and the integration tests start it. It knows nothing of
+// Paddock's own programs. Its flags and their reasons: docs/decisions/0001-embedded-control-plane.md.
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// startTimeout is for a machine busy with other work; an idle one needs 5 s.
+const startTimeout = 2 * time.Minute
+
+// Cluster is a running control plane. Its processes die with the one that started them.
+type Cluster struct {
+	paths   paths
+	pki     pki
+	config  *rest.Config
+	lock    *dirLock
+	parents *parentThread
+	stop    func() error
+	out     io.Writer
+
+	etcd              *Process
+	apiServer         *Process
+	controllerManager *Process
+	programs          []*Process
+}
+
+// Start brings a control plane up over opts.Dir, new or with the data of an earlier one, and
+// returns when it answers. ctx bounds the start, not the life of the cluster: Stop ends that.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c := &Cluster{paths: paths(opts.Dir), parents: newParentThread(), out: opts.Out}
+	c.stop = sync.OnceValue(c.stopAll)
+	if err := c.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, opts Options) error {
+	if err := c.takeDir(ctx); err != nil {
+		return err
+	}
+	ports, err := choosePorts(ctx, c.paths.ports(), opts.ports())
+	if err != nil {
+		return err
+	}
+	if c.pki, err = ensurePKI(c.paths.pki(), time.Now()); err != nil {
+		return err
+	}
+	if c.config, err = c.pki.clientConfig(ports.APIServer, c.pki.admin); err != nil {
+		return err
+	}
+	if err := WriteKubeconfig(c.Kubeconfig(), c.config); err != nil {
+		return err
+	}
+	if err := c.define(opts, ports); err != nil {
+		return err
+	}
+	for _, p := range c.processes() {
+		if err := p.begin(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeDir makes the folder ours and ends what a crashed owner may have left running in it.
+func (c *Cluster) takeDir(ctx context.Context) error {
+	if err := c.paths.create(); err != nil {
+		return err
+	}
+	var err error
+	if c.lock, err = lockDir(c.paths.lock()); err != nil {
+		return err
+	}
+	for _, name := range []string{nameControllerManager, nameAPIServer, nameEtcd} {
+		if err := endOrphan(ctx, c.paths.child(name), c.paths.root()); err != nil {
+			return err
+		}
+		if err := rotateLog(c.paths.log(name)); err != nil {
+			return fmt.Errorf("put the log of the last start aside: %w", err)
+		}
+	}
+	return nil
+}
+
+// define describes the processes; it starts none.
+func (c *Cluster) define(opts Options, ports portSet) error {
+	etcd, err := etcdCommand(opts, ports, c.paths, c.pki)
+	if err != nil {
+		return err
+	}
+	c.etcd = c.process(etcd, opts)
+	apiServer, err := apiServerCommand(opts, ports, c.paths, c.pki, c.config)
+	if err != nil {
+		return err
+	}
+	c.apiServer = c.process(apiServer, opts)
+	if !opts.ControllerManager {
+		return nil
+	}
+	controllerManager, err := controllerManagerCommand(c.paths, c.pki, ports, c.config)
+	if err != nil {
+		return err
+	}
+	c.controllerManager = c.process(controllerManager, opts)
+	return nil
+}
+
+func (c *Cluster) process(cmd command, opts Options) *Process {
+	return &Process{
+		command: cmd,
+		path:    filepath.Join(opts.BinDir, cmd.name),
+		logFile: c.paths.log(cmd.name),
+		record:  c.paths.child(cmd.name),
+		parents: c.parents,
+		out:     opts.Out,
+	}
+}
+
+// processes lists them in the order they start in.
+func (c *Cluster) processes() []*Process {
+	var all []*Process
+	for _, p := range []*Process{c.etcd, c.apiServer, c.controllerManager} {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Stop ends the processes, those that depend on others first, and gives the folder back.
+// Data, ports and certificates stay for the next Start. Stopping again changes nothing.
+func (c *Cluster) Stop() error { return c.stop() }
+
+func (c *Cluster) stopAll() error {
+	var errs []error
+	for _, p := range slices.Backward(c.programs) {
+		errs = append(errs, p.end())
+	}
+	if c.controllerManager != nil {
+		errs = append(errs, c.controllerManager.end())
+	}
+	if c.apiServer != nil {
+		errs = append(errs, c.endAPIServer())
+	}
+	if c.etcd != nil {
+		errs = append(errs, c.etcd.end())
+	}
+	c.parents.end()
+	if c.lock != nil {
+		errs = append(errs, c.lock.release())
+	}
+	return errors.Join(errs...)
+}
+
+// endAPIServer minds that kube-apiserver cannot finish its shutdown without etcd.
+func (c *Cluster) endAPIServer() error {
+	if c.etcd.Resume() == nil {
+		return c.apiServer.end()
+	}
+	if err := c.apiServer.Kill(); !errors.Is(err, errNotRunning) {
+		return err
+	}
+	return nil
+}
+
+// Config authenticates as a cluster administrator (group system:masters), with client-go's
+// own rate limits off.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// UserConfig authenticates as user, a member of groups, by a client certificate made for
+// the purpose. What the user may do is up to RBAC.
+func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error) {
+	return c.pki.userConfig(c.config, user, groups)
+}
+
+// Kubeconfig is the path of a kubeconfig with the credentials of Config.
+func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }
+
+// AuditLog is the path of kube-apiserver's audit log, JSON lines, when Options.AuditLog is set.
+func (c *Cluster) AuditLog() string { return c.paths.auditLog() }
+
+// FrontProxyCAFile is the CA that an aggregated API server has to trust for requests that
+// kube-apiserver proxies to it.
+func (c *Cluster) FrontProxyCAFile() string { return c.pki.frontProxy.certFile }
+
+// FrontProxyClientCert and FrontProxyClientKey are the paths of the certificate, and its key,
+// that kube-apiserver presents to aggregated API servers.
+func (c *Cluster) FrontProxyClientCert() string { return c.pki.proxyClient.certFile }
+
+// FrontProxyClientKey is described at FrontProxyClientCert.
+func (c *Cluster) FrontProxyClientKey() string { return c.pki.proxyClient.keyFile }
+
+// Etcd is the etcd process.
+func (c *Cluster) Etcd() *Process { return c.etcd }
+
+// APIServer is the kube-apiserver process.
+func (c *Cluster) APIServer() *Process { return c.apiServer }
+
+// ControllerManager is the kube-controller-manager process, nil without Options.ControllerManager.
+func (c *Cluster) ControllerManager() *Process { return c.controllerManager }

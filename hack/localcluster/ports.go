@@ -1,0 +1,125 @@
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const host = "127.0.0.1"
+
+// Free ports are sought below 30000: Linux hands out 32768 and up for outgoing connections,
+// one of which could hold the port of a process that is down for a moment, and node ports
+// begin at 30000.
+const (
+	lowestPort  = 20000
+	highestPort = 29999
+)
+
+const portPatience = 5 * time.Second
+
+// portSet is remembered from one start to the next, so that clients find the same addresses.
+type portSet struct {
+	APIServer  int `json:"apiServer"`
+	EtcdClient int `json:"etcdClient"`
+	EtcdPeer   int `json:"etcdPeer"`
+}
+
+func (o Options) ports() portSet {
+	return portSet{APIServer: o.APIServerPort, EtcdClient: o.EtcdClientPort, EtcdPeer: o.EtcdPeerPort}
+}
+
+// choosePorts fills the zeroes of wanted from the file, then with free ports, and writes the
+// result back.
+func choosePorts(ctx context.Context, file string, wanted portSet) (portSet, error) {
+	remembered, err := readPorts(file)
+	if err != nil {
+		return portSet{}, err
+	}
+	chosen := wanted
+	for _, p := range []struct {
+		port       *int
+		remembered int
+	}{
+		{&chosen.APIServer, remembered.APIServer},
+		{&chosen.EtcdClient, remembered.EtcdClient},
+		{&chosen.EtcdPeer, remembered.EtcdPeer},
+	} {
+		if *p.port == 0 {
+			*p.port = p.remembered
+		}
+		// Held until all three are chosen, so that no two are the same.
+		listener, err := awaitListen(ctx, *p.port)
+		if err != nil {
+			return portSet{}, fmt.Errorf("take port: %w: free it or choose another one (%s remembers those of the last start)",
+				err, file)
+		}
+		defer func() { _ = listener.Close() }()
+		*p.port = listener.Addr().(*net.TCPAddr).Port
+	}
+	content, err := json.Marshal(chosen)
+	if err != nil {
+		return portSet{}, fmt.Errorf("remember the ports: %w", err)
+	}
+	if err := replaceFile(file, content); err != nil {
+		return portSet{}, fmt.Errorf("remember the ports: %w", err)
+	}
+	return chosen, nil
+}
+
+func readPorts(file string) (portSet, error) {
+	var ports portSet
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ports, nil
+	}
+	if err != nil {
+		return ports, fmt.Errorf("read the ports of the last start: %w", err)
+	}
+	if err := json.Unmarshal(content, &ports); err != nil {
+		return ports, fmt.Errorf("read the ports of the last start: %s: %w: remove the file", file, err)
+	}
+	return ports, nil
+}
+
+// awaitListen is patient with a port that is taken: a killed process keeps its sockets for a
+// moment after its parent, and with it the lock on the folder, is gone.
+func awaitListen(ctx context.Context, port int) (net.Listener, error) {
+	var listener net.Listener
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, portPatience, true, func(context.Context) (bool, error) {
+		listener, last = listen(port)
+		return last == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (waiting for it: %w)", last, err)
+	}
+	return listener, nil
+}
+
+// listen takes the given port, or any free one for zero.
+func listen(port int) (net.Listener, error) {
+	if port != 0 {
+		return net.Listen("tcp", address(port))
+	}
+	for range 100 {
+		candidate := lowestPort + rand.IntN(highestPort-lowestPort+1)
+		if listener, err := net.Listen("tcp", address(candidate)); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, fmt.Errorf("find a free port: 100 ports between %d and %d are all taken", lowestPort, highestPort)
+}
+
+func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+func baseURL(port int) string { return "https://" + address(port) }

@@ -1,0 +1,53 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// Program is a program to run beside the control plane, such as one of Paddock's own.
+type Program struct {
+	// Name tells its log and its pid file from those of others.
+	Name string
+	// Path of the executable.
+	Path string
+	Args []string
+	// Env is added to this process's environment.
+	Env []string
+	// Ready returns nil once the program serves.
+	Ready func(context.Context) error
+}
+
+// StartProgram starts a program and returns when it serves. It ends with the control plane,
+// before it, and can be broken like a process of it. A second program of a name is an error.
+func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, error) {
+	for _, p := range c.programs {
+		if p.name == program.Name {
+			return nil, fmt.Errorf("start %s: there is a program of that name: restart that one", program.Name)
+		}
+	}
+	if err := endOrphan(ctx, c.paths.child(program.Name), c.paths.root()); err != nil {
+		return nil, err
+	}
+	if err := rotateLog(c.paths.log(program.Name)); err != nil {
+		return nil, fmt.Errorf("put the log of the last start aside: %w", err)
+	}
+	p := &Process{
+		command: command{name: program.Name, args: program.Args, ready: program.Ready},
+		path:    program.Path,
+		env:     program.Env,
+		logFile: c.paths.log(program.Name),
+		record:  c.paths.child(program.Name),
+		parents: c.parents,
+		out:     c.out,
+	}
+	c.programs = append(c.programs, p)
+	return p, p.begin(ctx)
+}
+
+// Dir is the folder that holds the state, for files that belong to it.
+func (c *Cluster) Dir() string { return c.paths.root() }
+
+// File is a path in that folder.
+func (c *Cluster) File(name string) string { return filepath.Join(c.Dir(), name) }

@@ -1,0 +1,68 @@
+# Paddock. `make help` lists the targets; `make run` and `make test` need nothing
+# but Go, make, git and npm.
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+
+BIN := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Where `make run` listens and keeps its state.
+PORT ?= 8080
+KUBE_APISERVER_PORT ?= 0
+ETCD_PORT ?= 0
+DIR ?= .local
+
+include hack/tools/tools.mk
+include config/generate.mk
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
+		/^[a-zA-Z0-9_-]+:.*## / {printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Run
+
+.PHONY: build
+build: ## Build Paddock's programs into bin/.
+	@mkdir -p $(BIN)
+	@echo "building controller and apiserver (about 2 min the first time) ..."
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver
+
+.PHONY: run
+run: cluster-tools build ## Run all of it with a demo site (PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/run ./hack/run
+	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
+
+##@ Check
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) verify-generated ## Check style, generated files and formatting.
+	@test -z "$$(gofmt -l api apiserver cmd controllers hack)" || { gofmt -l api apiserver cmd controllers hack; echo "run gofmt" >&2; exit 1; }
+	@go mod tidy -diff
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: test
+test: unit integration robustness ## Run every tier that needs no root.
+
+# Packages whose tests start a control plane; they take turns, so that they do not
+# take each other's time.
+INTEGRATION := ./hack/localcluster/... ./apiserver/store/cluster/... ./apiserver/access/kubernetes/... ./apiserver/fhir ./controllers/... ./test/...
+
+.PHONY: unit
+unit: ## Run the unit tests.
+	go test ./api/... ./cmd/... ./hack/imports/... ./apiserver/access ./apiserver/store ./apiserver/sites/... ./apiserver/fhir/r4/... ./apiserver/fhir/search/...
+
+.PHONY: integration
+integration: cluster-tools build ## Run the tests against a real control plane.
+	go test -p 1 -timeout 20m $(INTEGRATION)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
+	@for package in $$(go list ./apiserver/...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-30s} $$package || exit 1; \
+		done; \
+	done

@@ -1,0 +1,140 @@
+// Package imports keeps the rules of who may import whom.
+package imports
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/paddock-health/paddock"
+
+// rule forbids the packages below from to depend, directly or not, on others.
+type rule struct {
+	from []string
+	not  []string
+	// except are dependencies allowed all the same.
+	except []string
+}
+
+var (
+	httpPackages       = []string{"net/http"}
+	kubernetesClients  = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
+	engines            = []string{module + "/apiserver/store/cluster", module + "/apiserver/store/postgres"}
+	facadesAndFrontEnd = []string{"apiserver/fhir", "apiserver/ahds", "apiserver/aggregated"}
+)
+
+var rules = map[string]rule{
+	"the API types import apimachinery only": {
+		from: []string{"api"}, not: append([]string{module, "k8s.io/api/", "k8s.io/apiserver"}, kubernetesClients...),
+		except: []string{module + "/api"},
+	},
+	"the FHIR tables and the query language are pure": {
+		from: []string{"apiserver/fhir/r4", "apiserver/fhir/search"},
+		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io", module + "/apiserver/store"}),
+	},
+	"the storage contract knows no engine and no cluster": {
+		from: []string{"apiserver/store"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io"}),
+	},
+	"the facades know no engine and no cluster": {
+		from: []string{"apiserver/fhir", "apiserver/ahds"},
+		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/api"}),
+	},
+	"the aggregated API knows no engine": {
+		from: []string{"apiserver/aggregated"}, not: engines,
+	},
+	"the facades do not know each other: FHIR": {
+		from: []string{"apiserver/fhir"}, not: []string{module + "/apiserver/ahds", module + "/apiserver/aggregated"},
+	},
+	"the facades do not know each other: AHDS": {
+		from: []string{"apiserver/ahds"}, not: []string{module + "/apiserver/fhir", module + "/apiserver/aggregated"},
+	},
+	"what decides access knows no cluster": {
+		from: []string{"apiserver/access"}, not: slices.Concat(kubernetesClients, []string{"k8s.io"}),
+	},
+	"controllers do not import the API server": {
+		from: []string{"controllers"}, not: []string{module + "/apiserver"},
+		except: []string{module + "/apiserver/store/postgres/schema"},
+	},
+	"the API server does not import controllers": {
+		from: []string{"apiserver"}, not: []string{module + "/controllers"},
+	},
+}
+
+// subtrees are the rules' packages that are taken with all below them; of the
+// others only the package itself is meant.
+var subtrees = []string{"api", "controllers", "apiserver", "apiserver/aggregated"}
+
+func TestImports(t *testing.T) {
+	dependencies := listDependencies(t)
+	for name, r := range rules {
+		t.Run(name, func(t *testing.T) {
+			for pkg, imports := range dependencies {
+				if !applies(r, strings.TrimPrefix(pkg, module+"/")) {
+					continue
+				}
+				for _, dependency := range imports {
+					if matches(dependency, r.not) && !matches(dependency, r.except) && dependency != pkg {
+						t.Errorf("%s depends on %s", pkg, dependency)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEnginesAreConstructedInOnePlace keeps engines out of everything but their
+// opener and the commands.
+func TestEnginesAreConstructedInOnePlace(t *testing.T) {
+	for pkg, imports := range listImports(t) {
+		opener := pkg == module+"/apiserver/sites" || strings.HasPrefix(pkg, module+"/cmd/") || strings.HasPrefix(pkg, module+"/hack/")
+		for _, imported := range imports {
+			if matches(imported, engines) && !opener && !matches(pkg, engines) {
+				t.Errorf("%s imports the engine %s", pkg, imported)
+			}
+		}
+	}
+}
+
+func applies(r rule, pkg string) bool {
+	return slices.ContainsFunc(r.from, func(from string) bool {
+		return pkg == from || slices.Contains(subtrees, from) && strings.HasPrefix(pkg, from+"/")
+	})
+}
+
+func matches(pkg string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return pkg == prefix || strings.HasPrefix(pkg, strings.TrimSuffix(prefix, "/")+"/")
+	})
+}
+
+func listDependencies(t *testing.T) map[string][]string {
+	return list(t, `{{.ImportPath}} {{join .Deps " "}}`)
+}
+
+func listImports(t *testing.T) map[string][]string {
+	return list(t, `{{.ImportPath}} {{join .Imports " "}}`)
+}
+
+func list(t *testing.T, format string) map[string][]string {
+	t.Helper()
+	output, err := exec.Command("go", "list", "-f", format, module+"/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	packages := map[string][]string{}
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Fields(line)
+		packages[fields[0]] = fields[1:]
+	}
+	if len(packages) < 10 {
+		t.Fatalf("go list found %d packages", len(packages))
+	}
+	for _, folder := range facadesAndFrontEnd[:1] {
+		if packages[module+"/"+folder] == nil {
+			t.Fatalf("go list did not find %s: the rules speak of folders that are not there", folder)
+		}
+	}
+	return packages
+}

@@ -1,0 +1,243 @@
+// Package localpaddock runs Paddock's own programs beside a local control plane,
+// as the processes and with the rights that they have on a cluster. `make run`,
+// the process tests and the benchmarks start it.
+package localpaddock
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/paddock-health/paddock/hack/localcluster"
+)
+
+// Options say what to run.
+type Options struct {
+	// BinDir holds the programs and kubectl, SourceDir the repository's config/.
+	BinDir, SourceDir string
+	// Controllers and APIServers are how many of each to run. Default: one of each.
+	Controllers, APIServers int
+	// Port is that of the first API server on 127.0.0.1; 0: a free one.
+	Port int
+	// PublicURL is what links start with. Default: the first API server's address.
+	PublicURL string
+	// APIServerBinary is the name of the API server's program in BinDir. Default: apiserver.
+	APIServerBinary string
+	// APIServerArgs and APIServerEnv are added for every API server.
+	APIServerArgs, APIServerEnv []string
+}
+
+// Paddock is a running installation.
+type Paddock struct {
+	options     Options
+	cluster     *localcluster.Cluster
+	Controllers []*localcluster.Process
+	APIServers  []*localcluster.Process
+	// URLs are the addresses of the API servers.
+	URLs []string
+}
+
+// Start installs the CRDs and roles of config/default and starts the programs. It
+// returns when they serve. They end with the cluster.
+func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) (*Paddock, error) {
+	options.Controllers, options.APIServers = max(options.Controllers, 1), max(options.APIServers, 1)
+	if options.APIServerBinary == "" {
+		options.APIServerBinary = "apiserver"
+	}
+	p := &Paddock{options: options, cluster: cluster}
+	if err := p.Apply(ctx, filepath.Join("config", "default")); err != nil {
+		return nil, err
+	}
+	if err := p.makePageTokenKey(); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(2*options.APIServers + options.Controllers)
+	if err != nil {
+		return nil, err
+	}
+	if options.Port != 0 {
+		ports[0] = options.Port
+	}
+	if p.options.PublicURL == "" {
+		p.options.PublicURL = address(ports[0])
+	}
+	for i := range options.APIServers {
+		if err := p.startAPIServer(ctx, i, ports[i], ports[options.APIServers+i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range options.Controllers {
+		if err := p.startController(ctx, i, ports[2*options.APIServers+i]); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// PublicURL is the address that links in answers start with.
+func (p *Paddock) PublicURL() string { return p.options.PublicURL }
+
+// Kubectl runs bin/kubectl as the cluster's administrator and returns its output.
+func (p *Paddock) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, filepath.Join(p.options.BinDir, "kubectl"), append([]string{"--kubeconfig", p.cluster.Kubeconfig()}, args...)...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		return output, fmt.Errorf("kubectl %v: %w\n%s", args, err, stderr.Bytes())
+	}
+	return output, nil
+}
+
+// Apply applies a kustomization of the repository by server-side apply.
+func (p *Paddock) Apply(ctx context.Context, dir string) error {
+	_, err := p.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--kustomize", filepath.Join(p.options.SourceDir, dir))
+	return err
+}
+
+// Token makes a token of a ServiceAccount for an audience.
+func (p *Paddock) Token(ctx context.Context, namespace, account, audience string, life time.Duration) (string, error) {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return "", fmt.Errorf("make a client: %w", err)
+	}
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
+	answer, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("make a token of %s/%s: %w", namespace, account, err)
+	}
+	return answer.Status.Token, nil
+}
+
+func (p *Paddock) startAPIServer(ctx context.Context, number, port, healthPort int) error {
+	name := p.programName("apiserver", number)
+	kubeconfig, err := p.kubeconfig("paddock-apiserver")
+	if err != nil {
+		return err
+	}
+	health := "127.0.0.1:" + strconv.Itoa(healthPort)
+	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
+		Name: name,
+		Path: filepath.Join(p.options.BinDir, p.options.APIServerBinary),
+		Args: append([]string{
+			"--kubeconfig", kubeconfig,
+			"--listen-address", "127.0.0.1:" + strconv.Itoa(port),
+			"--health-address", health,
+			"--public-url", p.options.PublicURL,
+			"--page-token-key-file", p.pageTokenKeyFile(),
+		}, p.options.APIServerArgs...),
+		Env:   p.options.APIServerEnv,
+		Ready: isReady(health),
+	})
+	if err != nil {
+		return err
+	}
+	p.APIServers = append(p.APIServers, process)
+	p.URLs = append(p.URLs, address(port))
+	return nil
+}
+
+func (p *Paddock) startController(ctx context.Context, number, healthPort int) error {
+	kubeconfig, err := p.kubeconfig("paddock-controller")
+	if err != nil {
+		return err
+	}
+	health := "127.0.0.1:" + strconv.Itoa(healthPort)
+	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
+		Name: p.programName("controller", number),
+		Path: filepath.Join(p.options.BinDir, "controller"),
+		Args: []string{
+			"--kubeconfig", kubeconfig,
+			"--health-address", health,
+			"--metrics-address", "0",
+			"--public-url", p.options.PublicURL,
+		},
+		Ready: isReady(health),
+	})
+	if err != nil {
+		return err
+	}
+	p.Controllers = append(p.Controllers, process)
+	return nil
+}
+
+func (p *Paddock) programName(program string, number int) string {
+	if number == 0 {
+		return program
+	}
+	return program + "-" + strconv.Itoa(number+1)
+}
+
+// kubeconfig writes the credentials of a ServiceAccount of ours, so that the
+// programs have the rights of config/rbac and no others.
+func (p *Paddock) kubeconfig(account string) (string, error) {
+	path := p.cluster.File(account + ".kubeconfig")
+	config, err := p.cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
+		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
+	if err != nil {
+		return "", err
+	}
+	return path, localcluster.WriteKubeconfig(path, config)
+}
+
+func (p *Paddock) pageTokenKeyFile() string { return p.cluster.File("page-token.key") }
+
+// makePageTokenKey makes the key that signs page tokens, the first time.
+func (p *Paddock) makePageTokenKey() error {
+	if _, err := os.Stat(p.pageTokenKeyFile()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	return os.WriteFile(p.pageTokenKeyFile(), []byte(base64.StdEncoding.EncodeToString(key)), 0o600)
+}
+
+func isReady(health string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", request.URL, response.Status)
+		}
+		return nil
+	}
+}
+
+func address(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+
+// freePorts finds ports that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}

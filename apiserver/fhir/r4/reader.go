@@ -139,7 +139,7 @@ func (r *reader) readResourceType() bool {
 		return true
 	}
 	return r.report(IssueValue, CodeResourceMismatch, "resourceType",
-		"the resourceType is "+quote(string(value))+"; this address takes "+strconv.Quote(r.opts.Type))
+		"the resourceType is "+Quote(string(value))+"; this address takes "+strconv.Quote(r.opts.Type))
 }
 
 func (r *reader) readID() bool {
@@ -152,7 +152,7 @@ func (r *reader) readID() bool {
 		r.id = string(value)
 		return true
 	}
-	return r.report(IssueValue, CodeInvalidID, "id", "the id "+quote(string(value))+" is not "+IDPattern)
+	return r.report(IssueValue, CodeInvalidID, "id", "the id "+Quote(string(value))+" is not "+IDPattern)
 }
 
 // stringValue reads the value of one of the resource's own elements, which must

@@ -72,7 +72,7 @@ func (r *reader) checkName(name []byte) bool {
 		return true
 	}
 	return r.reportAt(IssueStructure, CodeDuplicateElement, r.expression(r.decoder.StackPointer()),
-		"the name "+quote(string(name))+" is given twice in one object")
+		"the name "+Quote(string(name))+" is given twice in one object")
 }
 
 // end makes sure that nothing follows the body.
@@ -168,8 +168,8 @@ func unquote(raw []byte) []byte {
 	return value
 }
 
-// quote shows what a client sent, within bounds.
-func quote(s string) string { return strconv.Quote(truncate(s)) }
+// Quote shows a person what a client sent, within bounds.
+func Quote(s string) string { return strconv.Quote(truncate(s)) }
 
 // truncate bounds what is repeated of a body.
 func truncate(s string) string {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
 // prefixes turn the range of a search value into the instants that match.
@@ -45,7 +47,7 @@ func parseInstants(value string, now time.Time) ([]Range, string, error) {
 	}
 	match, ok := prefixes[prefix]
 	if !ok {
-		return nil, "", fmt.Errorf("%s has the unknown prefix %s; known are %s", quote(value), quote(prefix), list(prefixes))
+		return nil, "", fmt.Errorf("%s has the unknown prefix %s; known are %s", r4.Quote(value), r4.Quote(prefix), list(prefixes))
 	}
 	r, err := parseDate(date)
 	if err != nil {
@@ -74,7 +76,7 @@ const (
 func parseDate(value string) (Range, error) {
 	groups := datePattern.FindStringSubmatch(value)
 	if groups == nil {
-		return Range{}, fmt.Errorf("%s is not a date: write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.fff]] with Z or a zone such as +02:00", quote(value))
+		return Range{}, fmt.Errorf("%s is not a date: write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.fff]] with Z or a zone such as +02:00", r4.Quote(value))
 	}
 	number := func(group, otherwise int) int {
 		if groups[group] == "" {
@@ -100,7 +102,7 @@ func parseDate(value string) (Range, error) {
 	case second > 60: // 60 is a leap second
 		return Range{}, notADate(value, "second", second)
 	case !zoneOK:
-		return Range{}, fmt.Errorf("%s is not a date: zone %s", quote(value), groups[groupZone])
+		return Range{}, fmt.Errorf("%s is not a date: zone %s", r4.Quote(value), groups[groupZone])
 	}
 	fraction := groups[groupFraction]
 	nanosecond, _ := strconv.Atoi((fraction + "000000000")[:9])
@@ -109,7 +111,7 @@ func parseDate(value string) (Range, error) {
 }
 
 func notADate(value, part string, n int) error {
-	return fmt.Errorf("%s is not a date: %s %d", quote(value), part, n)
+	return fmt.Errorf("%s is not a date: %s %d", r4.Quote(value), part, n)
 }
 
 // daysIn counts the days of a month: day 0 of the next one is its last.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
 func TestParseDate(t *testing.T) {
@@ -64,9 +66,9 @@ func TestParseDateRefuses(t *testing.T) {
 	}
 	const syntax = " is not a date: write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.fff]] with Z or a zone such as +02:00"
 	for value, part := range tests {
-		want := quote(value) + syntax
+		want := r4.Quote(value) + syntax
 		if part != "" {
-			want = quote(value) + " is not a date: " + part
+			want = r4.Quote(value) + " is not a date: " + part
 		}
 		_, err := parseDate(value)
 		if err == nil || err.Error() != want {

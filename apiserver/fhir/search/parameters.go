@@ -56,7 +56,7 @@ func (p *parser) id(value string) (string, error) {
 	}
 	for i, id := range ids {
 		if !r4.ValidID(id) {
-			return "", fmt.Errorf("%s is not an id: %s", quote(id), r4.IDPattern)
+			return "", fmt.Errorf("%s is not an id: %s", r4.Quote(id), r4.IDPattern)
 		}
 		ids[i] = strings.ToLower(id)
 	}
@@ -96,7 +96,7 @@ func (p *parser) sort(value string) (string, error) {
 	field, ok := sortFields[name]
 	if !ok {
 		return "", fmt.Errorf("%s is not a sort key of %s; give one of %s, with a leading - for descending order",
-			quote(value), p.Type, list(sortFields))
+			r4.Quote(value), p.Type, list(sortFields))
 	}
 	p.query.Sort = Sort{Field: field, Descending: descending}
 	return value, nil
@@ -106,7 +106,7 @@ var digits = regexp.MustCompile(`^[0-9]+$`)
 
 func (p *parser) count(value string) (string, error) {
 	if !digits.MatchString(value) {
-		return "", fmt.Errorf("%s is not a number of items; give 0 to %d", quote(value), MaxCount)
+		return "", fmt.Errorf("%s is not a number of items; give 0 to %d", r4.Quote(value), MaxCount)
 	}
 	count, err := strconv.Atoi(value)
 	if err != nil || count > MaxCount {
@@ -121,7 +121,7 @@ var totals = map[string]Total{"none": TotalNone, "estimate": TotalWhenFree, "acc
 func (p *parser) total(value string) (string, error) {
 	total, ok := totals[value]
 	if !ok {
-		return "", fmt.Errorf("%s is not a kind of total; give one of %s", quote(value), list(totals))
+		return "", fmt.Errorf("%s is not a kind of total; give one of %s", r4.Quote(value), list(totals))
 	}
 	p.query.Total = total
 	return value, nil
@@ -133,7 +133,7 @@ func (p *parser) summary(value string) (string, error) {
 	case "count":
 		p.totalOnly = true
 	default:
-		return "", fmt.Errorf("%s is not supported; give count or false", quote(value))
+		return "", fmt.Errorf("%s is not supported; give count or false", r4.Quote(value))
 	}
 	return value, nil
 }
@@ -148,7 +148,7 @@ func (p *parser) elements(value string) (string, error) {
 	for _, name := range names {
 		element := strings.TrimPrefix(name, p.Type+".")
 		if !elementName.MatchString(element) {
-			return "", fmt.Errorf("%s is not an element at the top of %s", quote(name), p.Type)
+			return "", fmt.Errorf("%s is not an element at the top of %s", r4.Quote(name), p.Type)
 		}
 		p.query.Elements = append(p.query.Elements, element)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
 // Options say what a query is about and how it is to be read.
@@ -90,7 +92,7 @@ func (p *parser) parameter(known map[string]parameter, name string, values []str
 	case !ok:
 		return fmt.Errorf("is not known for %s; known are %s", p.Type, list(known))
 	case modified:
-		return fmt.Errorf("the modifier %s is not supported; %s takes none", quote(modifier), base)
+		return fmt.Errorf("the modifier %s is not supported; %s takes none", r4.Quote(modifier), base)
 	case len(values) > 1 && !definition.repeats:
 		return errors.New("is given more than once")
 	}
@@ -113,7 +115,7 @@ func nonEmpty(values []string) []string {
 func alternatives(value string) ([]string, error) {
 	items := strings.Split(value, ",")
 	if slices.Contains(items, "") {
-		return nil, fmt.Errorf("%s has an empty item; separate values by single commas", quote(value))
+		return nil, fmt.Errorf("%s has an empty item; separate values by single commas", r4.Quote(value))
 	}
 	return items, nil
 }

@@ -7,9 +7,10 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
 // Bounds of _count.
@@ -105,7 +106,7 @@ type Error struct {
 	Problem string
 }
 
-func (e Error) Error() string { return "search parameter " + quote(e.Parameter) + ": " + e.Problem }
+func (e Error) Error() string { return "search parameter " + r4.Quote(e.Parameter) + ": " + e.Problem }
 
 // Errors are all that is wrong with a query.
 type Errors []Error
@@ -116,15 +117,6 @@ func (e Errors) Error() string {
 		sentences[i] = each.Error()
 	}
 	return strings.Join(sentences, "; ")
-}
-
-// quote shows what a client sent, within bounds.
-func quote(s string) string {
-	const most = 100
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strconv.Quote(s)
 }
 
 // list shows names to choose from.

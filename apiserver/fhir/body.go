@@ -1,0 +1,97 @@
+package fhir
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// body is a resource that a client sent.
+type body struct {
+	resource r4.Resource
+	dialect  *dialect
+}
+
+func (b body) stored() store.Body {
+	return store.Body{JSON: b.resource.Body, IDOffset: b.resource.IDOffset, MetaOffset: b.resource.MetaOffset}
+}
+
+// readResource reads the body as a resource of the path's type.
+func (r *request) readResource(w http.ResponseWriter) (body, error) {
+	spoken, err := bodyDialect(r.Header.Get("Content-Type"))
+	if err != nil {
+		return body{}, err
+	}
+	raw, err := r.readBody(w)
+	if err != nil {
+		return body{}, err
+	}
+	resource, err := r4.Read(raw, r4.Options{Type: r.kind.Name, Optional: spoken.optional})
+	return body{resource: resource, dialect: spoken}, err
+}
+
+// readForm reads the body as a form.
+func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
+	const form = "application/x-www-form-urlencoded"
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if kind = strings.TrimSpace(kind); !strings.EqualFold(kind, form) && (kind != "" || r.ContentLength != 0) {
+		return nil, &mediaTypeError{fmt.Sprintf("a search by POST takes parameters as %s, not %s", form, r4.Quote(kind))}
+	}
+	raw, err := r.readBody(w)
+	if err != nil {
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(raw))
+	if err != nil {
+		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form cannot be read: " + err.Error()}
+	}
+	return values, nil
+}
+
+// readBody reads the whole body, inflated, within the site's limit.
+func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
+	limit := r.site.MaxBodySize
+	if limit == 0 {
+		limit = defaultMaxBodySize
+	}
+	if r.ContentLength > limit {
+		return nil, &tooLargeError{limit: limit}
+	}
+	var source io.Reader = http.MaxBytesReader(w, r.Body, limit)
+	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
+	case "", "identity":
+	case "gzip":
+		inflate, err := gzip.NewReader(source)
+		if err != nil {
+			return nil, bodyError(err, limit)
+		}
+		source = inflate
+	default:
+		return nil, &mediaTypeError{fmt.Sprintf("a body with the Content-Encoding %s is not taken; send gzip or none", r4.Quote(encoding))}
+	}
+	var buffer bytes.Buffer
+	buffer.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room at the end too
+	if n, err := buffer.ReadFrom(io.LimitReader(source, limit+1)); err != nil {
+		return nil, bodyError(err, limit)
+	} else if n > limit {
+		return nil, &tooLargeError{limit: limit}
+	}
+	return buffer.Bytes(), nil
+}
+
+// bodyError tells a body that is too large from one that is broken.
+func bodyError(err error, limit int64) error {
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		return &tooLargeError{limit: limit}
+	}
+	return &invalidError{code: r4.CodeUnparseable, diagnostics: "the body cannot be read: " + err.Error()}
+}

@@ -1,0 +1,131 @@
+package fhir
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// bundle writes a FHIR Bundle by appending, so that the resources in it stay
+// byte for byte.
+type bundle struct {
+	json    []byte
+	entries int
+}
+
+// link is one of a bundle's links.
+type link struct{ relation, url string }
+
+// newBundle starts a bundle. The total is left out when it is unknown.
+func newBundle(kind string, total int64, links []link) *bundle {
+	b := &bundle{}
+	b.text(`{"resourceType":"Bundle","type":`).quote(kind)
+	if total != store.UnknownTotal {
+		b.text(`,"total":`)
+		b.json = strconv.AppendInt(b.json, total, 10)
+	}
+	b.text(`,"link":[`)
+	for i, l := range links {
+		if i > 0 {
+			b.text(",")
+		}
+		b.text(`{"relation":`).quote(l.relation).text(`,"url":`).quote(l.url).text("}")
+	}
+	b.text("]")
+	return b
+}
+
+// done ends the bundle. There is no empty list of entries: FHIR forbids them.
+func (b *bundle) done() []byte {
+	if b.entries > 0 {
+		b.text("]")
+	}
+	return b.text("}").json
+}
+
+// entry starts an entry.
+func (b *bundle) entry() *bundle {
+	if b.entries++; b.entries == 1 {
+		return b.text(`,"entry":[`)
+	}
+	return b.text(",")
+}
+
+func (b *bundle) text(s string) *bundle {
+	b.json = append(b.json, s...)
+	return b
+}
+
+func (b *bundle) quote(s string) *bundle {
+	b.json, _ = jsontext.AppendQuote(b.json, s) // what is not UTF-8 is replaced
+	return b
+}
+
+// resource appends a record's resource.
+func (b *bundle) resource(rec store.Record, elements []string) error {
+	var err error
+	b.json, err = render(b.json, rec, elements)
+	return err
+}
+
+// match adds a record that matches a search.
+func (b *bundle) match(fullURL string, rec store.Record, elements []string) error {
+	b.entry().text(`{"fullUrl":`).quote(fullURL).text(`,"resource":`)
+	if err := b.resource(rec, elements); err != nil {
+		return err
+	}
+	b.text(`,"search":{"mode":"match"}}`)
+	return nil
+}
+
+// outcome adds what is to be said about the search itself.
+func (b *bundle) outcome(issues []r4.Issue) error {
+	var err error
+	b.entry().text(`{"resource":`)
+	if b.json, err = appendOutcome(b.json, issues); err != nil {
+		return err
+	}
+	b.text(`,"search":{"mode":"outcome"}}`)
+	return nil
+}
+
+// version adds a version to a history. Contract 2.4; R4 http.html#history.
+func (b *bundle) version(r *request, rec store.Record) error {
+	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key.ID))
+	if !rec.Deleted {
+		b.text(`,"resource":`)
+		if err := b.resource(rec, nil); err != nil {
+			return err
+		}
+	}
+	b.text(`,"request":{"method":`).quote(string(r.dialect.historyMethod(rec.Method)))
+	b.text(`,"url":`).quote(historyAddress(r, rec))
+	b.text(`},"response":{"status":`).quote(historyStatus(rec))
+	b.text(`,"location":`).quote(r.versionURL(rec))
+	b.text(`,"lastModified":"`)
+	b.json = r4.AppendInstant(b.json, rec.Updated)
+	b.text(`"}}`)
+	return nil
+}
+
+// historyAddress is where the interaction went that made a version, relative to
+// the base.
+func historyAddress(r *request, rec store.Record) string {
+	if rec.Method == store.MethodPost {
+		return r.segment
+	}
+	return r.segment + "/" + rec.Key.ID
+}
+
+// historyStatus is how the interaction that made a version was answered.
+func historyStatus(rec store.Record) string {
+	status := http.StatusOK
+	if !rec.Deleted && rec.Created.Equal(rec.Updated) {
+		status = http.StatusCreated
+	}
+	return strconv.Itoa(status) + " " + http.StatusText(status)
+}

@@ -1,0 +1,50 @@
+package fhir
+
+import (
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// dialect is one of the two ways to speak to the facade. This is all in which
+// they differ. An answer follows Accept and _format, a body its Content-Type.
+type dialect struct {
+	// contentType of the answers.
+	contentType string
+	// deleteAcknowledgment answers a delete with status and statusText (contract
+	// 2.5); FHIR answers with an OperationOutcome.
+	deleteAcknowledgment bool
+	// historyDeletions lists deletions in a history. The contract has no entry
+	// without a resource (2.4).
+	historyDeletions bool
+	// historyMethods are the methods told in a history that is not FHIR's.
+	// The contract knows PUT and POST only (2.4).
+	historyMethods map[store.Method]store.Method
+	// sortByDate takes _sort=date for _lastUpdated (contract 4.1).
+	sortByDate bool
+	// idFromPath takes the id of a PUT body without one from the path (contract 2.2).
+	idFromPath bool
+	// optional are elements that R4 requires and the contract does not (2.2).
+	optional []string
+}
+
+var (
+	contractDialect = &dialect{
+		contentType:          "application/json",
+		deleteAcknowledgment: true,
+		historyMethods:       map[store.Method]store.Method{store.MethodPatch: store.MethodPut},
+		sortByDate:           true,
+		idFromPath:           true,
+		optional:             []string{"Endpoint.status", "Endpoint.address"},
+	}
+	fhirDialect = &dialect{
+		contentType:      "application/fhir+json",
+		historyDeletions: true,
+	}
+)
+
+// historyMethod is how a history tells the method of a version.
+func (d *dialect) historyMethod(method store.Method) store.Method {
+	if told, ok := d.historyMethods[method]; ok {
+		return told
+	}
+	return method
+}

@@ -1,0 +1,118 @@
+package fhir
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// The issue types of what a request can have wrong, beside those of a body.
+const (
+	issueInformational r4.IssueType = "informational"
+	issueNotSupported  r4.IssueType = "not-supported"
+	issueNotFound      r4.IssueType = "not-found"
+	issueDeleted       r4.IssueType = "deleted"
+	issueLogin         r4.IssueType = "login"
+	issueForbidden     r4.IssueType = "forbidden"
+	issueConflict      r4.IssueType = "conflict"
+	issueDuplicate     r4.IssueType = "duplicate"
+	issueTooLong       r4.IssueType = "too-long"
+	issueNoStore       r4.IssueType = "no-store"
+	issueTransient     r4.IssueType = "transient"
+	issueTimeout       r4.IssueType = "timeout"
+	issueException     r4.IssueType = "exception"
+)
+
+// The stable machine codes of what a request can have wrong, beside those of a body.
+const (
+	codeInvalidQuery         = "invalid_query"
+	codeInvalidHeader        = "invalid_header"
+	codeUnknownPath          = "unknown_path"
+	codeUnknownType          = "unknown_type"
+	codeUnknownSite          = "unknown_site"
+	codeMethodNotAllowed     = "method_not_allowed"
+	codeUnknownMethod        = "unknown_method"
+	codeNotAcceptable        = "not_acceptable"
+	codeUnsupportedMediaType = "unsupported_media_type"
+	codeNotSupported         = "not_supported"
+	codeTooLarge             = "too_large"
+	codeNotFound             = "not_found"
+	codeDeleted              = "deleted"
+	codeVersionConflict      = "version_conflict"
+	codeClaimConflict        = "claim_conflict"
+	codeStorageFull          = "storage_full"
+	codeUnavailable          = "unavailable"
+	codeTimeout              = "timeout"
+	codeLoginRequired        = "login_required"
+	codePermissionDenied     = "permission_denied"
+	codeInternal             = "internal"
+)
+
+// invalidError says that a part of the request other than its body is wrong.
+type invalidError struct{ code, diagnostics, expression string }
+
+func (e *invalidError) Error() string { return e.diagnostics }
+
+// pathUnknownError says that there is nothing at a path.
+type pathUnknownError struct{}
+
+func (e *pathUnknownError) Error() string {
+	return "there is nothing at this path; resources are at /site/{siteId}/fhir/{type}/{id}"
+}
+
+// typeUnknownError says that a path names no type that the server keeps.
+type typeUnknownError struct{ segment string }
+
+func (e *typeUnknownError) Error() string {
+	names := make([]string, len(r4.Types))
+	for i, t := range r4.Types {
+		names[i] = t.Segment
+	}
+	return r4.Quote(e.segment) + " is not a resource type of this server; it has " + strings.Join(names, ", ")
+}
+
+// methodError says that a path does not take the method.
+type methodError struct{ allowed []string }
+
+func (e *methodError) Error() string {
+	return "this path takes the methods " + strings.Join(e.allowed, ", ")
+}
+
+// methodUnknownError says that the method is none of HTTP's.
+type methodUnknownError struct{}
+
+func (e *methodUnknownError) Error() string { return "this server does not know the method" }
+
+// notAcceptableError says that the client takes no kind of JSON.
+type notAcceptableError struct{ parameter, value string }
+
+func (e *notAcceptableError) Error() string {
+	return fmt.Sprintf("%s asks for %s; this server answers in %s or %s",
+		e.parameter, r4.Quote(e.value), contractDialect.contentType, fhirDialect.contentType)
+}
+
+// mediaTypeError says that a body is in a format that is not taken.
+type mediaTypeError struct{ problem string }
+
+func (e *mediaTypeError) Error() string { return e.problem }
+
+// tooLargeError says that a body is too large.
+type tooLargeError struct{ limit int64 }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("the body is larger than the %d bytes that this site takes", e.limit)
+}
+
+// notSupportedError says that the server cannot do what was asked.
+type notSupportedError struct{ what string }
+
+func (e *notSupportedError) Error() string { return e.what + " is not supported" }
+
+// isAbsent reports whether err says that there is no such record, any more or yet.
+func isAbsent(err error) bool {
+	var deleted *store.DeletedError
+	return errors.Is(err, store.ErrNotFound) || errors.As(err, &deleted)
+}

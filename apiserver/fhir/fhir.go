@@ -1,0 +1,87 @@
+// Package fhir serves the FHIR R4 facade of every site at the contract's paths.
+// Its handlers translate between HTTP and the storage contract; they know no
+// storage engine and no Kubernetes client.
+package fhir
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Group is the API group in whose terms access to FHIR resources is decided.
+const Group = "r4.fhir.paddock.health"
+
+const (
+	// defaultMaxBodySize is the most bytes of a body where a site does not say.
+	defaultMaxBodySize = 4 << 20
+	// requestTimeout bounds how long a request may take.
+	requestTimeout = 30 * time.Second
+)
+
+// Site is what the facade needs to know of one site.
+type Site struct {
+	// ID is the siteID as in the path.
+	ID string
+	// BaseURL is the public address, without a trailing slash, such as
+	// https://host/site/1042/fhir.
+	BaseURL string
+	Access  access.Site
+	// Store is nil while the storage is not open.
+	Store store.Store
+	// UpdateCreate lets a PUT create a record under an id of the client's choice.
+	UpdateCreate bool
+	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
+	MaxBodySize int64
+}
+
+// Config is what the facade is made of.
+type Config struct {
+	// Admit finds the site and authenticates the caller. Errors:
+	// *access.TokenError, access.ErrSiteHidden, access.ErrUnavailable.
+	Admit      func(r *http.Request, siteID string) (Site, access.Caller, error)
+	Authorizer access.Authorizer
+	// TokenKey seals page tokens: 32 bytes that all replicas share.
+	TokenKey []byte
+	// Log defaults to slog.Default().
+	Log *slog.Logger
+	// Now defaults to time.Now.
+	Now func() time.Time
+}
+
+// New makes the handler of /site/{siteId}/fhir and everything under it.
+func New(config Config) (http.Handler, error) {
+	if config.Admit == nil || config.Authorizer == nil {
+		return nil, errors.New("make the FHIR facade: it needs Admit and Authorizer")
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	tokens, err := search.NewTokens(config.TokenKey)
+	if err != nil {
+		return nil, fmt.Errorf("make the FHIR facade: %w", err)
+	}
+	compress, err := gzhttp.NewWrapper()
+	if err != nil {
+		return nil, fmt.Errorf("make the FHIR facade: %w", err)
+	}
+	h := &handler{Config: config, tokens: tokens}
+	return compress(h.identify(h.recover(h.routes()))), nil
+}
+
+// handler serves all sites.
+type handler struct {
+	Config
+	tokens search.Tokens
+}

@@ -1,0 +1,177 @@
+package fhir
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// retryAfter is how many seconds a client should wait for what is away.
+const retryAfter = "5"
+
+// problem is an error as it is answered.
+type problem struct {
+	status int
+	header map[string]string
+	issues []r4.Issue
+}
+
+// problemOf is the only place that gives an error its status and its words.
+func problemOf(err error) problem {
+	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, accessProblem, storeProblem} {
+		if p, ok := known(err); ok {
+			return p
+		}
+	}
+	return failure(http.StatusInternalServerError, issueException, codeInternal,
+		"the server failed; its log has the reason under the X-Request-Id of this answer")
+}
+
+func failure(status int, kind r4.IssueType, code, diagnostics string) problem {
+	return problem{status: status, issues: []r4.Issue{{
+		Severity: r4.SeverityError, Type: kind, Code: code, Diagnostics: diagnostics,
+	}}}
+}
+
+// with adds a header field.
+func (p problem) with(name, value string) problem {
+	p.header = map[string]string{name: value}
+	return p
+}
+
+// bodyProblem knows what is wrong with resources and queries.
+func bodyProblem(err error) (problem, bool) {
+	var issues r4.Issues
+	if errors.As(err, &issues) {
+		return problem{status: http.StatusBadRequest, issues: issues}, true
+	}
+	var wrong search.Errors
+	if !errors.As(err, &wrong) {
+		return problem{}, false
+	}
+	p := problem{status: http.StatusBadRequest}
+	for _, each := range wrong {
+		p.issues = append(p.issues, r4.Issue{
+			Severity: r4.SeverityError, Type: r4.IssueInvalid, Code: codeInvalidQuery, Diagnostics: each.Error(),
+		})
+	}
+	return p, true
+}
+
+// requestProblem knows what is wrong with paths, methods and headers.
+func requestProblem(err error) (problem, bool) {
+	var (
+		invalid       *invalidError
+		path          *pathUnknownError
+		kind          *typeUnknownError
+		method        *methodError
+		methodUnknown *methodUnknownError
+		notAcceptable *notAcceptableError
+		mediaType     *mediaTypeError
+		tooLarge      *tooLargeError
+		notSupported  *notSupportedError
+	)
+	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
+		return failure(status, issue, code, err.Error()), true
+	}
+	switch {
+	case errors.As(err, &invalid):
+		p := failure(http.StatusBadRequest, r4.IssueInvalid, invalid.code, invalid.diagnostics)
+		p.issues[0].Expression = invalid.expression
+		return p, true
+	case errors.As(err, &path):
+		return say(http.StatusNotFound, issueNotFound, codeUnknownPath)
+	case errors.As(err, &kind):
+		return say(http.StatusNotFound, issueNotSupported, codeUnknownType)
+	case errors.As(err, &method):
+		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeMethodNotAllowed)
+		return p.with("Allow", strings.Join(method.allowed, ", ")), true
+	case errors.As(err, &methodUnknown):
+		return say(http.StatusNotImplemented, issueNotSupported, codeUnknownMethod)
+	case errors.As(err, &notAcceptable):
+		return say(http.StatusNotAcceptable, issueNotSupported, codeNotAcceptable)
+	case errors.As(err, &mediaType):
+		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
+	case errors.As(err, &tooLarge):
+		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
+	case errors.As(err, &notSupported):
+		return say(http.StatusNotImplemented, issueNotSupported, codeNotSupported)
+	}
+	return problem{}, false
+}
+
+// accessProblem knows the errors of package access.
+func accessProblem(err error) (problem, bool) {
+	var (
+		token     *access.TokenError
+		forbidden *access.ForbiddenError
+	)
+	switch {
+	case errors.As(err, &token):
+		return failure(http.StatusUnauthorized, issueLogin, codeLoginRequired, err.Error()).
+			with("WWW-Authenticate", token.Challenge()), true
+	case errors.As(err, &forbidden):
+		return failure(http.StatusForbidden, issueForbidden, codePermissionDenied, err.Error()), true
+	case errors.Is(err, access.ErrSiteHidden):
+		return failure(http.StatusNotFound, issueNotFound, codeUnknownSite, err.Error()), true
+	case errors.Is(err, access.ErrUnavailable):
+		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, err.Error()).
+			with("Retry-After", retryAfter), true
+	}
+	return problem{}, false
+}
+
+// storeProblem knows the errors of package store.
+func storeProblem(err error) (problem, bool) {
+	var (
+		deleted      *store.DeletedError
+		precondition *store.PreconditionError
+		claim        *store.ClaimError
+		limit        *store.LimitError
+	)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return failure(http.StatusNotFound, issueNotFound, codeNotFound, "there is no such record, or no such version of it"), true
+	case errors.As(err, &deleted):
+		return failure(http.StatusGone, issueDeleted, codeDeleted, err.Error()).with("ETag", etag(deleted.Version)), true
+	case errors.As(err, &precondition):
+		p := failure(http.StatusPreconditionFailed, issueConflict, codeVersionConflict, err.Error())
+		if precondition.Current != nil {
+			p = p.with("ETag", etag(precondition.Current.Version))
+		}
+		return p, true
+	case errors.As(err, &claim):
+		return failure(http.StatusConflict, issueDuplicate, codeClaimConflict, err.Error()), true
+	case errors.As(err, &limit):
+		if limit.Scope == store.LimitRecord {
+			return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true
+		}
+		return failure(http.StatusInsufficientStorage, issueNoStore, codeStorageFull, err.Error()), true
+	case errors.Is(err, store.ErrBadPosition):
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, `search parameter "_page_token": `+err.Error()), true
+	case errors.Is(err, store.ErrNotAtomic):
+		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported, err.Error()), true
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout,
+			"the request took too long; a write may still have happened").with("Retry-After", retryAfter), true
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrNotReady):
+		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, unavailable(err)).
+			with("Retry-After", retryAfter), true
+	}
+	return problem{}, false
+}
+
+// unavailable says why the storage did not answer, without its own words: they
+// may name hosts.
+func unavailable(err error) string {
+	if errors.Is(err, store.ErrNotReady) {
+		return store.ErrNotReady.Error()
+	}
+	return store.ErrUnavailable.Error() + "; a write may still have happened"
+}

@@ -1,0 +1,68 @@
+package fhir
+
+import (
+	"net/http"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// read serves GET …/{id}. R4 http.html#read.
+func (h *handler) read(w http.ResponseWriter, r *request) error {
+	query, err := search.ParseRead(r.query, h.searchOptions(r))
+	if err != nil {
+		return err
+	}
+	rec, err := r.site.Store.Get(r.Context(), r.key())
+	if err != nil {
+		return err
+	}
+	return r.respondVersion(w, rec, query.Elements)
+}
+
+// readVersion serves GET …/{id}/_history/{vid}. R4 http.html#vread.
+func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
+	query, err := search.ParseRead(r.query, h.searchOptions(r))
+	if err != nil {
+		return err
+	}
+	version := versionOf(r.PathValue("vid"))
+	if version == noVersion {
+		return store.ErrNotFound
+	}
+	rec, err := r.site.Store.GetVersion(r.Context(), r.key(), version)
+	if err != nil {
+		return err
+	}
+	if rec.Deleted {
+		return &store.DeletedError{Key: rec.Key, Version: rec.Version, Updated: rec.Updated}
+	}
+	return r.respondVersion(w, rec, query.Elements)
+}
+
+// respondVersion answers with a version, unless the client already has it.
+func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, elements []string) error {
+	notModified, err := isNotModified(r.Header, rec)
+	if err != nil {
+		return err
+	}
+	body, err := render(nil, rec, elements)
+	if err != nil {
+		return err
+	}
+	setVersion(w.Header(), rec)
+	if notModified {
+		return r.respondEmpty(w, http.StatusNotModified)
+	}
+	return r.respond(w, http.StatusOK, body)
+}
+
+// searchOptions say how to read the parameters of a request.
+func (h *handler) searchOptions(r *request) search.Options {
+	return search.Options{
+		Type:       r.kind.Name,
+		SortByDate: r.dialect.sortByDate,
+		Lenient:    parsePreferences(r.Header).lenient,
+		Now:        h.Now(),
+	}
+}

@@ -1,0 +1,145 @@
+package fhir
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// request is an HTTP request with what the facade has found out about it.
+type request struct {
+	*http.Request
+	// query is the query string, with the form of a POST search merged in.
+	query url.Values
+	// dialect of the answer.
+	dialect *dialect
+	pretty  bool
+
+	site   Site
+	caller access.Caller
+	kind   r4.Type
+	// segment is the type as the path spells it, and so do links.
+	segment string
+	// id is the path's, empty where there is none.
+	id string
+
+	authorizer access.Authorizer
+}
+
+// serve makes the handler of one path.
+func (h *handler) serve(paths methods) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		req := &request{Request: r.WithContext(ctx), authorizer: h.Authorizer}
+		if err := h.interact(w, req, paths); err != nil {
+			h.fail(w, req, err)
+		}
+	}
+}
+
+// interact brings a request to its interaction, or tells why not.
+func (h *handler) interact(w http.ResponseWriter, r *request, paths methods) error {
+	if err := r.negotiate(); err != nil {
+		return err
+	}
+	what, ok := paths.find(r.Method)
+	if !ok {
+		return &methodError{allowed: paths.allowed()}
+	}
+	siteID, err := r.parsePath()
+	if err != nil {
+		return err
+	}
+	if r.site, r.caller, err = h.Admit(r.Request, siteID); err != nil {
+		return err
+	}
+	if err := r.authorize(what.verb); err != nil {
+		return err
+	}
+	if r.site.Store == nil {
+		return store.ErrUnavailable
+	}
+	return what.run(w, r)
+}
+
+// negotiate settles how to answer, before anything can go wrong.
+func (r *request) negotiate() error {
+	r.dialect = contractDialect
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return &invalidError{code: codeInvalidQuery, diagnostics: "the query string cannot be read: " + err.Error()}
+	}
+	return r.setQuery(query)
+}
+
+// setQuery takes the parameters, and the format of the answer from them.
+func (r *request) setQuery(query url.Values) error {
+	r.query = query
+	chosen, err := negotiate(r.Header, query)
+	if err != nil {
+		return err
+	}
+	r.dialect = chosen
+	r.pretty, err = wantsPretty(query)
+	return err
+}
+
+// parsePath takes site, type and id out of the path.
+func (r *request) parsePath() (siteID string, err error) {
+	values := map[string]string{}
+	for _, name := range []string{"siteId", "type", "id"} {
+		// The router matches the escaped path, if there is one.
+		if values[name], err = url.PathUnescape(r.PathValue(name)); err != nil {
+			return "", &pathUnknownError{}
+		}
+	}
+	r.segment, r.id = values["type"], values["id"]
+	var ok bool
+	if r.kind, ok = r4.TypeOf(r.segment); !ok {
+		return "", &typeUnknownError{segment: r.segment}
+	}
+	if r.id != "" && !r4.ValidID(r.id) {
+		return "", r.invalidID()
+	}
+	return values["siteId"], nil
+}
+
+// invalidID says what to make of a path with an id that no record can have. To
+// write there is a mistake; otherwise there is just nothing.
+func (r *request) invalidID() error {
+	if r.Method == http.MethodPut {
+		return &invalidError{code: r4.CodeInvalidID, diagnostics: "the id " + r4.Quote(r.id) + " in the path is not " + r4.IDPattern}
+	}
+	return store.ErrNotFound
+}
+
+// authorize asks whether the caller may do what the verb says to the record that
+// the path names, or to its type.
+func (r *request) authorize(verb string) error {
+	action := access.Action{Verb: verb, Group: Group, Resource: r.kind.Resource}
+	if verb != "list" { // a collection has no name, nor has one record's history
+		action.Name = strings.ToLower(r.id)
+	}
+	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access, action)
+}
+
+// key names the record of the path.
+func (r *request) key() store.Key { return store.Key{Type: r.kind.Name, ID: r.id} }
+
+// typeURL is the address of the type.
+func (r *request) typeURL() string { return r.site.BaseURL + "/" + r.segment }
+
+// recordURL is the address of a record.
+func (r *request) recordURL(id string) string { return r.typeURL() + "/" + id }
+
+// versionURL is the address of a version.
+func (r *request) versionURL(rec store.Record) string {
+	return r.recordURL(rec.Key.ID) + "/_history/" + strconv.FormatInt(rec.Version, 10)
+}

@@ -93,8 +93,8 @@ func readChild(file string) (child, error) {
 		return child{}, fmt.Errorf("read the processes of the last start: %w", err)
 	}
 	var c child
-	if json.Unmarshal(content, &c) != nil {
-		return child{}, nil
+	if err := json.Unmarshal(content, &c); err != nil {
+		return child{}, nil //nolint:nilerr // a torn record is no record
 	}
 	return c, nil
 }

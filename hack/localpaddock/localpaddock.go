@@ -236,7 +236,7 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer listener.Close()
+		defer func() { _ = listener.Close() }()
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil

@@ -32,8 +32,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var o options
 	flag.StringVar(&o.dir, "dir", ".local", "folder for all state")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")

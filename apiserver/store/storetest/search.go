@@ -12,9 +12,12 @@ import (
 )
 
 var sorts = []store.Sort{
-	{Field: store.SortCreated}, {Field: store.SortCreated, Descending: true},
-	{Field: store.SortUpdated}, {Field: store.SortUpdated, Descending: true},
-	{Field: store.SortID}, {Field: store.SortID, Descending: true},
+	{Field: store.SortCreated},
+	{Field: store.SortCreated, Descending: true},
+	{Field: store.SortUpdated},
+	{Field: store.SortUpdated, Descending: true},
+	{Field: store.SortID},
+	{Field: store.SortID, Descending: true},
 }
 
 // populate makes records by random creates, updates, deletes and purges and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +48,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(deleted)).
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSiteClaim)).
 		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespaceClaim)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentReconciles}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrentReconciles,
+			// The priority queue of controller-runtime 0.24 can deadlock when it is shut
+			// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
+			UsePriorityQueue: ptr.To(false),
+		}).
 		Complete(r)
 }
 

@@ -1,0 +1,118 @@
+package site_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+var _ = Describe("The schema of Site", func() {
+	DescribeTable("accepts", func(ctx SpecContext, name, spec string) {
+		Expect(dryRunCreate(ctx, name, spec)).To(Succeed())
+	},
+		Entry("no spec", "oak", ""),
+		Entry("a siteID of digits", "oak", `{siteID: "1042"}`),
+		Entry("the longest siteID", "oak", `{siteID: `+strings.Repeat("a", 63)+`}`),
+		Entry("a name that is no siteID, with a siteID", "oak.street", `{siteID: oak}`),
+		Entry("limits at their bounds", "oak",
+			`{storage: {cluster: {maxRecords: 1, maxVersions: 0, maxObjectSize: 1Mi, maxSize: 1Ki}}, limits: {maxBodySize: 64Mi}}`),
+		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
+	)
+
+	DescribeTable("refuses", func(ctx SpecContext, name, spec, message string) {
+		err := dryRunCreate(ctx, name, spec)
+		Expect(err).To(MatchError(apierrors.IsInvalid, "an error of status 422"))
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("capitals in a siteID", "oak", `{siteID: Oak}`, "spec.siteID"),
+		Entry("a dot in a siteID", "oak", `{siteID: oak.street}`, "spec.siteID"),
+		Entry("a slash in a siteID", "oak", `{siteID: oak/fhir}`, "spec.siteID"),
+		Entry("a leading hyphen", "oak", `{siteID: "-oak"}`, "spec.siteID"),
+		Entry("a trailing hyphen", "oak", `{siteID: oak-}`, "spec.siteID"),
+		Entry("an empty siteID", "oak", `{siteID: ""}`, "spec.siteID"),
+		Entry("a siteID that is too long", "oak", `{siteID: `+strings.Repeat("a", 64)+`}`, "spec.siteID"),
+		Entry("a name that is no siteID", "oak.street", `{}`, "metadata.name cannot serve as siteID"),
+		Entry("a name that is no siteID, and no spec", "oak.street", ``, "metadata.name cannot serve as siteID"),
+		Entry("a name that is too long for a siteID", strings.Repeat("a", 64), `{}`, "metadata.name cannot serve as siteID"),
+		Entry("an unknown engine", "oak", `{storage: {type: Postgres}}`, "spec.storage.type"),
+		Entry("an unknown deletionPolicy", "oak", `{deletionPolicy: Perhaps}`, "spec.deletionPolicy"),
+		Entry("objects that etcd would refuse", "oak", `{storage: {cluster: {maxObjectSize: 2Mi}}}`, "between 1Ki and 1Mi"),
+		Entry("objects of no size", "oak", `{storage: {cluster: {maxObjectSize: 0}}}`, "between 1Ki and 1Mi"),
+		Entry("a size that is none", "oak", `{storage: {cluster: {maxSize: lots}}}`, "spec.storage.cluster.maxSize"),
+		Entry("a negative size", "oak", `{storage: {cluster: {maxSize: "-5Gi"}}}`, "at least 1Ki"),
+		Entry("bodies that are too large", "oak", `{limits: {maxBodySize: 65Mi}}`, "between 1Ki and 64Mi"),
+		Entry("no records", "oak", `{storage: {cluster: {maxRecords: 0}}}`, "spec.storage.cluster.maxRecords"),
+		Entry("too many versions", "oak", `{storage: {cluster: {maxVersions: 1001}}}`, "spec.storage.cluster.maxVersions"),
+		Entry("a displayName that is too long", "oak", `{displayName: `+strings.Repeat("a", 201)+`}`, "spec.displayName"),
+	)
+
+	DescribeTable("refuses to change", func(ctx SpecContext, from, to, message string) {
+		s := siteFrom(newNamespace(ctx), "oak", from)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		s.Object["spec"] = specFrom(to)
+		err := admin.Update(ctx, s)
+		Expect(err).To(MatchError(apierrors.IsInvalid, "an error of status 422"))
+		Expect(err).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("a siteID", `{siteID: schema-a}`, `{siteID: schema-b}`, "siteID is immutable"),
+		Entry("a siteID to the default", `{siteID: schema-a}`, `{}`, "siteID is immutable"),
+		Entry("the default siteID", `{}`, `{siteID: schema-a}`, "siteID is immutable"),
+		Entry("the default siteID of a Site without a spec", ``, `{siteID: schema-a}`, "siteID is immutable"),
+		Entry("the siteID by taking the spec away", `{siteID: schema-a}`, ``, "siteID is immutable"),
+	)
+
+	It("fills in defaults", func(ctx SpecContext) {
+		s := &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "oak"}}
+		Expect(admin.Create(ctx, s, client.DryRunAll)).To(Succeed())
+		Expect(s.Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+		Expect(s.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionRetain))
+	})
+})
+
+var _ = Describe("The schema of SiteClaim", func() {
+	It("keeps the site key", func(ctx SpecContext) {
+		claim := &v1alpha1.SiteClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "schema-of-claim"},
+			Spec:       v1alpha1.SiteClaimSpec{SiteRef: v1alpha1.SiteReference{Namespace: "a", Name: "b", UID: "c"}, SiteKey: "key"},
+		}
+		Expect(admin.Create(ctx, claim)).To(Succeed())
+		claim.Spec.SiteKey = "other"
+		Expect(admin.Update(ctx, claim)).To(MatchError(ContainSubstring("siteKey is immutable")))
+	})
+})
+
+// dryRunCreate asks the API server whether it would take the Site, in YAML as a user writes it.
+func dryRunCreate(ctx context.Context, name, spec string) error {
+	return admin.Create(ctx, siteFrom("default", name, spec), client.DryRunAll)
+}
+
+func siteFrom(namespace, name, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	s := &unstructured.Unstructured{Object: map[string]any{}}
+	if spec != "" {
+		s.Object["spec"] = specFrom(spec)
+	}
+	s.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Site"))
+	s.SetNamespace(namespace)
+	s.SetName(name)
+	return s
+}
+
+func specFrom(text string) any {
+	GinkgoHelper()
+	var spec map[string]any
+	Expect(yaml.Unmarshal([]byte(text), &spec)).To(Succeed())
+	if spec == nil {
+		return nil
+	}
+	return spec
+}

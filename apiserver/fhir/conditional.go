@@ -37,8 +37,7 @@ func parseETags(header http.Header, name string) (etags, error) {
 		}
 		match := etagPattern.FindStringSubmatch(item)
 		if match == nil {
-			return etags{}, &invalidError{code: codeInvalidHeader,
-				diagnostics: name + ": " + r4.Quote(item) + ` is not an ETag; write W/"1" or *`}
+			return etags{}, &invalidError{code: codeInvalidHeader, diagnostics: name + ": " + r4.Quote(item) + ` is not an ETag; write W/"1" or *`}
 		}
 		tags.opaque = append(tags.opaque, match[1])
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
 )
 
 // fhirVersion is the value of the media type parameter fhirVersion for R4.
@@ -151,7 +152,7 @@ func wantsPretty(query url.Values) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, &invalidError{code: codeInvalidQuery,
-			diagnostics: fmt.Sprintf("parameter \"_pretty\": %s is not a boolean; give true or false", r4.Quote(value))}
+		problem := r4.Quote(value) + " is not a boolean; give true or false"
+		return false, search.Errors{{Parameter: "_pretty", Problem: problem}}
 	}
 }

@@ -47,7 +47,7 @@ func (p problem) with(name, value string) problem {
 
 // bodyProblem knows what is wrong with resources and queries.
 func bodyProblem(err error) (problem, bool) {
-	var issues r4.Issues
+	var issues r4.Errors
 	if errors.As(err, &issues) {
 		return problem{status: http.StatusBadRequest, issues: issues}, true
 	}
@@ -154,7 +154,7 @@ func storeProblem(err error) (problem, bool) {
 		}
 		return failure(http.StatusInsufficientStorage, issueNoStore, codeStorageFull, err.Error()), true
 	case errors.Is(err, store.ErrBadPosition):
-		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, `search parameter "_page_token": `+err.Error()), true
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: err.Error()}).Error()), true
 	case errors.Is(err, store.ErrNotAtomic):
 		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported, err.Error()), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -1,7 +1,6 @@
 package r4
 
 import (
-	"strconv"
 	"strings"
 )
 
@@ -52,10 +51,10 @@ type Issue struct {
 	Expression string
 }
 
-// Issues are all that is wrong with one resource.
-type Issues []Issue
+// Errors are all that is wrong with one resource.
+type Errors []Issue
 
-func (i Issues) Error() string {
+func (i Errors) Error() string {
 	sentences := make([]string, len(i))
 	for n, issue := range i {
 		sentences[n] = issue.Diagnostics
@@ -91,11 +90,4 @@ func appendElement(path []byte, name string) []byte {
 		path = append(path, string(r)...)
 	}
 	return append(path, '`')
-}
-
-// appendIndex appends the step into a repetition to a FHIRPath.
-func appendIndex(path []byte, index int64) []byte {
-	path = append(path, '[')
-	path = strconv.AppendInt(path, index, 10)
-	return append(path, ']')
 }

@@ -22,7 +22,7 @@ type Options struct {
 }
 
 // Read checks a body in one pass and prepares it for storing. The error, if any,
-// is of type Issues. The body is neither changed nor kept.
+// is of type Errors. The body is neither changed nor kept.
 func Read(body []byte, opts Options) (Resource, error) {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -51,7 +51,7 @@ type reader struct {
 
 	body   []byte
 	opts   Options
-	issues Issues
+	issues Errors
 	id     string
 	// Where the body has what is spliced: the values of resourceType and id, the
 	// offset just behind meta's brace, and the members of meta to leave out.

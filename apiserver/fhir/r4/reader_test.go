@@ -257,7 +257,7 @@ func TestReadReportsIssues(t *testing.T) {
 				opts.Type = "Patient"
 			}
 			_, err := Read([]byte(test.body), opts)
-			var issues Issues
+			var issues Errors
 			if !errors.As(err, &issues) {
 				t.Fatalf("got %v, want issues", err)
 			}
@@ -279,7 +279,7 @@ func TestReadBoundsIssues(t *testing.T) {
 	long := strings.Repeat("x", 1<<16)
 	body := `{"resourceType":"Patient","x":{` + strings.Repeat(`"`+long+`":1,`, 60) + `"y":1}}`
 	_, err := Read([]byte(body), Options{Type: "Patient"})
-	var issues Issues
+	var issues Errors
 	if !errors.As(err, &issues) || len(issues) != maxIssues {
 		t.Fatalf("got %d issues, want %d", len(issues), maxIssues)
 	}

@@ -84,7 +84,7 @@ func checkRoundTrip(t *testing.T, body []byte) {
 		t.Fatal("reading changed the body")
 	}
 	if err != nil {
-		issues, ok := err.(Issues) //nolint:errorlint // the exact type is promised
+		issues, ok := err.(Errors) //nolint:errorlint // the exact type is promised
 		if !ok || len(issues) == 0 || len(issues) > maxIssues {
 			t.Fatalf("error %T with %d issues", err, len(issues))
 		}

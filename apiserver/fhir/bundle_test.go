@@ -1,0 +1,138 @@
+package fhir
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+var bundleTime = time.Date(2026, 3, 1, 10, 0, 0, 5_000_000, time.UTC)
+
+// bundleRecord is a stored Patient with the id A and a number that must stay as
+// it is written.
+func bundleRecord(version int64, method store.Method) store.Record {
+	const body = `{"resourceType":"Patient","id":"","meta":{}, "x": 1.50}`
+	return store.Record{
+		Key: store.Key{Type: "Patient", ID: "A"}, Version: version, Method: method,
+		Created: bundleTime, Updated: bundleTime.Add(time.Duration(version-1) * time.Second),
+		Body: store.Body{JSON: []byte(body), IDOffset: 32, MetaOffset: 42},
+	}
+}
+
+const (
+	bundleVersion1 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"1","lastUpdated":"2026-03-01T10:00:00.005Z"}, "x": 1.50}`
+	bundleVersion2 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"2","lastUpdated":"2026-03-01T10:00:01.005Z"}, "x": 1.50}`
+)
+
+func TestSearchBundle(t *testing.T) {
+	b := newBundle("searchset", 2, []link{{"self", "https://h/fhir/patient?a=b&c=d"}, {"next", "https://h/fhir/patient?e"}})
+	if err := b.match("https://h/fhir/patient/A", bundleRecord(1, store.MethodPost), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.outcome(ignoredIssues([]string{"nme"})); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"resourceType":"Bundle","type":"searchset","total":2,"link":[` +
+		`{"relation":"self","url":"https://h/fhir/patient?a=b&c=d"},{"relation":"next","url":"https://h/fhir/patient?e"}],"entry":[` +
+		`{"fullUrl":"https://h/fhir/patient/A","resource":` + bundleVersion1 + `,"search":{"mode":"match"}},` +
+		`{"resource":{"resourceType":"OperationOutcome","issue":[{"severity":"warning","code":"not-supported","details":{"text":"invalid_query"},` +
+		`"diagnostics":"the unknown search parameter \"nme\" is ignored"}]},"search":{"mode":"outcome"}}]}`
+	if diff := cmp.Diff(want, string(b.done())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEmptyBundle(t *testing.T) {
+	got := newBundle("searchset", store.UnknownTotal, []link{{"self", "u"}}).done()
+	want := `{"resourceType":"Bundle","type":"searchset","link":[{"relation":"self","url":"u"}]}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHistoryBundle(t *testing.T) {
+	again := bundleRecord(1, store.MethodPut)
+	deleted := store.Record{
+		Key: again.Key, Version: 3, Method: store.MethodDelete, Deleted: true,
+		Created: bundleTime, Updated: bundleTime,
+	}
+	const base, version = "https://h/fhir/patient/A", "https://h/fhir/patient/A/_history/"
+	tests := map[string]struct {
+		rec     store.Record
+		dialect *dialect
+		want    string
+	}{
+		"created by POST": {
+			bundleRecord(1, store.MethodPost), contractDialect,
+			`{"fullUrl":"` + base + `","resource":` + bundleVersion1 + `,"request":{"method":"POST","url":"patient"},` +
+				`"response":{"status":"201 Created","location":"` + version + `1","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+		},
+		"created by PUT": {
+			again, contractDialect,
+			`{"fullUrl":"` + base + `","resource":` + bundleVersion1 + `,"request":{"method":"PUT","url":"patient/A"},` +
+				`"response":{"status":"201 Created","location":"` + version + `1","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+		},
+		"updated": {
+			bundleRecord(2, store.MethodPut), fhirDialect,
+			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PUT","url":"patient/A"},` +
+				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+		},
+		"patched, by the contract": {
+			bundleRecord(2, store.MethodPatch), contractDialect,
+			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PUT","url":"patient/A"},` +
+				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+		},
+		"patched, by FHIR": {
+			bundleRecord(2, store.MethodPatch), fhirDialect,
+			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PATCH","url":"patient/A"},` +
+				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+		},
+		"deleted": {
+			deleted, fhirDialect,
+			`{"fullUrl":"` + base + `","request":{"method":"DELETE","url":"patient/A"},` +
+				`"response":{"status":"200 OK","location":"` + version + `3","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &request{dialect: test.dialect, segment: "patient", site: Site{BaseURL: "https://h/fhir"}}
+			b := newBundle("history", 1, []link{{"self", "u"}})
+			if err := b.version(r, test.rec); err != nil {
+				t.Fatal(err)
+			}
+			want := `{"resourceType":"Bundle","type":"history","total":1,"link":[{"relation":"self","url":"u"}],"entry":[` + test.want + `]}`
+			if diff := cmp.Diff(want, string(b.done())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func BenchmarkSearchBundle(b *testing.B) {
+	rec := bundleRecord(1, store.MethodPost)
+	b.ReportAllocs()
+	for b.Loop() {
+		bundle := newBundle("searchset", 20, []link{{"self", "https://h/fhir/patient"}})
+		for range 20 {
+			if err := bundle.match("https://h/fhir/patient/A", rec, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		bundle.done()
+	}
+}
+
+func TestBundleRecordIsAsTheReaderMakesIt(t *testing.T) {
+	rec := bundleRecord(1, store.MethodPost)
+	read, err := r4.Read([]byte(bundleVersion1), r4.Options{Type: "Patient"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rec.Body.Equal(store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset}) {
+		t.Errorf("got %s", read.Body)
+	}
+}

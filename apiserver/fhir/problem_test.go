@@ -1,0 +1,104 @@
+package fhir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+func TestProblemOf(t *testing.T) {
+	key := store.Key{Type: "Patient", ID: "a"}
+	retry := map[string]string{"Retry-After": retryAfter}
+	tests := map[string]struct {
+		err    error
+		status int
+		kind   r4.IssueType
+		code   string
+		header map[string]string
+	}{
+		"a resource":            {r4.Errors{{Type: r4.IssueValue, Code: r4.CodeInvalidID}}, 400, r4.IssueValue, r4.CodeInvalidID, nil},
+		"a query":               {search.Errors{{Parameter: "_count", Problem: "is wrong"}}, 400, r4.IssueInvalid, codeInvalidQuery, nil},
+		"a header":              {&invalidError{code: codeInvalidHeader}, 400, r4.IssueInvalid, codeInvalidHeader, nil},
+		"a page of other terms": {store.ErrBadPosition, 400, r4.IssueInvalid, codeInvalidQuery, nil},
+		"no token":              {&access.TokenError{}, 401, issueLogin, codeLoginRequired, map[string]string{"WWW-Authenticate": `Bearer realm="paddock"`}},
+		"a bad token": {
+			&access.TokenError{Code: "invalid_token", Description: "expired"}, 401, issueLogin, codeLoginRequired,
+			map[string]string{"WWW-Authenticate": `Bearer realm="paddock", error="invalid_token", error_description="expired"`},
+		},
+		"no right":             {&access.ForbiddenError{}, 403, issueForbidden, codePermissionDenied, nil},
+		"a hidden site":        {access.ErrSiteHidden, 404, issueNotFound, codeUnknownSite, nil},
+		"an unknown path":      {&pathUnknownError{}, 404, issueNotFound, codeUnknownPath, nil},
+		"an unknown type":      {&typeUnknownError{}, 404, issueNotSupported, codeUnknownType, nil},
+		"an unknown record":    {store.ErrNotFound, 404, issueNotFound, codeNotFound, nil},
+		"a method":             {&methodError{[]string{"GET", "HEAD"}}, 405, issueNotSupported, codeMethodNotAllowed, map[string]string{"Allow": "GET, HEAD"}},
+		"a format":             {&notAcceptableError{}, 406, issueNotSupported, codeNotAcceptable, nil},
+		"a claim":              {&store.ClaimError{}, 409, issueDuplicate, codeClaimConflict, nil},
+		"a deleted record":     {&store.DeletedError{Version: 4}, 410, issueDeleted, codeDeleted, map[string]string{"ETag": `W/"4"`}},
+		"a stale version":      {&store.PreconditionError{Key: key, Current: &store.Record{Version: 7}}, 412, issueConflict, codeVersionConflict, map[string]string{"ETag": `W/"7"`}},
+		"a version of nothing": {&store.PreconditionError{Key: key}, 412, issueConflict, codeVersionConflict, nil},
+		"a large body":         {&tooLargeError{}, 413, issueTooLong, codeTooLarge, nil},
+		"a large record":       {&store.LimitError{Scope: store.LimitRecord}, 413, issueTooLong, codeTooLarge, nil},
+		"a body of XML":        {&mediaTypeError{}, 415, issueNotSupported, codeUnsupportedMediaType, nil},
+		"a panic":              {errors.New("index out of range"), 500, issueException, codeInternal, nil},
+		"an unknown method":    {&methodUnknownError{}, 501, issueNotSupported, codeUnknownMethod, nil},
+		"what is not there":    {&notSupportedError{"x"}, 501, issueNotSupported, codeNotSupported, nil},
+		"a transaction":        {store.ErrNotAtomic, 501, issueNotSupported, codeNotSupported, nil},
+		"storage away":         {store.ErrUnavailable, 503, issueTransient, codeUnavailable, retry},
+		"index being built":    {store.ErrNotReady, 503, issueTransient, codeUnavailable, retry},
+		"identity away":        {access.ErrUnavailable, 503, issueTransient, codeUnavailable, retry},
+		"too slow":             {context.DeadlineExceeded, 503, issueTimeout, codeTimeout, retry},
+		"a full site":          {&store.LimitError{Scope: store.LimitSite}, 507, issueNoStore, codeStorageFull, nil},
+		"a full cluster":       {&store.LimitError{Scope: store.LimitCluster}, 507, issueNoStore, codeStorageFull, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := problemOf(fmt.Errorf("wrapped: %w", test.err))
+			if p.status != test.status || len(p.issues) != 1 || p.issues[0].Type != test.kind || p.issues[0].Code != test.code {
+				t.Errorf("got %+v", p)
+			}
+			if diff := cmp.Diff(test.header, p.header); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestProblemsKeepInternalsToThemselves(t *testing.T) {
+	for _, err := range []error{
+		errors.New("dial 10.1.2.3: secret"),
+		fmt.Errorf("%w: dial 10.1.2.3: secret", store.ErrUnavailable),
+	} {
+		if said := problemOf(err).issues[0].Diagnostics; strings.Contains(said, "10.1.2.3") {
+			t.Errorf("%v is answered with %s", err, said)
+		}
+	}
+}
+
+func TestAppendOutcome(t *testing.T) {
+	got, err := appendOutcome(nil, []r4.Issue{
+		{Severity: r4.SeverityError, Type: r4.IssueValue, Code: "c", Diagnostics: `a <b> & "c"`, Expression: "Patient.name[0]"},
+		information("created", "the record is created"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"resourceType":"OperationOutcome","issue":[` +
+		`{"severity":"error","code":"value","details":{"text":"c"},"diagnostics":"a <b> & \"c\"","expression":["Patient.name[0]"]},` +
+		`{"severity":"information","code":"informational","details":{"text":"created"},"diagnostics":"the record is created"}]}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
+	}
+	if !json.Valid(got) {
+		t.Error("it is not JSON")
+	}
+}

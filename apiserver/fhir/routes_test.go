@@ -1,0 +1,290 @@
+package fhir
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+)
+
+// allowAll lets everybody do everything.
+type allowAll struct{}
+
+func (allowAll) Authorize(context.Context, access.Caller, access.Site, access.Action) error {
+	return nil
+}
+
+// authorizerFunc decides by a function.
+type authorizerFunc func(access.Action) error
+
+func (f authorizerFunc) Authorize(_ context.Context, _ access.Caller, _ access.Site, a access.Action) error {
+	return f(a)
+}
+
+// serveOne sends one request to a facade of which a test replaces parts.
+func serveOne(t *testing.T, r *http.Request, change func(*Config)) *httptest.ResponseRecorder {
+	t.Helper()
+	config := Config{
+		Admit: func(_ *http.Request, siteID string) (Site, access.Caller, error) {
+			if siteID != "demo" {
+				return Site{}, access.Caller{}, access.ErrSiteHidden
+			}
+			return Site{ID: "demo", BaseURL: "https://h/site/demo/fhir", MaxBodySize: 1 << 10}, access.Caller{Name: "ann"}, nil
+		},
+		Authorizer: allowAll{},
+		TokenKey:   make([]byte, 32),
+		Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	if change != nil {
+		change(&config)
+	}
+	handler, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// outcomeOf reads an answer that must be an OperationOutcome.
+func outcomeOf(t *testing.T, res *httptest.ResponseRecorder) outcome {
+	t.Helper()
+	var o outcome
+	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
+		t.Fatal(err)
+	}
+	if o.ResourceType != "OperationOutcome" || len(o.Issue) == 0 {
+		t.Fatalf("not an OperationOutcome: %+v", o)
+	}
+	return o
+}
+
+// TestFailures needs no storage: what it asks for fails before that. The site has
+// none, so that 503 means that a request has come all the way.
+func TestFailures(t *testing.T) {
+	const throughToStorage, patient = 503, "/site/demo/fhir/patient"
+	json := http.Header{"Content-Type": {"application/json"}}
+	tests := map[string]struct {
+		method, path string
+		header       http.Header
+		body         string
+		status       int
+		code         string
+		allow        string
+	}{
+		"search":                           {"GET", patient, nil, "", throughToStorage, codeUnavailable, ""},
+		"search by FHIR's spelling":        {"GET", "/site/demo/fhir/PractitionerRole", nil, "", throughToStorage, codeUnavailable, ""},
+		"search by the contract's":         {"GET", "/site/demo/fhir/practitioner-role", nil, "", throughToStorage, codeUnavailable, ""},
+		"an id with escapes":               {"GET", patient + "/a%2Db", nil, "", throughToStorage, codeUnavailable, ""},
+		"an id named history":              {"GET", patient + "/history", nil, "", throughToStorage, codeUnavailable, ""},
+		"history":                          {"GET", patient + "/1/history", nil, "", throughToStorage, codeUnavailable, ""},
+		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, codeUnavailable, ""},
+		"vread":                            {"GET", patient + "/1/_history/1", nil, "", throughToStorage, codeUnavailable, ""},
+		"no site path":                     {"GET", "/", nil, "", 404, codeUnknownPath, ""},
+		"the base itself":                  {"GET", "/site/demo/fhir", nil, "", 404, codeUnknownPath, ""},
+		"too deep a path":                  {"GET", patient + "/1/_history/1/x", nil, "", 404, codeUnknownPath, ""},
+		"version under history":            {"GET", patient + "/1/history/1", nil, "", 404, codeUnknownPath, ""},
+		"an unknown site":                  {"GET", "/site/other/fhir/patient", nil, "", 404, codeUnknownSite, ""},
+		"an unknown type":                  {"GET", "/site/demo/fhir/observation", nil, "", 404, codeUnknownType, ""},
+		"a type in capitals":               {"GET", "/site/demo/fhir/PATIENT", nil, "", 404, codeUnknownType, ""},
+		"an RBAC resource":                 {"GET", "/site/demo/fhir/patients", nil, "", 404, codeUnknownType, ""},
+		"type history":                     {"GET", patient + "/_history", nil, "", 404, codeNotFound, ""},
+		"an operation":                     {"GET", patient + "/$validate", nil, "", 404, codeNotFound, ""},
+		"a read of no id":                  {"GET", patient + "/a_b", nil, "", 404, codeNotFound, ""},
+		"a delete of no id":                {"DELETE", patient + "/" + strings.Repeat("x", 65), nil, "", 404, codeNotFound, ""},
+		"an update of no id":               {"PUT", patient + "/a_b", json, "{}", 400, "invalid_id", ""},
+		"PATCH on a record":                {"PATCH", patient + "/1", nil, "", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		"POST on a record":                 {"POST", patient + "/1", json, "{}", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		"DELETE on a type":                 {"DELETE", patient, nil, "", 405, codeMethodNotAllowed, "GET, HEAD, POST"},
+		"GET on _search":                   {"GET", patient + "/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
+		"DELETE on history":                {"DELETE", patient + "/1/history", nil, "", 405, codeMethodNotAllowed, "GET, HEAD"},
+		"PUT on a version":                 {"PUT", patient + "/1/_history/1", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
+		"OPTIONS":                          {"OPTIONS", patient, nil, "", 405, codeMethodNotAllowed, "GET, HEAD, POST"},
+		"a method that HTTP does not have": {"FROB", patient, nil, "", 501, codeUnknownMethod, ""},
+		"no JSON acceptable":               {"GET", patient, http.Header{"Accept": {"application/fhir+xml"}}, "", 406, codeNotAcceptable, ""},
+		"_format without JSON":             {"GET", patient + "?_format=xml", nil, "", 406, codeNotAcceptable, ""},
+		"no JSON acceptable, unknown path": {"GET", "/x", http.Header{"Accept": {"text/html"}}, "", 406, codeNotAcceptable, ""},
+		"a broken query string":            {"GET", patient + "?a=%zz", nil, "", 400, codeInvalidQuery, ""},
+		"_pretty that is not a boolean":    {"GET", patient + "?_pretty=yes", nil, "", 400, codeInvalidQuery, ""},
+		"a site id with a slash":           {"GET", "/site/demo%2Ffhir/fhir/patient", nil, "", 404, codeUnknownSite, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
+			for name, values := range test.header {
+				r.Header[name] = values
+			}
+			res := serveOne(t, r, nil)
+			if res.Code != test.status {
+				t.Errorf("status %d, want %d", res.Code, test.status)
+			}
+			if got := res.Header().Get("Allow"); got != test.allow {
+				t.Errorf("Allow: %s, want %s", got, test.allow)
+			}
+			if got := res.Header().Get("Retry-After"); (got != "") != (test.status == 503) {
+				t.Errorf("Retry-After: %q", got)
+			}
+			if got := outcomeOf(t, res).Issue[0].Details.Text; got != test.code {
+				t.Errorf("code %s, want %s", got, test.code)
+			}
+		})
+	}
+}
+
+func TestErrorsAnswerInTheDialect(t *testing.T) {
+	for accept, want := range map[string]string{"": "application/json", "application/fhir+json": "application/fhir+json"} {
+		r := httptest.NewRequest(http.MethodGet, "/nowhere?_pretty=true", nil)
+		r.Header.Set("Accept", accept)
+		res := serveOne(t, r, nil)
+		if got := res.Header().Get("Content-Type"); got != want {
+			t.Errorf("Content-Type %s, want %s", got, want)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || !bytes.HasPrefix(body, []byte("{\n  \"resourceType\": \"OperationOutcome\"")) {
+			t.Errorf("not pretty: %s, %v", body, err)
+		}
+	}
+}
+
+func TestAdmissionErrors(t *testing.T) {
+	tests := map[string]struct {
+		err    error
+		status int
+		header string
+		value  string
+	}{
+		"no token":  {&access.TokenError{Description: "the request has no bearer token"}, 401, "WWW-Authenticate", `Bearer realm="paddock"`},
+		"hidden":    {access.ErrSiteHidden, 404, "WWW-Authenticate", ""},
+		"away":      {access.ErrUnavailable, 503, "Retry-After", "5"},
+		"a failure": {errors.New("boom"), 500, "Retry-After", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			res := serveOne(t, httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil), func(c *Config) {
+				c.Admit = func(*http.Request, string) (Site, access.Caller, error) { return Site{}, access.Caller{}, test.err }
+			})
+			if res.Code != test.status || res.Header().Get(test.header) != test.value {
+				t.Errorf("got %d with %v", res.Code, res.Header())
+			}
+			outcomeOf(t, res)
+		})
+	}
+}
+
+// TestActions shows which right each interaction needs.
+func TestActions(t *testing.T) {
+	tests := map[string]struct{ method, path, want string }{
+		"search":         {"GET", "/practitioner-role", "list practitionerroles.r4.fhir.paddock.health"},
+		"search by POST": {"POST", "/PractitionerRole/_search", "list practitionerroles.r4.fhir.paddock.health"},
+		"create":         {"POST", "/patient", "create patients.r4.fhir.paddock.health"},
+		"read":           {"GET", "/patient/ABC", "get patients.r4.fhir.paddock.health abc"},
+		"head":           {"HEAD", "/patient/ABC", "get patients.r4.fhir.paddock.health abc"},
+		"vread":          {"GET", "/patient/ABC/_history/1", "get patients.r4.fhir.paddock.health abc"},
+		"update":         {"PUT", "/patient/ABC", "update patients.r4.fhir.paddock.health abc"},
+		"delete":         {"DELETE", "/patient/ABC", "delete patients.r4.fhir.paddock.health abc"},
+		"history":        {"GET", "/patient/ABC/history", "list patients.r4.fhir.paddock.health"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			res := serveOne(t, httptest.NewRequest(test.method, "/site/demo/fhir"+test.path, nil), func(c *Config) {
+				c.Authorizer = authorizerFunc(func(a access.Action) error {
+					asked = append(asked, strings.TrimSpace(a.String()+" "+a.Name))
+					return &access.ForbiddenError{Caller: "ann", Action: a}
+				})
+			})
+			if diff := cmp.Diff([]string{test.want}, asked); diff != "" {
+				t.Error(diff)
+			}
+			if res.Code != http.StatusForbidden {
+				t.Errorf("status %d", res.Code)
+			}
+		})
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	for sent, kept := range map[string]bool{"": false, "abc-1.2_3": true, "a b": false, strings.Repeat("x", 65): false, "a\nb": false} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("X-Request-Id", sent)
+		got := serveOne(t, r, nil).Header().Get("X-Request-Id")
+		if got == "" || (got == sent) != kept {
+			t.Errorf("%q is answered with %q", sent, got)
+		}
+	}
+}
+
+func TestPanics(t *testing.T) {
+	var log bytes.Buffer
+	r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil)
+	r.Header.Set("X-Request-Id", "the-id")
+	res := serveOne(t, r, func(c *Config) {
+		c.Admit = func(*http.Request, string) (Site, access.Caller, error) { panic("a bug") }
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	if res.Code != http.StatusInternalServerError {
+		t.Errorf("status %d", res.Code)
+	}
+	if said := outcomeOf(t, res).Issue[0]; said.Details.Text != codeInternal || strings.Contains(said.Diagnostics, "a bug") {
+		t.Errorf("answered %+v", said)
+	}
+	if text := log.String(); !strings.Contains(text, "request=the-id") || !strings.Contains(text, "a bug") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+func TestHeadHasNoBody(t *testing.T) {
+	res := serveOne(t, httptest.NewRequest(http.MethodHead, "/nowhere", nil), nil)
+	body, err := io.ReadAll(res.Body)
+	length := res.Header().Get("Content-Length")
+	if err != nil || len(body) != 0 || res.Code != http.StatusNotFound || length == "" || length == "0" {
+		t.Errorf("status %d, length %s, body %q, %v", res.Code, length, body, err)
+	}
+}
+
+func TestAnswersAreCompressed(t *testing.T) {
+	r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	res := serveOne(t, r, func(c *Config) {
+		c.Admit = func(*http.Request, string) (Site, access.Caller, error) {
+			return Site{}, access.Caller{}, &access.TokenError{Description: strings.Repeat("long ", 1000)}
+		}
+	})
+	if res.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(res.Header().Values("Vary"), ","), "Accept-Encoding") {
+		t.Fatalf("header %v", res.Header())
+	}
+	inflated, err := gzip.NewReader(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o outcome
+	if err := json.NewDecoder(inflated).Decode(&o); err != nil || o.ResourceType != "OperationOutcome" {
+		t.Errorf("inflated: %+v, %v", o, err)
+	}
+}
+
+func TestNewChecksItsConfig(t *testing.T) {
+	admit := func(*http.Request, string) (Site, access.Caller, error) { return Site{}, access.Caller{}, nil }
+	for name, config := range map[string]Config{
+		"no Admit":      {Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
+		"no Authorizer": {Admit: admit, TokenKey: make([]byte, 32)},
+		"no key":        {Admit: admit, Authorizer: allowAll{}},
+		"a short key":   {Admit: admit, Authorizer: allowAll{}, TokenKey: make([]byte, 16)},
+	} {
+		if _, err := New(config); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package fhir_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/hack/localcluster"
+)
+
+func TestFHIR(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "FHIR facade")
+}
+
+var (
+	control *localcluster.Cluster
+	clients kubernetes.Interface
+	engine  *cluster.Cluster
+	// server is the facade of all sites of the suite.
+	server *httptest.Server
+	// clockOffset moves the facade's clock.
+	clockOffset atomic.Int64
+	openSites   sync.Map // siteID → fhir.Site
+)
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	control, err = localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return control.Stop() })
+	_, err = envtest.InstallCRDs(control.Config(), envtest.CRDInstallOptions{
+		Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfPathMissing: true,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	clients, err = kubernetes.NewForConfig(control.Config())
+	Expect(err).NotTo(HaveOccurred())
+
+	engine, err = cluster.New(control.Config(), cluster.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		engine.Run(running)
+	}()
+	DeferCleanup(func() {
+		stop()
+		<-ended
+	})
+	Eventually(engine.Synced()).WithTimeout(30 * time.Second).Should(BeClosed())
+
+	handler, err := fhir.New(fhir.Config{
+		Admit:      admit,
+		Authorizer: rights{},
+		TokenKey:   make([]byte, 32),
+		Log:        slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
+		Now:        func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	server = httptest.NewServer(handler)
+	DeferCleanup(server.Close)
+})
+
+// admit takes the X-Caller header for the caller: who that may be is tested elsewhere.
+func admit(r *http.Request, siteID string) (fhir.Site, access.Caller, error) {
+	site, ok := openSites.Load(siteID)
+	if !ok {
+		return fhir.Site{}, access.Caller{}, access.ErrSiteHidden
+	}
+	return site.(fhir.Site), access.Caller{Name: r.Header.Get("X-Caller")}, nil
+}
+
+// rights lets everybody do everything, but for callers named after a verb, who
+// may not do that.
+type rights struct{}
+
+func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Site, action access.Action) error {
+	if caller.Name == "no-"+action.Verb {
+		return &access.ForbiddenError{Caller: caller.Name, Action: action}
+	}
+	return nil
+}
+
+// site is one site of the server and the address to reach it.
+type site struct {
+	base  string
+	store store.Store
+}
+
+// newSite opens a site with a namespace of its own.
+func newSite(ctx context.Context, changes ...func(*fhir.Site)) site {
+	GinkgoHelper()
+	key := uuid.NewString()
+	name := "clinic-" + key[:8]
+	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	s := fhir.Site{
+		ID: name, BaseURL: server.URL + "/site/" + name + "/fhir",
+		Store: engine.Open(name, key, cluster.DefaultLimits), UpdateCreate: true,
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	openSites.Store(name, s)
+	DeferCleanup(func() { openSites.Delete(name) })
+	return site{base: s.BaseURL, store: s.Store}
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// option changes a request before it is sent.
+type option func(*http.Request)
+
+func with(name, value string) option {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+var (
+	acceptFHIR  = with("Accept", "application/fhir+json")
+	sendFHIR    = with("Content-Type", "application/fhir+json")
+	speakFHIR   = func(r *http.Request) { acceptFHIR(r); sendFHIR(r) }
+	dialectsOf  = map[string]option{"contract": func(*http.Request) {}, "FHIR": speakFHIR}
+	segmentedIn = []string{"patient", "Patient"}
+)
+
+// do sends a request to a path below the site's base, or to an absolute address.
+func (s site) do(method, path, body string, options ...option) answer {
+	GinkgoHelper()
+	address := path
+	if !strings.HasPrefix(path, "http") {
+		address = s.base + path
+	}
+	r, err := http.NewRequest(method, address, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, change := range options {
+		change(r)
+	}
+	res, err := server.Client().Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return answer{res.StatusCode, res.Header, string(text)}
+}
+
+// put writes a resource and expects that to succeed.
+func (s site) put(path, body string) answer {
+	GinkgoHelper()
+	a := s.do(http.MethodPut, path, body)
+	Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusCreated), a.body)
+	return a
+}
+
+// document is a JSON object.
+type document map[string]any
+
+func (a answer) json() document {
+	GinkgoHelper()
+	var d document
+	Expect(json.Unmarshal([]byte(a.body), &d)).To(Succeed(), a.body)
+	return d
+}
+
+// code of the first issue of an OperationOutcome.
+func (a answer) code() string {
+	GinkgoHelper()
+	d := a.json()
+	Expect(d).To(HaveKeyWithValue("resourceType", "OperationOutcome"))
+	return d.at("issue", 0, "details", "text").(string)
+}
+
+// at walks into a document by names and indices; nil where there is nothing.
+func (d document) at(path ...any) any {
+	var value any = map[string]any(d)
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			object, _ := value.(map[string]any)
+			value = object[step]
+		case int:
+			array, _ := value.([]any)
+			if step >= len(array) {
+				return nil
+			}
+			value = array[step]
+		}
+	}
+	return value
+}
+
+// entries of a bundle.
+func (d document) entries() []document {
+	list, _ := d["entry"].([]any)
+	found := make([]document, len(list))
+	for i, each := range list {
+		found[i] = each.(map[string]any)
+	}
+	return found
+}
+
+// ids of the resources in a bundle.
+func (d document) ids() []string {
+	found := []string{}
+	for _, entry := range d.entries() {
+		found = append(found, fmt.Sprint(entry.at("resource", "id")))
+	}
+	return found
+}
+
+// link of a bundle, empty when there is none.
+func (d document) link(relation string) string {
+	list, _ := d["link"].([]any)
+	for _, each := range list {
+		if l := document(each.(map[string]any)); l["relation"] == relation {
+			return l["url"].(string)
+		}
+	}
+	return ""
+}

@@ -39,7 +39,7 @@ const (
 	codeUnsupportedMediaType = "unsupported_media_type"
 	codeNotSupported         = "not_supported"
 	codeTooLarge             = "too_large"
-	codeNotFound             = "not_found"
+	codeNotFound             = "resource_not_found"
 	codeDeleted              = "deleted"
 	codeVersionConflict      = "version_conflict"
 	codeClaimConflict        = "claim_conflict"

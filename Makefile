@@ -49,7 +49,7 @@ test: unit integration robustness ## Run every tier that needs no root.
 
 # Packages whose tests start a control plane; they take turns, so that they do not
 # take each other's time.
-INTEGRATION := ./hack/localcluster/... ./apiserver/store/cluster/... ./apiserver/access/kubernetes/... ./apiserver/fhir ./controllers/... ./test/...
+INTEGRATION := ./hack/localcluster/... ./apiserver/store/cluster/... ./apiserver/access/kubernetes/... ./apiserver/fhir ./controllers/... ./hack/localpaddock/... ./hack/examples/...
 
 .PHONY: unit
 unit: ## Run the unit tests.

@@ -35,8 +35,8 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 		switch d.action {
 		case keepClaims:
 			s.siteClaim = view.siteClaim
-			s.found.accepted = &verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted,
-				fmt.Sprintf("the Site holds siteID %q", s.site.SiteID())}
+			message := fmt.Sprintf("the Site holds siteID %q", s.site.SiteID())
+			s.found.accepted = &verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, message}
 			return proceed, nil
 		case refuseSite:
 			s.found.accepted = &verdict{metav1.ConditionFalse, d.reason, d.message}
@@ -141,7 +141,7 @@ func find[T any, P interface {
 	obj := P(new(T))
 	switch err := from.Get(ctx, key, obj); {
 	case apierrors.IsNotFound(err):
-		return nil, nil //nolint:nilnil // "there is none" is an answer, and callers test for it
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %T %s: %w", obj, key, err)
 	}

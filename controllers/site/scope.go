@@ -68,8 +68,8 @@ func (s *scope) run(ctx context.Context, phases ...phase) (step, error) {
 	for _, p := range phases {
 		next, err := p.run(ctx, s)
 		switch {
-		case err != nil && ctx.Err() != nil: // the controller is stopping; the next one begins anew
-			return leave, nil
+		case err != nil && ctx.Err() != nil:
+			return leave, nil //nolint:nilerr // the controller is stopping; the next one begins anew
 		case apierrors.IsConflict(err):
 			s.requeueAfter = conflictDelay
 			return leave, nil

@@ -79,7 +79,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-func kubectl(ctx context.Context, args ...string) string {
+func kubectl(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	bin := os.Getenv("PADDOCK_BIN")
 	if bin == "" {
@@ -88,7 +88,6 @@ func kubectl(ctx context.Context, args ...string) string {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
-	return string(out)
 }
 
 // startController runs a controller as a Deployment would, until the end of the
@@ -207,9 +206,8 @@ func deleteAndWait(ctx context.Context, obj client.Object) {
 
 func expectGone(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
-	gone := obj.DeepCopyObject().(client.Object)
 	Eventually(func(ctx context.Context) error {
-		return admin.Get(ctx, client.ObjectKeyFromObject(obj), gone)
+		return admin.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	}).WithContext(ctx).Should(MatchError(apierrors.IsNotFound, "a not-found error"))
 }
 

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseOptions(t *testing.T) {
+	defaults := options{
+		publicURL: "https://fhir.example.org", namespace: "paddock-system", leaderElect: true,
+		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
+	}
+	tests := map[string]struct {
+		args []string
+		want func(*options)
+		err  string
+	}{
+		"defaults":         {args: []string{"--public-url", "https://fhir.example.org"}},
+		"a trailing slash": {args: []string{"--public-url=https://fhir.example.org/"}},
+		"a path": {
+			args: []string{"--public-url=http://127.0.0.1:8080/clinics/"},
+			want: func(o *options) { o.publicURL = "http://127.0.0.1:8080/clinics" },
+		},
+		"everything": {
+			args: []string{
+				"--public-url=https://fhir.example.org", "--namespace=ops", "--leader-elect=false",
+				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
+			},
+			want: func(o *options) {
+				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
+				o.logLevel = slog.LevelDebug
+			},
+		},
+		"the version alone": {
+			args: []string{"--version"},
+			want: func(o *options) { o.publicURL, o.showVersion = "", true },
+		},
+		"no public URL":         {args: nil, err: "--public-url"},
+		"a host alone":          {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
+		"a query":               {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
+		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
+		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
+		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
+		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},
+		"a flag there isn't":    {args: []string{"--sites=3"}, err: "sites"},
+		"a flag without a word": {args: []string{"--namespace"}, err: "namespace"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseOptions(tt.args, &bytes.Buffer{})
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("got error %v, want one about %s", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := defaults
+			if tt.want != nil {
+				tt.want(&want)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -98,7 +98,7 @@ var _ = Describe("Read", func() {
 		s := newSite(ctx)
 		never := s.do("GET", "/patient/a", "")
 		Expect(never.status).To(Equal(http.StatusNotFound))
-		Expect(never.code()).To(Equal("not_found"))
+		Expect(never.code()).To(Equal("resource_not_found"))
 		s.put("/patient/a", luna)
 		s.do("DELETE", "/patient/a", "")
 		gone := s.do("GET", "/patient/a", "")

@@ -144,11 +144,10 @@ func with(name, value string) option {
 }
 
 var (
-	acceptFHIR  = with("Accept", "application/fhir+json")
-	sendFHIR    = with("Content-Type", "application/fhir+json")
-	speakFHIR   = func(r *http.Request) { acceptFHIR(r); sendFHIR(r) }
-	dialectsOf  = map[string]option{"contract": func(*http.Request) {}, "FHIR": speakFHIR}
-	segmentedIn = []string{"patient", "Patient"}
+	acceptFHIR = with("Accept", "application/fhir+json")
+	sendFHIR   = with("Content-Type", "application/fhir+json")
+	// segments are the spellings of one type.
+	segments = []string{"patient", "Patient"}
 )
 
 // do sends a request to a path below the site's base, or to an absolute address.

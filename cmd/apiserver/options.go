@@ -26,6 +26,7 @@ type options struct {
 	maxBytes      int64
 	logLevel      slog.Level
 	showVersion   bool
+	profiling     bool
 	// tokenKey is what tokenKeyFile holds.
 	tokenKey []byte
 }
@@ -47,6 +48,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags.Int64Var(&o.maxRecords, "cluster-max-records", 20000, "most records that all sites together may keep as objects of the cluster")
 	flags.Int64Var(&o.maxBytes, "cluster-max-bytes", 512<<20, "most bytes that all sites together may keep as objects of the cluster")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	flags.BoolVar(&o.profiling, "profiling", false, "serve /debug/pprof at the health address")
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

@@ -1,0 +1,104 @@
+// Command bench measures Paddock against baselines in the same run: machines are
+// noisy, ratios are not. It starts a control plane and one API server of its own,
+// lets each workload run in short turns with its baseline, and prints a Markdown
+// table of the medians.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/localpaddock"
+)
+
+type options struct {
+	bin, source     string
+	clients, rounds int
+	turn            time.Duration
+}
+
+func main() {
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
+	flag.StringVar(&o.source, "source", ".", "the repository")
+	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
+	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
+	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
+	flag.Parse()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "paddock-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cluster, err := localcluster.Start(ctx, localcluster.Options{Dir: dir, BinDir: o.bin})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = cluster.Stop() }()
+	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{
+		BinDir: o.bin, SourceDir: o.source,
+		APIServerArgs: []string{"--profiling", "--cluster-max-records", "1000000", "--cluster-max-bytes", "100000000000"},
+	})
+	if err != nil {
+		return err
+	}
+	site, err := openSite(ctx, cluster, paddock)
+	if err != nil {
+		return err
+	}
+	// The baseline has the API server's own identity: kube-apiserver treats both alike.
+	config, err := cluster.UserConfig("system:serviceaccount:paddock-system:paddock-apiserver")
+	if err != nil {
+		return err
+	}
+	raw, err := newRawObjects(config)
+	if err != nil {
+		return err
+	}
+	results := measure(ctx, o, []workload{
+		{"create: raw object", raw.create},
+		{"create: Patient", site.create},
+		{"update: Patient", site.update},
+		{"read by id: raw object", raw.get},
+		{"read by id: Patient", site.read},
+		{"search by id: Patient", site.search},
+	})
+	return report(os.Stdout, o, results, []ratio{
+		{"creates per raw create", "create: Patient", "create: raw object", 0.7},
+		{"updates per raw create", "update: Patient", "create: raw object", 0.35},
+		{"reads by id per raw get", "read by id: Patient", "read by id: raw object", 0.8},
+	})
+}
+
+func openSite(ctx context.Context, cluster *localcluster.Cluster, paddock *localpaddock.Paddock) (*site, error) {
+	if err := paddock.Apply(ctx, filepath.Join("config", "samples")); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"cluster":{"maxRecords":1000000,"maxSize":"100Gi"}}}}`},
+		{"wait", "--for=condition=Ready", "--timeout=30s", "-n", "demo", "site/demo"},
+	} {
+		if _, err := paddock.Kubectl(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	token, err := paddock.Token(ctx, "demo", "editor", "paddock.health/demo/demo", 2*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	return newSite(paddock.URLs[0]+"/site/demo/fhir", token), nil
+}

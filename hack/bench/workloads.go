@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+)
+
+// body is a Patient of about 850 bytes, as practices have them.
+func body(n int) []byte {
+	return fmt.Appendf(nil, `{"resourceType":"Patient","active":true,`+
+		`"identifier":[{"use":"official","system":"https://clinic.example.org/patients","value":"P-%07d"},{"system":"urn:oid:1.2.36.146.595.217.0.1","value":"9851%011d"}],`+
+		`"extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[`+
+		`{"url":"species","valueCodeableConcept":{"coding":[{"system":"http://hl7.org/fhir/animal-species","code":"canislf","display":"Dog"}]}},`+
+		`{"url":"breed","valueCodeableConcept":{"coding":[{"system":"http://snomed.info/sct","code":"58108001","display":"Golden retriever"}]}}]}],`+
+		`"name":[{"use":"usual","family":"Okafor","given":["Rex"]}],"gender":"male","birthDate":"2019-05-03",`+
+		`"telecom":[{"system":"phone","value":"+61 3 5550 %04d","use":"home"}],"multipleBirthInteger":%d}`, n, n, n%10000, n)
+}
+
+// rawObjects writes objects of the size of our records through client-go alone.
+type rawObjects struct {
+	client rest.Interface
+	mu     sync.Mutex
+	made   int
+}
+
+func newRawObjects(config *rest.Config) (*rawObjects, error) {
+	scheme := runtime.NewScheme()
+	if err := recordsv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config.GroupVersion = &recordsv1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.QPS = -1
+	client, err := rest.RESTClientFor(config)
+	return &rawObjects{client: client}, err
+}
+
+func (o *rawObjects) create(ctx context.Context, n int) error {
+	now := metav1.NowMicro()
+	object := &recordsv1.Record{
+		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "Record"},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("raw-%d", n), Namespace: "default"},
+		Spec: recordsv1.RecordSpec{
+			SiteKey: "raw", Type: "Patient", ID: fmt.Sprintf("raw-%d", n), UID: "00000000-0000-0000-0000-000000000000",
+			Lineage: "00000000-0000-0000-0000-000000000000", Write: "00000000-0000-0000-0000-000000000000",
+			Version: 1, Method: "POST", Created: now, Updated: now, Body: string(body(n)),
+		},
+	}
+	err := o.client.Post().Namespace("default").Resource("records").Body(object).Do(ctx).Into(&recordsv1.Record{})
+	if err == nil {
+		o.mu.Lock()
+		o.made = max(o.made, n)
+		o.mu.Unlock()
+	}
+	return err
+}
+
+func (o *rawObjects) get(ctx context.Context, n int) error {
+	o.mu.Lock()
+	n %= o.made + 1
+	o.mu.Unlock()
+	err := o.client.Get().Namespace("default").Resource("records").Name(fmt.Sprintf("raw-%d", n)).Do(ctx).Into(&recordsv1.Record{})
+	return err
+}
+
+// site talks to a site as a client does: HTTP keep-alive and a real token.
+type site struct {
+	base, token string
+	client      *http.Client
+	mu          sync.Mutex
+	ids         []string
+}
+
+func newSite(base, token string) *site {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 256
+	return &site{base: base, token: token, client: &http.Client{Transport: transport}}
+}
+
+func (s *site) create(ctx context.Context, n int) error {
+	answer, err := s.send(ctx, http.MethodPost, "/patient", body(n), http.StatusCreated)
+	if err != nil {
+		return err
+	}
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(answer, &made); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ids = append(s.ids, made.ID)
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *site) id(n int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[n%len(s.ids)]
+}
+
+func (s *site) update(ctx context.Context, n int) error {
+	id := s.id(n)
+	text := bytes.Replace(body(n+1_000_000), []byte(`"resourceType":"Patient",`), []byte(`"resourceType":"Patient","id":"`+id+`",`), 1)
+	_, err := s.send(ctx, http.MethodPut, "/patient/"+id, text, http.StatusOK)
+	return err
+}
+
+func (s *site) read(ctx context.Context, n int) error {
+	_, err := s.send(ctx, http.MethodGet, "/patient/"+s.id(n), nil, http.StatusOK)
+	return err
+}
+
+func (s *site) search(ctx context.Context, n int) error {
+	_, err := s.send(ctx, http.MethodGet, "/patient?_id="+s.id(n), nil, http.StatusOK)
+	return err
+}
+
+func (s *site) send(ctx context.Context, method, path string, text []byte, want int) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != want {
+		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+	}
+	return answer, err
+}

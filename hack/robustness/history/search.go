@@ -1,0 +1,42 @@
+package history
+
+import (
+	"maps"
+	"slices"
+)
+
+// Search is what one reader was shown of a type when all was quiet: the newest
+// version of each live record.
+type Search struct {
+	By    string
+	Found map[string]Version
+}
+
+// CheckSearch returns where a search differs from the final readings.
+func CheckSearch(search Search, readings []Reading) []Violation {
+	var found []Violation
+	live := map[string]bool{}
+	for i := range readings {
+		reading := &readings[i]
+		newest, ok := reading.Newest()
+		if !reading.Final || !ok || newest.Deleted {
+			continue
+		}
+		live[reading.Record] = true
+		hit, ok := search.Found[reading.Record]
+		r := &record{name: reading.Record}
+		switch {
+		case !ok:
+			found = append(found, r.violation(WrongSearch, "%s does not find version %d, which %s reads", search.By, newest.Number, reading.By))
+		case hit.Number != newest.Number || hit.Token != newest.Token || hit.Damage != "":
+			found = append(found, r.violation(WrongSearch, "%s finds %+v, %s reads %+v", search.By, hit, reading.By, newest))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(search.Found)) {
+		if !live[name] {
+			r := &record{name: name}
+			found = append(found, r.violation(WrongSearch, "%s finds version %d of what nobody reads", search.By, search.Found[name].Number))
+		}
+	}
+	return found
+}

@@ -1,0 +1,66 @@
+package history
+
+import "time"
+
+// wholeness: a history is versions 1, 2, 3 … without a gap, each later than the
+// one before and as one write wrote it.
+func wholeness(r *record) []Violation {
+	var found []Violation
+	for _, reading := range r.readings {
+		var number int64
+		var updated time.Time
+		deleted := true
+		for _, v := range reading.Versions {
+			switch {
+			case v.Number <= number:
+				found = append(found, r.violation(Doubled, "version %d comes again after version %d", v.Number, number))
+			case v.Number > number+1 && !r.torn(reading):
+				found = append(found, r.violation(Missing, "version %d follows version %d", v.Number, number))
+			case v.Deleted && deleted && v.Number == number+1:
+				found = append(found, r.violation(Unexplained, "version %d deletes what is not there", v.Number))
+			}
+			if !v.Updated.After(updated) {
+				found = append(found, r.violation(Reordered, "version %d is not later than the one before", v.Number))
+			}
+			if v.Damage != "" {
+				found = append(found, r.violation(HalfWritten, "version %d: %s", v.Number, v.Damage))
+			}
+			number, updated, deleted = v.Number, v.Updated, v.Deleted
+		}
+	}
+	return found
+}
+
+// content: what a version holds was written by one operation, to this record, that
+// was not refused, and no other version holds it too.
+func content(r *record) []Violation {
+	var found []Violation
+	for _, reading := range r.readings {
+		numbers := map[string]int64{}
+		for _, v := range reading.Versions {
+			if v.Deleted {
+				continue
+			}
+			if first, again := numbers[v.Token]; again {
+				found = append(found, r.violation(Doubled, "the one write of %s is in the versions %d and %d", v.Token, first, v.Number))
+			}
+			numbers[v.Token] = v.Number
+			found = append(found, r.writtenBySomebody(v.Token, v.Number)...)
+		}
+	}
+	return found
+}
+
+// writtenBySomebody looks for the write behind a token that somebody saw.
+func (r *record) writtenBySomebody(token string, number int64) []Violation {
+	writer := r.writers[token]
+	switch {
+	case writer == nil:
+		return []Violation{r.violation(Foreign, "version %d holds %q, which nobody wrote", number, token)}
+	case writer.Outcome == Refused:
+		return []Violation{r.violation(Landed, "version %d is that of %s", number, writer)}
+	case writer.Record != "" && writer.Record != r.name:
+		return []Violation{r.violation(Foreign, "version %d is that of %s", number, writer)}
+	}
+	return nil
+}

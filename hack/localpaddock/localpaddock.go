@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -48,8 +49,9 @@ type Paddock struct {
 	cluster     *localcluster.Cluster
 	Controllers []*localcluster.Process
 	APIServers  []*localcluster.Process
-	// URLs are the addresses of the API servers.
-	URLs []string
+	// URLs are the addresses of the API servers, HealthURLs those of their /readyz
+	// and /metrics.
+	URLs, HealthURLs []string
 }
 
 // Start installs the CRDs and roles of config/default and starts the programs. It
@@ -77,7 +79,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		p.options.PublicURL = address(ports[0])
 	}
 	for i := range options.APIServers {
-		if err := p.startAPIServer(ctx, i, ports[i], ports[options.APIServers+i]); err != nil {
+		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
 			return nil, err
 		}
 	}
@@ -87,6 +89,16 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		}
 	}
 	return p, nil
+}
+
+// AddAPIServer starts one more API server, of another build or in another
+// environment than the others. It is the last of APIServers then.
+func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	return p.startAPIServer(ctx, binary, env, ports[0], ports[1])
 }
 
 // PublicURL is the address that links in answers start with.
@@ -125,16 +137,15 @@ func (p *Paddock) Token(ctx context.Context, namespace, account, audience string
 	return answer.Status.Token, nil
 }
 
-func (p *Paddock) startAPIServer(ctx context.Context, number, port, healthPort int) error {
-	name := p.programName("apiserver", number)
+func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []string, port, healthPort int) error {
 	kubeconfig, err := p.kubeconfig("paddock-apiserver")
 	if err != nil {
 		return err
 	}
 	health := "127.0.0.1:" + strconv.Itoa(healthPort)
 	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
-		Name: name,
-		Path: filepath.Join(p.options.BinDir, p.options.APIServerBinary),
+		Name: p.programName("apiserver", len(p.APIServers)),
+		Path: filepath.Join(p.options.BinDir, binary),
 		Args: append([]string{
 			"--kubeconfig", kubeconfig,
 			"--listen-address", "127.0.0.1:" + strconv.Itoa(port),
@@ -142,7 +153,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, number, port, healthPort i
 			"--public-url", p.options.PublicURL,
 			"--page-token-key-file", p.pageTokenKeyFile(),
 		}, p.options.APIServerArgs...),
-		Env:   p.options.APIServerEnv,
+		Env:   env,
 		Ready: isReady(health),
 	})
 	if err != nil {
@@ -150,6 +161,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, number, port, healthPort i
 	}
 	p.APIServers = append(p.APIServers, process)
 	p.URLs = append(p.URLs, address(port))
+	p.HealthURLs = append(p.HealthURLs, address(healthPort))
 	return nil
 }
 
@@ -228,16 +240,24 @@ func isReady(health string) func(context.Context) error {
 
 func address(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
+// Free ports are sought where localcluster seeks them, for the same reason: an
+// outgoing connection must not take the port of a program that is down for a moment.
+const lowestPort, highestPort = 20000, 29999
+
 // freePorts finds ports that nobody listens on.
 func freePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var ports []int
+	for tried := 0; len(ports) < n; tried++ {
+		candidate := lowestPort + mathrand.IntN(highestPort-lowestPort+1)
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(candidate))
 		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+			if tried > 100 {
+				return nil, fmt.Errorf("find a free port: %w", err)
+			}
+			continue
 		}
-		defer func() { _ = listener.Close() }()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		defer func() { _ = listener.Close() }() // held until all are chosen, so that no two are the same
+		ports = append(ports, candidate)
 	}
 	return ports, nil
 }

@@ -19,6 +19,10 @@ import (
 // nothing else is.
 var recordKinds = []string{"RecordClaim", "RecordHistory", "Record"}
 
+// sweepBatch bounds one deletion request: the API server ends a request after a
+// minute, and answers it with everything that it deleted, bodies and all.
+const sweepBatch = 500
+
 // sweepDelay is the pause before what a sweep left is swept again.
 const sweepDelay = time.Second
 
@@ -70,22 +74,40 @@ func (r *Reconciler) erase(ctx context.Context, site *v1alpha1.Site) (time.Durat
 	return 0, r.deleteClaim(ctx, namespaceClaim)
 }
 
-// sweep deletes every record of the key and reports whether any is left.
+// sweep deletes every record of the key and reports whether some would not go.
 func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left bool, err error) {
 	ours := fields.OneTermEqualSelector(siteKeyField, siteKey)
 	for _, kind := range recordKinds {
-		// Metadata is enough: the answer lists what was deleted, with bodies if asked for them.
-		obj := &metav1.PartialObjectMetadata{}
-		obj.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind))
-		err := r.Client.DeleteAllOf(ctx, obj, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: ours})
-		if err != nil {
-			return true, fmt.Errorf("delete every %s of the site in namespace %s: %w", kind, namespace, err)
-		}
-		if left, err := r.anyOf(ctx, kind, namespace, ours); err != nil || left {
-			return left, err
+		for last := ""; ; {
+			first, err := r.firstOf(ctx, kind, namespace, ours)
+			if err != nil {
+				return true, err
+			}
+			if first == "" {
+				break
+			}
+			if first == last { // the last batch did not get rid of it
+				return true, nil
+			}
+			if err := r.deleteBatch(ctx, kind, namespace, ours); err != nil {
+				return true, err
+			}
+			last = first
 		}
 	}
 	return false, nil
+}
+
+func (r *Reconciler) deleteBatch(ctx context.Context, kind, namespace string, selector fields.Selector) error {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind))
+	err := r.Client.DeleteAllOf(ctx, obj, &client.DeleteAllOfOptions{
+		ListOptions: client.ListOptions{Namespace: namespace, FieldSelector: selector, Limit: sweepBatch},
+	})
+	if err != nil {
+		return fmt.Errorf("delete the %s objects of the site in namespace %s: %w", kind, namespace, err)
+	}
+	return nil
 }
 
 // deleteClaim deletes the claim as it was read: had it changed hands since, it

@@ -3,6 +3,7 @@ package site_test
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,6 +36,35 @@ var _ = Describe("Deletion", func() {
 		Expect(countRecords(ctx, s.Namespace, "another-key")).To(Equal(3), "the records of another key are not the Site's")
 		expectGone(ctx, claim)
 		expectGone(ctx, &v1alpha1.NamespaceClaim{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})
+	})
+
+	It("removes more records than fit in one request, and waits for those that somebody holds", func(ctx SpecContext) {
+		startController(ctx)
+		s := newSite(newNamespace(ctx), "oak", "erased-in-batches", v1alpha1.DeletionDelete)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		key := get[v1alpha1.SiteClaim](ctx, "", "erased-in-batches").Spec.SiteKey
+		const n = 520
+		var writers sync.WaitGroup
+		for w := range 8 {
+			writers.Go(func() {
+				defer GinkgoRecover()
+				for i := w; i < n; i += 8 {
+					Expect(admin.Create(ctx, newRecord(s.Namespace, key, fmt.Sprintf("patient.%d", i)))).To(Succeed())
+				}
+			})
+		}
+		writers.Wait()
+		held := newRecord(s.Namespace, key, "aaa")
+		held.Finalizers = []string{"example.org/backup"}
+		Expect(admin.Create(ctx, held)).To(Succeed())
+
+		Expect(admin.Delete(ctx, s)).To(Succeed())
+		Eventually(countRecords).WithArguments(s.Namespace, key).WithContext(ctx).Should(Equal(1))
+		Expect(get[v1alpha1.SiteClaim](ctx, "", "erased-in-batches").Spec.SiteKey).To(Equal(key), "the claim names what is still to go")
+		update(ctx, held.Namespace, held.Name, func(r *recordsv1alpha1.Record) { r.Finalizers = nil })
+		expectGone(ctx, s)
+		Expect(countRecords(ctx, s.Namespace, key)).To(BeZero())
 	})
 
 	It("leaves everything with deletionPolicy Retain", func(ctx SpecContext) {
@@ -135,18 +165,25 @@ func touch(ctx context.Context, s *v1alpha1.Site) {
 func createRecord(ctx context.Context, namespace, siteKey, name string) {
 	GinkgoHelper()
 	about := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	now := metav1.NowMicro()
 	for _, obj := range []client.Object{
-		&recordsv1alpha1.Record{ObjectMeta: about, Spec: recordsv1alpha1.RecordSpec{
-			SiteKey: siteKey, Type: "Patient", ID: name, UID: name, Lineage: name, Version: 1,
-			Method: "POST", Created: now, Updated: now, Body: `{"resourceType":"Patient"}`,
-		}},
+		newRecord(namespace, siteKey, name),
 		&recordsv1alpha1.RecordHistory{ObjectMeta: about, Spec: recordsv1alpha1.RecordHistorySpec{
 			SiteKey: siteKey, Record: name, Lineage: name, Versions: map[string]recordsv1alpha1.SupersededVersion{},
 		}},
 		&recordsv1alpha1.RecordClaim{ObjectMeta: about, Spec: recordsv1alpha1.RecordClaimSpec{SiteKey: siteKey, Line: name}},
 	} {
 		Expect(admin.Create(ctx, obj)).To(Succeed())
+	}
+}
+
+func newRecord(namespace, siteKey, name string) *recordsv1alpha1.Record {
+	now := metav1.NowMicro()
+	return &recordsv1alpha1.Record{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: recordsv1alpha1.RecordSpec{
+			SiteKey: siteKey, Type: "Patient", ID: name, UID: name, Lineage: name, Version: 1,
+			Method: "POST", Created: now, Updated: now, Body: `{"resourceType":"Patient"}`,
+		},
 	}
 }
 

@@ -29,10 +29,11 @@ func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 		// Until it is known: what was said of an earlier claim's data no longer holds.
 		s.found.storageReady = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "the namespace's records were not checked yet"}
 		foreign := fields.OneTermNotEqualSelector(siteKeyField, s.siteClaim.Spec.SiteKey)
-		var err error
-		if view.foreign, err = r.anyOf(ctx, "Record", s.site.Namespace, foreign); err != nil {
+		name, err := r.firstOf(ctx, "Record", s.site.Namespace, foreign)
+		if err != nil {
 			return proceed, err
 		}
+		view.foreign = name != ""
 	}
 	v := decideStorage(view)
 	s.found.storageReady = &v
@@ -73,13 +74,17 @@ func decideStorage(v storageView) verdict {
 	}
 }
 
-// anyOf reports whether the namespace holds an object of that kind of record that the selector fits.
-func (r *Reconciler) anyOf(ctx context.Context, kind, namespace string, selector fields.Selector) (bool, error) {
+// firstOf names an object of that kind of record that the selector fits, the
+// first by name; empty when there is none.
+func (r *Reconciler) firstOf(ctx context.Context, kind, namespace string, selector fields.Selector) (string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind + "List"))
 	err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector}, client.Limit(1))
 	if err != nil {
-		return false, fmt.Errorf("look for a %s in namespace %s: %w", kind, namespace, err)
+		return "", fmt.Errorf("look for a %s in namespace %s: %w", kind, namespace, err)
 	}
-	return len(list.Items) > 0, nil
+	if len(list.Items) == 0 {
+		return "", nil
+	}
+	return list.Items[0].Name, nil
 }

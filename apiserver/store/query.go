@@ -42,6 +42,24 @@ func (r TimeRange) Contains(t time.Time) bool {
 	return (r.From.IsZero() || !t.Before(r.From)) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
+// TokenMatch is one value that a token condition takes: a nil System takes any, a
+// nil Code too.
+type TokenMatch struct {
+	System, Code *string
+}
+
+// Matches reports whether a value is one that the condition takes.
+func (m TokenMatch) Matches(t Token) bool {
+	return (m.System == nil || *m.System == t.System) && (m.Code == nil || *m.Code == t.Code)
+}
+
+// TokenCondition holds for a record with a value of the parameter that one of
+// AnyOf takes.
+type TokenCondition struct {
+	Param string
+	AnyOf []TokenMatch
+}
+
 // Query asks for live records of one type. Its conditions must all hold.
 type Query struct {
 	Type string
@@ -50,7 +68,9 @@ type Query struct {
 	// Updated holds conditions on the time of the newest version: for each
 	// element, one of its ranges must contain it.
 	Updated [][]TimeRange
-	Sort    Sort
+	// Tokens are conditions on token parameters.
+	Tokens []TokenCondition
+	Sort   Sort
 	// Count is the largest number of records on the page; 0 asks for the total only.
 	Count int
 	// After continues behind the last record of an earlier page of the same query.

@@ -22,8 +22,9 @@ type Op struct {
 	Method Method
 	// Body of a Put.
 	Body Body
-	// Claims are all that the record holds after a Put; those it held before and
-	// that are not listed are given up. Delete and Purge give up all of them.
+	// Claims, when not nil, are all that the record holds after a Put: those it
+	// held before and that are not listed are given up. Nil leaves them as they
+	// are. Delete and Purge give up all of them.
 	Claims []Claim
 	If     Precondition
 }

@@ -143,6 +143,9 @@ func dropped(before, after []recordsv1.HeldClaim) []recordsv1.HeldClaim {
 	return gone
 }
 
+// errNothingToChange is what a change of a ledger returns to leave it as it is.
+var errNothingToChange = errors.New("nothing to change")
+
 // changeLedger applies a change to the entries of a line until no other writer
 // comes in between. A ledger without entries is removed.
 func (s *Site) changeLedger(ctx context.Context, line string, change func([]recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error)) error {
@@ -167,7 +170,10 @@ func (s *Site) changeLedgerOnce(ctx context.Context, line string, change func([]
 	}
 	before := len(ledger.Spec.Entries)
 	entries, err := change(slices.Clone(ledger.Spec.Entries))
-	if err != nil || before == 0 && len(entries) == 0 {
+	if errors.Is(err, errNothingToChange) || err == nil && before == 0 && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	ledger.TypeMeta = metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "RecordClaim"}

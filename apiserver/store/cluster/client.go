@@ -67,6 +67,12 @@ func (c *client) get(ctx context.Context, resource, namespace, name string, into
 	return c.rest.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Into(into)
 }
 
+func (c *client) list(ctx context.Context, resource string, options metav1.ListOptions, into runtime.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.rest.Get().Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(into)
+}
+
 // create stores obj and returns the metadata it got.
 func (c *client) create(ctx context.Context, resource, namespace string, obj runtime.Object) (metav1.ObjectMeta, error) {
 	return c.write(ctx, c.rest.Post().Namespace(namespace).Resource(resource).Body(obj))

@@ -25,6 +25,8 @@ type Options struct {
 	// MaxRecords and MaxBytes bound what all sites together may store. Defaults:
 	// 20,000 records and 512 MiB.
 	MaxRecords, MaxBytes int64
+	// Extract finds the searchable values of records. Default: they have none.
+	Extract store.Extract
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// AfterStep, if not nil, is called after each step of a write. Crash tests end
@@ -36,6 +38,7 @@ type Options struct {
 type Cluster struct {
 	client    *client
 	limits    Limits
+	extract   store.Extract
 	now       func() time.Time
 	afterStep func(string)
 	synced    chan struct{}
@@ -61,6 +64,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	c := &Cluster{
 		client:    client,
 		limits:    Limits{MaxRecords: 20000, MaxBytes: 512 << 20},
+		extract:   options.Extract,
 		now:       options.Now,
 		afterStep: options.AfterStep,
 		synced:    make(chan struct{}),
@@ -71,6 +75,9 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	}
 	if options.MaxBytes > 0 {
 		c.limits.MaxBytes = options.MaxBytes
+	}
+	if c.extract == nil {
+		c.extract = func(string, []byte) []store.Entry { return nil }
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -95,7 +102,7 @@ func (c *Cluster) index(id siteID) *index {
 	defer c.mu.Unlock()
 	x := c.sites[id]
 	if x == nil {
-		x = newIndex()
+		x = newIndex(c.extract)
 		c.sites[id] = x
 	}
 	return x

@@ -22,6 +22,7 @@ func rex(n int) store.Op {
 }
 
 func claimed(op store.Op, lines ...string) store.Op {
+	op.Claims = []store.Claim{}
 	for _, line := range lines {
 		op.Claims = append(op.Claims, store.Claim{Line: line})
 	}
@@ -88,7 +89,8 @@ func TestCrashAtEveryStep(t *testing.T) {
 		"update":                  {[]store.Op{rex(1)}, put},
 		"second update":           {[]store.Op{rex(0), rex(1)}, put},
 		"update taking a claim":   {[]store.Op{rex(1)}, claimed(put, "line")},
-		"update giving up one":    {[]store.Op{claimed(rex(1), "line")}, put},
+		"update giving up one":    {[]store.Op{claimed(rex(1), "line")}, claimed(put)},
+		"update keeping a claim":  {[]store.Op{claimed(rex(1), "line")}, put},
 		"update changing claims":  {[]store.Op{claimed(rex(1), "line", "old")}, claimed(put, "line", "new")},
 		"delete":                  {[]store.Op{rex(0), rex(1)}, remove},
 		"delete with a claim":     {[]store.Op{claimed(rex(1), "line")}, remove},

@@ -62,7 +62,7 @@ func decidePut(op store.Op, current *recordsv1.Record, record *store.Record, lim
 		return plan{action: doCreate, outcome: store.Created, next: first(op, now, newID)}
 	case record.Deleted:
 		return plan{action: doUpdate, outcome: store.Created, next: successor(op, current, limits, now, newID)}
-	case record.Body.Equal(op.Body) && slices.EqualFunc(record.Claims, op.Claims, equalClaims):
+	case record.Body.Equal(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
 		return plan{}
 	default:
 		return plan{action: doUpdate, outcome: store.Updated, next: successor(op, current, limits, now, newID)}
@@ -102,7 +102,11 @@ func successor(op store.Op, current *recordsv1.Record, limits Limits, now time.T
 	if current.Spec.Deleted {
 		next.UID, next.Created = newID(), next.Updated
 	}
-	next.Claims = heldClaims(op.Claims, current.Spec.Claims, newID)
+	if op.Kind != store.Put || op.Claims != nil {
+		next.Claims = heldClaims(op.Claims, current.Spec.Claims, newID)
+	} else {
+		next.Claims = unexpired(current.Spec.Claims, now)
+	}
 	return next
 }
 
@@ -113,6 +117,11 @@ func later(now, before time.Time) time.Time {
 		return now
 	}
 	return before.Add(time.Millisecond)
+}
+
+// unexpired leaves out the claims that have ended by themselves.
+func unexpired(held []recordsv1.HeldClaim, now time.Time) []recordsv1.HeldClaim {
+	return slices.DeleteFunc(slices.Clone(held), func(h recordsv1.HeldClaim) bool { return expired(h.Expires, now) })
 }
 
 // heldClaims gives each wanted claim the nonce under which it is held already,

@@ -9,14 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // entry is one Record object in an index.
 type entry struct {
 	obj *recordsv1.Record
 	// id is the lower-cased id.
-	id   string
-	size int64
+	id      string
+	size    int64
+	entries []store.Entry
 }
 
 // visible reports whether searches may find the record.
@@ -28,6 +30,8 @@ func (e *entry) visible() bool {
 // page by. Two sources feed it: this replica's own writes, at once, and the
 // watch, later; the newer resourceVersion wins.
 type index struct {
+	extract store.Extract
+
 	mu    sync.RWMutex
 	names map[string]*entry
 	types map[string]*typeIndex
@@ -37,13 +41,15 @@ type index struct {
 	used    usage
 }
 
-// typeIndex holds the visible records of one type in each order.
+// typeIndex holds the visible records of one type in each order, and by token.
 type typeIndex struct {
 	created, updated, id *btree.BTreeG[*entry]
+	tokens               postings
 }
 
-func newIndex() *index {
+func newIndex(extract store.Extract) *index {
 	return &index{
+		extract: extract,
 		names:   map[string]*entry{},
 		types:   map[string]*typeIndex{},
 		removed: map[types.UID]time.Time{},
@@ -56,7 +62,22 @@ func newTypeIndex() *typeIndex {
 		created: btree.NewBTreeGOptions(byCreated, options),
 		updated: btree.NewBTreeGOptions(byUpdated, options),
 		id:      btree.NewBTreeGOptions(byID, options),
+		tokens:  postings{},
 	}
+}
+
+func (t *typeIndex) add(e *entry) {
+	t.created.Set(e)
+	t.updated.Set(e)
+	t.id.Set(e)
+	t.tokens.add(e)
+}
+
+func (t *typeIndex) remove(e *entry) {
+	t.created.Delete(e)
+	t.updated.Delete(e)
+	t.id.Delete(e)
+	t.tokens.remove(e)
 }
 
 func byCreated(a, b *entry) bool {
@@ -113,9 +134,8 @@ func (x *index) apply(obj *recordsv1.Record) usage {
 			t = newTypeIndex()
 			x.types[obj.Spec.Type] = t
 		}
-		t.created.Set(added)
-		t.updated.Set(added)
-		t.id.Set(added)
+		added.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
+		t.add(added)
 	}
 	change.records++
 	change.bytes += added.size
@@ -154,10 +174,7 @@ func (x *index) drop(old *entry) usage {
 	}
 	delete(x.names, old.obj.Name)
 	if old.visible() {
-		t := x.types[old.obj.Spec.Type]
-		t.created.Delete(old)
-		t.updated.Delete(old)
-		t.id.Delete(old)
+		x.types[old.obj.Spec.Type].remove(old)
 	}
 	x.used.records--
 	x.used.bytes -= old.size

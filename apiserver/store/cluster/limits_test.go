@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
@@ -97,14 +96,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	mustWrite(t, site, rex(101))
 	shown := len(observe(t, site).Versions)
 	histories := recordsv1.RecordHistoryList{}
-	scheme := runtime.NewScheme()
-	if err := recordsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := client.New(control.Config(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := objects(t)
 	if err := reader.List(t.Context(), &histories, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}

@@ -83,10 +83,15 @@ func (t *typeIndex) candidates(query store.Query, x *index, after *entry) func(y
 		ascending := less
 		less = func(a, b *entry) bool { return ascending(b, a) }
 	}
-	if query.IDs == nil {
+	var chosen []*entry
+	switch {
+	case query.IDs != nil:
+		chosen = x.withIDs(query.Type, query.IDs)
+	case query.Tokens != nil:
+		chosen = t.tokens.fewest(query.Tokens)
+	default:
 		return walk(tree, query.Sort.Descending, after, less)
 	}
-	chosen := x.withIDs(query.Type, query.IDs)
 	slices.SortFunc(chosen, func(a, b *entry) int {
 		if less(a, b) {
 			return -1
@@ -168,6 +173,11 @@ func collect(query store.Query, candidates func(yield func(*entry) bool), after 
 func matches(query store.Query, e *entry) bool {
 	for _, anyOf := range query.Updated {
 		if !slices.ContainsFunc(anyOf, func(r store.TimeRange) bool { return r.Contains(e.obj.Spec.Updated.Time) }) {
+			return false
+		}
+	}
+	for _, condition := range query.Tokens {
+		if !e.hasToken(condition) {
 			return false
 		}
 	}

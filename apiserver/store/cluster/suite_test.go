@@ -79,7 +79,7 @@ func newSite(t *testing.T) (namespace, key string) {
 }
 
 func TestStore(t *testing.T) {
-	first, second := newEngine(t, cluster.Options{}), newEngine(t, cluster.Options{})
+	first, second := newEngine(t, cluster.Options{Extract: storetest.Extract}), newEngine(t, cluster.Options{Extract: storetest.Extract})
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		namespace, key := newSite(t)
 		return first.Open(namespace, key, cluster.DefaultLimits), second.Open(namespace, key, cluster.DefaultLimits)

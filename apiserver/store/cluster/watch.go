@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,7 +25,7 @@ func (c *Cluster) listWatch() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			var list recordsv1.RecordList
-			err := c.client.rest.Get().Resource(recordsResource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(&list)
+			err := c.client.list(ctx, recordsResource, options, &list)
 			return &list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -129,105 +127,4 @@ func (x *index) olderThan(resourceVersion string) map[string]types.UID {
 		}
 	}
 	return older
-}
-
-const (
-	// sweepInterval is how often unfinished purges are looked for, in memory.
-	sweepInterval = time.Minute
-	// removedMemory is far longer than any answer of the API server can be late.
-	removedMemory = 10 * time.Minute
-	// historySweepInterval is how often the histories are listed, names only.
-	historySweepInterval = time.Hour
-)
-
-// sweep finishes what writers left that ended in the middle: purges, and
-// histories that a late writer made for a record just purged.
-func (c *Cluster) sweep(ctx context.Context) {
-	select {
-	case <-c.synced:
-	case <-ctx.Done():
-		return
-	}
-	var historiesSwept time.Time
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		c.sweepPurges(ctx)
-		if now := c.now(); now.Sub(historiesSwept) >= historySweepInterval {
-			if err := c.sweepHistories(ctx); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "sweep of orphaned histories", "error", err)
-			} else {
-				historiesSwept = now
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-func (c *Cluster) sweepPurges(ctx context.Context) {
-	for id, index := range c.indexes() {
-		index.forgetRemoved(c.now().Add(-removedMemory))
-		site := &Site{engine: c, namespace: id.namespace, key: id.key, index: index}
-		for _, obj := range index.unfinishedPurges(c.now().Add(-2 * claimDeadline)) {
-			if err := site.finishPurge(ctx, obj); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "finish a purge", "record", obj.Name, "namespace", id.namespace, "error", err)
-			}
-		}
-	}
-}
-
-// unfinishedPurges lists the Records that were being purged, or made, before a time.
-func (x *index) unfinishedPurges(before time.Time) []*recordsv1.Record {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	var found []*recordsv1.Record
-	for _, e := range x.names {
-		if e.obj.Spec.Purging && e.obj.Spec.Updated.Time.Before(before) {
-			found = append(found, e.obj)
-		}
-	}
-	return found
-}
-
-// sweepHistories removes the histories that no Record owns.
-func (c *Cluster) sweepHistories(ctx context.Context) error {
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		var page recordsv1.RecordHistoryList
-		err := c.client.rest.Get().Resource(historiesResource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(&page)
-		if err != nil {
-			return storeError("list histories", err)
-		}
-		for i := range page.Items {
-			if err := c.sweepHistory(ctx, &page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if page.Continue == "" {
-			return nil
-		}
-		options.Continue = page.Continue
-	}
-}
-
-func (c *Cluster) sweepHistory(ctx context.Context, history *recordsv1.RecordHistory) error {
-	id := siteID{namespace: history.Namespace, key: history.Spec.SiteKey}
-	site := &Site{engine: c, namespace: id.namespace, key: id.key, index: c.index(id)}
-	owned := func(obj *recordsv1.Record) bool {
-		return obj != nil && obj.Spec.Lineage == history.Spec.Lineage
-	}
-	young := c.now().Sub(history.CreationTimestamp.Time) < 2*claimDeadline
-	if young || owned(site.index.lookup(history.Spec.Record)) {
-		return nil
-	}
-	obj, err := site.fetch(ctx, history.Spec.Record)
-	if err != nil || owned(obj) {
-		return err
-	}
-	err = c.client.delete(ctx, historiesResource, history.Namespace, history.Name, &history.ObjectMeta)
-	return storeError("remove orphaned history "+history.Name, err)
 }

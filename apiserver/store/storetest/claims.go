@@ -10,7 +10,7 @@ import (
 
 func claiming(id string, n int, claims ...store.Claim) store.Op {
 	op := put(id, body(n))
-	op.Claims = claims
+	op.Claims = append([]store.Claim{}, claims...) // none given: the record gives up what it holds
 	return op
 }
 
@@ -50,7 +50,9 @@ func testNameClaims(t *testing.T, open Open) {
 	write(t, other, claiming("two", 3, name))
 	write(t, other, store.Op{Kind: store.Purge, Key: key("two")})
 	write(t, s, claiming("one", 3, name))
-	write(t, s, put("one", body(3))) // a put that lists no claim gives it up
+	write(t, s, put("one", body(4))) // a put that does not speak of claims keeps them
+	refusedBy(t, other, claiming("three", 3, name), "one")
+	same(t, "unchanged but for claims", write(t, s, claiming("one", 4)).Outcome, store.Updated)
 	write(t, other, claiming("three", 3, name))
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -150,6 +151,74 @@ func testSearchTotals(t *testing.T, open Open) {
 	same(t, "no total", search(t, s, q).Total, store.UnknownTotal)
 	q.IDs, q.Total = []string{"3", "4", "nobody"}, store.TotalAccurate
 	same(t, "total of a condition", search(t, s, q).Total, int64(2))
+}
+
+// testSearchTokens compares random conditions on random tokens with the naive answer.
+func testSearchTokens(t *testing.T, open Open) {
+	s, _ := open(t)
+	rnd := random()
+	token := func() store.Token {
+		return store.Token{System: []string{"", "s1", "s2"}[rnd.IntN(3)], Code: []string{"a", "b", "c", "A"}[rnd.IntN(4)]}
+	}
+	content := map[string]map[string][]store.Token{}
+	for i := range 60 {
+		id := fmt.Sprint(rnd.IntN(40))
+		tokens := map[string][]store.Token{}
+		for _, param := range []string{"identifier", "code"} {
+			for range rnd.IntN(3) {
+				tokens[param] = append(tokens[param], token())
+			}
+		}
+		encoded, err := json.Marshal(map[string]any{"resourceType": patient, "tokens": tokens, "n": i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, s, put(id, store.Body{JSON: encoded}))
+		content[id] = tokens
+		if i%7 == 0 {
+			write(t, s, del(id))
+			delete(content, id)
+		}
+	}
+	for range 300 {
+		q := store.Query{Type: patient, Sort: store.Sort{Field: store.SortID}, Count: 1 + rnd.IntN(9)}
+		for range 1 + rnd.IntN(2) {
+			condition := store.TokenCondition{Param: []string{"identifier", "code", "other"}[rnd.IntN(3)]}
+			for range 1 + rnd.IntN(2) {
+				value := token()
+				match := store.TokenMatch{System: &value.System, Code: &value.Code}
+				switch {
+				case rnd.IntN(3) == 0:
+					match.System = nil
+				case value.System != "" && rnd.IntN(3) == 0:
+					match.Code = nil
+				}
+				condition.AnyOf = append(condition.AnyOf, match)
+			}
+			q.Tokens = append(q.Tokens, condition)
+		}
+		want := []string{}
+		for id, tokens := range content {
+			if !slices.ContainsFunc(q.Tokens, func(c store.TokenCondition) bool { return !naiveToken(tokens[c.Param], c) }) {
+				want = append(want, id)
+			}
+		}
+		slices.Sort(want)
+		same(t, fmt.Sprintf("%+v", q.Tokens), walk(t, s, q), want)
+	}
+}
+
+func naiveToken(tokens []store.Token, condition store.TokenCondition) bool {
+	for _, token := range tokens {
+		for _, match := range condition.AnyOf {
+			system := match.System == nil || token.System == *match.System
+			code := match.Code == nil || token.Code == *match.Code
+			if system && code {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func testSearchPositions(t *testing.T, open Open) {

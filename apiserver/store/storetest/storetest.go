@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -14,7 +15,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Open opens two replicas of one site that holds nothing yet.
+// Open opens two replicas of one site that holds nothing yet. Their records are
+// indexed by Extract.
 type Open func(t *testing.T) (first, second store.Store)
 
 // Run runs the suite.
@@ -37,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		"search orders and pages":         testSearchPages,
 		"search conditions":               testSearchConditions,
 		"search totals":                   testSearchTotals,
+		"search by tokens":                testSearchTokens,
 		"search refuses other positions":  testSearchPositions,
 		"paging under writes":             testPagingUnderWrites,
 		"replicas":                        testReplicas,
@@ -60,8 +63,25 @@ func body(n int) store.Body {
 	return text(fmt.Sprintf(`{"resourceType":"Patient","id":"","meta":{},"multipleBirthInteger":%d}`, n))
 }
 
-func text(json string) store.Body {
-	return store.Body{JSON: []byte(json), IDOffset: 30, MetaOffset: 41}
+func text(content string) store.Body {
+	return store.Body{JSON: []byte(content), IDOffset: 30, MetaOffset: 41}
+}
+
+// Extract finds the tokens of the bodies that this suite writes.
+func Extract(_ string, body []byte) []store.Entry {
+	var content struct {
+		Tokens map[string][]store.Token `json:"tokens"`
+	}
+	if json.Unmarshal(body, &content) != nil {
+		return nil
+	}
+	var entries []store.Entry
+	for param, tokens := range content.Tokens {
+		for _, token := range tokens {
+			entries = append(entries, store.Entry{Param: param, Token: token})
+		}
+	}
+	return entries
 }
 
 // counter reads back what body wrote.

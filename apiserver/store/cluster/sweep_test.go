@@ -1,0 +1,82 @@
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+)
+
+// objects reads the cluster's own view of a namespace.
+func objects(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := recordsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := client.New(control.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
+}
+
+// TestSweep leaves what crashes leave, and a claim that has expired, and finds it
+// gone after a replica that starts an hour later has swept.
+func TestSweep(t *testing.T) {
+	namespace, key := newSite(t)
+	crashing := newCrashingSite(t, namespace, key)
+	mustWrite(t, crashing, rex(1))
+	mustWrite(t, crashing, rex(2))
+	crashing.write(t, store.Op{Kind: store.Purge, Key: rex(0).Key}, 1)
+	expiring := rex(1)
+	expiring.Key.ID = "expiring"
+	expiring.Claims = []store.Claim{{Line: "short", Expires: time.Now().Add(time.Minute)}, {Line: "long"}}
+	mustWrite(t, crashing, expiring)
+	orphan := &recordsv1.RecordHistory{Spec: recordsv1.RecordHistorySpec{SiteKey: key, Record: "patient.expiring", Lineage: "another"}}
+	orphan.Name, orphan.Namespace = "patient.expiring.another", namespace
+	reader := objects(t)
+	if err := reader.Create(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	count := func(list client.ObjectList, items func() int) int {
+		if err := reader.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return items()
+	}
+	left := func() [3]int {
+		var records recordsv1.RecordList
+		var histories recordsv1.RecordHistoryList
+		var claims recordsv1.RecordClaimList
+		return [3]int{
+			count(&records, func() int { return len(records.Items) }),
+			count(&histories, func() int { return len(histories.Items) }),
+			count(&claims, func() int { return len(claims.Items) }),
+		}
+	}
+	if before := left(); before != [3]int{2, 2, 2} {
+		t.Fatalf("%d records, histories and ledgers before the sweep, want 2 each", before)
+	}
+	swept := newEngine(t, cluster.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	deadline := time.Now().Add(10 * time.Second)
+	for left() != [3]int{1, 0, 1} {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d records, histories and ledgers after the sweep, want 1, 0, 1", left())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	rival := rex(1)
+	rival.Key.ID = "rival"
+	_, err := swept.Open(namespace, key, cluster.DefaultLimits).Write(t.Context(), []store.Op{claimed(rival, "long")})
+	var held *store.ClaimError
+	if !errors.As(err, &held) {
+		t.Errorf("a claim that counts was swept: %v", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -59,7 +60,7 @@ func isNotModified(header http.Header, rec store.Record) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // RFC 9110 §13.1.3: an invalid date is as good as none
 	}
-	return !rec.Updated.Truncate(1e9).After(since), nil // the header has whole seconds
+	return !rec.Updated.Truncate(time.Second).After(since), nil // the header has whole seconds
 }
 
 // conditions are what a write asks for by its headers.

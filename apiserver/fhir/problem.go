@@ -158,8 +158,7 @@ func storeProblem(err error) (problem, bool) {
 	case errors.Is(err, store.ErrNotAtomic):
 		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported, err.Error()), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout,
-			"the request took too long; a write may still have happened").with("Retry-After", retryAfter), true
+		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout, "the request took too long"+maybeWritten).with("Retry-After", retryAfter), true
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrNotReady):
 		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, unavailable(err)).
 			with("Retry-After", retryAfter), true
@@ -167,11 +166,14 @@ func storeProblem(err error) (problem, bool) {
 	return problem{}, false
 }
 
+// maybeWritten warns who was not told what became of a write.
+const maybeWritten = "; if it was a write, it may have happened all the same"
+
 // unavailable says why the storage did not answer, without its own words: they
 // may name hosts.
 func unavailable(err error) string {
 	if errors.Is(err, store.ErrNotReady) {
 		return store.ErrNotReady.Error()
 	}
-	return store.ErrUnavailable.Error() + "; a write may still have happened"
+	return store.ErrUnavailable.Error() + maybeWritten
 }

@@ -26,7 +26,7 @@ func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	version := versionOf(r.PathValue("vid"))
+	version := versionOf(r.version)
 	if version == noVersion {
 		return store.ErrNotFound
 	}
@@ -62,7 +62,6 @@ func (h *handler) searchOptions(r *request) search.Options {
 	return search.Options{
 		Type:       r.kind.Name,
 		SortByDate: r.dialect.sortByDate,
-		Lenient:    parsePreferences(r.Header).lenient,
 		Now:        h.Now(),
 	}
 }

@@ -26,8 +26,8 @@ type request struct {
 	kind   r4.Type
 	// segment is the type as the path spells it, and so do links.
 	segment string
-	// id is the path's, empty where there is none.
-	id string
+	// id and version are the path's, empty where there is none.
+	id, version string
 
 	authorizer access.Authorizer
 }
@@ -94,13 +94,12 @@ func (r *request) setQuery(query url.Values) error {
 // parsePath takes site, type and id out of the path.
 func (r *request) parsePath() (siteID string, err error) {
 	values := map[string]string{}
-	for _, name := range []string{"siteId", "type", "id"} {
-		// The router matches the escaped path, if there is one.
-		if values[name], err = url.PathUnescape(r.PathValue(name)); err != nil {
+	for _, name := range []string{"siteId", "type", "id", "vid"} {
+		if values[name], err = r.parameter(name); err != nil {
 			return "", &pathUnknownError{}
 		}
 	}
-	r.segment, r.id = values["type"], values["id"]
+	r.segment, r.id, r.version = values["type"], values["id"], values["vid"]
 	var ok bool
 	if r.kind, ok = r4.TypeOf(r.segment); !ok {
 		return "", &typeUnknownError{segment: r.segment}
@@ -109,6 +108,15 @@ func (r *request) parsePath() (siteID string, err error) {
 		return "", r.invalidID()
 	}
 	return values["siteId"], nil
+}
+
+// parameter is a parameter of the path. The router matches the escaped path where
+// URL.Path alone does not say how it was written.
+func (r *request) parameter(name string) (string, error) {
+	if r.URL.RawPath == "" {
+		return r.PathValue(name), nil
+	}
+	return url.PathUnescape(r.PathValue(name))
 }
 
 // invalidID says what to make of a path with an id that no record can have. To

@@ -88,6 +88,8 @@ func TestFailures(t *testing.T) {
 		"search by FHIR's spelling":        {"GET", "/site/demo/fhir/PractitionerRole", nil, "", throughToStorage, codeUnavailable, ""},
 		"search by the contract's":         {"GET", "/site/demo/fhir/practitioner-role", nil, "", throughToStorage, codeUnavailable, ""},
 		"an id with escapes":               {"GET", patient + "/a%2Db", nil, "", throughToStorage, codeUnavailable, ""},
+		"an id escaped twice":              {"GET", patient + "/a%252Db", nil, "", 404, codeNotFound, ""},
+		"an id with a slash":               {"GET", patient + "/a%2Fb", nil, "", 404, codeNotFound, ""},
 		"an id named history":              {"GET", patient + "/history", nil, "", throughToStorage, codeUnavailable, ""},
 		"history":                          {"GET", patient + "/1/history", nil, "", throughToStorage, codeUnavailable, ""},
 		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, codeUnavailable, ""},

@@ -30,7 +30,9 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 
 // search serves GET …/{type}. R4 http.html#search; contract 2.3.
 func (h *handler) search(w http.ResponseWriter, r *request) error {
-	query, err := search.Parse(r.query, h.searchOptions(r))
+	options := h.searchOptions(r)
+	options.Lenient = parsePreferences(r.Header).lenient
+	query, err := search.Parse(r.query, options)
 	if err != nil {
 		return err
 	}

@@ -114,6 +114,7 @@ var _ = Describe("Read", func() {
 		second := s.put("/patient/a", `{"resourceType":"Patient"}`)
 		s.do("DELETE", "/patient/a", "")
 		Expect(s.do("GET", "/patient/a/_history/1", "").body).To(Equal(first.body))
+		Expect(s.do("GET", "/patient/%61/_history/%31", "").body).To(Equal(first.body))
 		Expect(s.do("GET", "/patient/a/_history/2", "").body).To(Equal(second.body))
 		Expect(s.do("GET", "/patient/a/_history/3", "").status).To(Equal(http.StatusGone))
 		for _, version := range []string{"4", "0", "-1", "01", "x", "1.0", "99999999999999999999"} {

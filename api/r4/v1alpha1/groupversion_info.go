@@ -1,0 +1,32 @@
+// Package v1alpha1 is FHIR R4 as Kubernetes objects, which the aggregated API
+// serves: one Go type, and a kind for each resource type. It imports apimachinery
+// only.
+//
+// There are no CRDs of these kinds.
+// +kubebuilder:skip
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the API group and version of the kinds in this package. The
+// FHIR release is in the group, the maturity of the Kubernetes API in the version.
+var GroupVersion = schema.GroupVersion{Group: "r4.fhir.paddock.health", Version: "v1alpha1"}
+
+// SchemeBuilder collects the functions that register this package's kinds.
+var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+// AddToScheme registers the kinds of this package.
+var AddToScheme = SchemeBuilder.AddToScheme
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	for _, kind := range Kinds {
+		scheme.AddKnownTypeWithName(GroupVersion.WithKind(kind.Name), kind.New())
+		scheme.AddKnownTypeWithName(GroupVersion.WithKind(kind.Name+"List"), kind.NewList())
+	}
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

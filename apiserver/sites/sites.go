@@ -41,8 +41,10 @@ type Sites struct {
 	client client.Client
 	engine *cluster.Cluster
 
-	mu     sync.RWMutex
-	served map[string]Site
+	mu sync.RWMutex
+	// served has the sites by siteID, byNamespace the siteIDs by namespace.
+	served      map[string]Site
+	byNamespace map[string]string
 }
 
 // New makes a registry of the sites of a cluster. Run must be called for it to fill.
@@ -59,7 +61,7 @@ func New(config *rest.Config, engine *cluster.Cluster) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of sites: %w", err)
 	}
-	return &Sites{cache: objects, client: writer, engine: engine, served: map[string]Site{}}, nil
+	return &Sites{cache: objects, client: writer, engine: engine, served: map[string]Site{}, byNamespace: map[string]string{}}, nil
 }
 
 // Run watches until ctx ends. Started is called once all sites that exist are known.
@@ -112,17 +114,39 @@ func (s *Sites) Find(siteID string) (Site, bool) {
 	return site, ok
 }
 
+// InNamespace returns the site of a namespace, if there is one.
+func (s *Sites) InNamespace(namespace string) (Site, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	site, ok := s.served[s.byNamespace[namespace]]
+	return site, ok
+}
+
 // refresh works out anew who answers to a siteID. It runs on the goroutine of an
 // informer; whichever of the two objects comes last completes the picture.
 func (s *Sites) refresh(ctx context.Context, siteID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	site, ok := s.holder(ctx, siteID)
-	if !ok {
-		delete(s.served, siteID)
-		return
+	s.withdraw(siteID)
+	if ok {
+		s.serve(s.open(siteID, &site.object, site.key))
 	}
-	s.served[siteID] = s.open(siteID, &site.object, site.key)
+}
+
+// serve takes a site in. The caller holds mu.
+func (s *Sites) serve(site Site) {
+	s.served[site.ID] = site
+	s.byNamespace[site.Access.Namespace] = site.ID
+}
+
+// withdraw takes the site of a siteID out, if there is one. The caller holds mu.
+func (s *Sites) withdraw(siteID string) {
+	namespace := s.served[siteID].Access.Namespace
+	delete(s.served, siteID)
+	if s.byNamespace[namespace] == siteID {
+		delete(s.byNamespace, namespace)
+	}
 }
 
 // heldSite is a Site with the key of its data.

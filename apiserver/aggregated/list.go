@@ -1,0 +1,140 @@
+package aggregated
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// maxPage is the most records that are read from a store at once, and the most on
+// a page whose size the caller chose.
+const maxPage = 500
+
+// NewList implements rest.Lister.
+func (r *resource) NewList() runtime.Object { return r.kind.NewList() }
+
+// List implements rest.Lister, by name in ascending order. A list is not a state
+// of the site at one time, so it has no resourceVersion.
+func (r *resource) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
+	namespace := request.NamespaceValue(ctx)
+	if namespace == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"%s are listed by namespace: each is a site of its own, and there is no order across sites; name one with --namespace", r.kind.Plural))
+	}
+	if err := r.checkVersion(options); err != nil {
+		return nil, err
+	}
+	query, err := r.query(options)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("list %s: %v", r.kind.Plural, err))
+	}
+	list := r.kind.NewList()
+	records, err := r.stores.Store(namespace)
+	if errors.Is(err, ErrNoSite) {
+		return list, nil
+	}
+	if err != nil {
+		return nil, r.status(ctx, err, "")
+	}
+	objects, next, err := r.read(ctx, records, namespace, query, options.Limit <= 0)
+	if err != nil {
+		return nil, err
+	}
+	if next != nil {
+		list.SetContinue(base64.RawURLEncoding.EncodeToString(next))
+	}
+	return list, meta.SetList(list, objects)
+}
+
+// read reads a page, or all pages.
+func (r *resource) read(ctx context.Context, records store.Store, namespace string, query store.Query, all bool) ([]runtime.Object, store.Position, error) {
+	var objects []runtime.Object
+	for {
+		page, err := records.Search(ctx, query)
+		if err != nil {
+			return nil, nil, r.status(ctx, err, "")
+		}
+		for _, record := range page.Records {
+			object, err := r.object(namespace, record)
+			if err != nil {
+				return nil, nil, err
+			}
+			objects = append(objects, object)
+		}
+		if page.Next == nil || !all {
+			return objects, page.Next, nil
+		}
+		query.After = page.Next
+	}
+}
+
+// checkVersion refuses what would need old states of a site: there are none.
+func (r *resource) checkVersion(options *internalversion.ListOptions) error {
+	version, match := options.ResourceVersion, options.ResourceVersionMatch
+	switch {
+	case version == "" || version == "0":
+		return nil
+	case options.Continue != "":
+		return apierrors.NewBadRequest("resourceVersion and continue exclude each other")
+	case match == metav1.ResourceVersionMatchExact, match == "" && options.Limit > 0: // a limit alone means exact, as ever
+		return apierrors.NewResourceExpired(fmt.Sprintf(
+			"%s of an earlier time are not kept: list without resourceVersion, or with resourceVersionMatch=NotOlderThan", r.kind.Plural))
+	default:
+		return nil
+	}
+}
+
+// query turns the options of a request into a query of a store.
+func (r *resource) query(options *internalversion.ListOptions) (store.Query, error) {
+	query := store.Query{Type: r.kind.Name, Sort: store.Sort{Field: store.SortID}, Count: maxPage, Total: store.TotalNone}
+	if options.Limit > 0 {
+		query.Count = int(min(options.Limit, maxPage))
+	}
+	if selector := options.LabelSelector; selector != nil && !selector.Empty() {
+		return query, fmt.Errorf("label selector %q: these objects have no labels", selector)
+	}
+	if options.ShardSelector != "" {
+		return query, fmt.Errorf("shard selector %q: shards are not supported", options.ShardSelector)
+	}
+	var err error
+	if query.IDs, err = selectedNames(options.FieldSelector); err != nil {
+		return query, err
+	}
+	if options.Continue != "" {
+		if query.After, err = base64.RawURLEncoding.DecodeString(options.Continue); err != nil {
+			return query, fmt.Errorf("continue %q: it is not from an answer of this API", options.Continue)
+		}
+	}
+	return query, nil
+}
+
+// selectedNames returns the names that a field selector leaves, nil for all.
+func selectedNames(selector fields.Selector) ([]string, error) {
+	if selector == nil || selector.Empty() {
+		return nil, nil
+	}
+	var names []string
+	for _, requirement := range selector.Requirements() {
+		if requirement.Field != metav1.ObjectNameField || requirement.Operator == selection.NotEquals {
+			return nil, fmt.Errorf("field selector %q: only %s=<name> is supported", selector, metav1.ObjectNameField)
+		}
+		name := requirement.Value
+		if !isName(name) || names != nil && names[0] != name {
+			return []string{}, nil
+		}
+		names = []string{name}
+	}
+	return names, nil
+}

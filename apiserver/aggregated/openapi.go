@@ -1,0 +1,80 @@
+package aggregated
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+)
+
+// definitions are the schemas of the kinds and of all that they refer to. The
+// API server merges them with everybody else's, so each reference must lead
+// somewhere; those of metav1 are the very ones that the API server has.
+func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	all := maps.Clone(openapi.GetOpenAPIDefinitions(ref))
+	for _, kind := range r4v1.Kinds {
+		object, list := util.GetCanonicalTypeName(kind.New()), util.GetCanonicalTypeName(kind.NewList())
+		all[object] = objectDefinition(kind, ref)
+		all[list] = listDefinition(kind, object, ref)
+	}
+	return all
+}
+
+func objectDefinition(kind r4v1.Kind, ref common.ReferenceCallback) common.OpenAPIDefinition {
+	meta := metav1.ObjectMeta{}.OpenAPIModelName()
+	return definition(
+		kind.Name+" is the FHIR R4 resource "+kind.Name+", http://hl7.org/fhir/R4/"+kind.Singular+".html. Its record is the one that the site of the namespace serves over REST.",
+		map[string]spec.Schema{
+			"metadata": reference(meta, ref, "The id of the resource in lower case is the name, its version the generation."),
+			"spec": open("The FHIR resource without resourceType and id: those follow from kind and name. " +
+				"FHIR's own meta is spec.meta, without versionId and lastUpdated; FHIR's own status, where a resource has one, is spec.status."),
+		}, []string{"spec"}, meta)
+}
+
+func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback) common.OpenAPIDefinition {
+	meta := metav1.ListMeta{}.OpenAPIModelName()
+	item := spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(object)}}
+	items := spec.ArrayProperty(&item)
+	items.Description = "The objects, by name."
+	return definition(
+		kind.Name+"List is a list of "+kind.Plural+".",
+		map[string]spec.Schema{
+			"metadata": reference(meta, ref, "Standard list metadata."),
+			"items":    *items,
+		}, []string{"items"}, meta, object)
+}
+
+// definition is the schema of a kind with the given properties beside its type.
+func definition(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
+	properties["apiVersion"] = *spec.StringProperty().WithDescription("The group and version of this representation.")
+	properties["kind"] = *spec.StringProperty().WithDescription("The kind of the object.")
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{SchemaProps: spec.SchemaProps{
+			Description: description, Type: []string{"object"}, Properties: properties, Required: required,
+		}},
+		Dependencies: dependencies,
+	}
+}
+
+// reference is a property whose schema stands elsewhere.
+func reference(name string, ref common.ReferenceCallback, description string) spec.Schema {
+	return spec.Schema{SchemaProps: spec.SchemaProps{
+		Description: description,
+		Default:     map[string]any{}, // lets the API machinery put the description beside the reference
+		Ref:         ref(name),
+	}}
+}
+
+// open is an object whose members the schema does not tell.
+func open(description string) spec.Schema {
+	schema := spec.MapProperty(nil)
+	schema.AdditionalProperties = nil
+	schema.Description = description
+	schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	return *schema
+}

@@ -1,0 +1,90 @@
+package aggregated
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// resource serves one kind out of the stores. The interfaces it implements decide
+// which verbs discovery lists. It must not implement rest.Watcher nor
+// rest.CollectionDeleter: with them, every cluster's garbage collector and quota
+// controller would list all patients (docs/decisions/0004-aggregated-api.md).
+type resource struct {
+	kind   r4v1.Kind
+	stores Stores
+	table  table
+}
+
+var (
+	_ rest.Storage              = (*resource)(nil)
+	_ rest.Scoper               = (*resource)(nil)
+	_ rest.SingularNameProvider = (*resource)(nil)
+	_ rest.ShortNamesProvider   = (*resource)(nil)
+	_ rest.CategoriesProvider   = (*resource)(nil)
+	_ rest.Getter               = (*resource)(nil)
+	_ rest.Lister               = (*resource)(nil)
+)
+
+// New implements rest.Storage.
+func (r *resource) New() runtime.Object { return r.kind.New() }
+
+// Destroy implements rest.Storage. The stores are their opener's.
+func (r *resource) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (r *resource) NamespaceScoped() bool { return true }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (r *resource) GetSingularName() string { return r.kind.Singular }
+
+// ShortNames implements rest.ShortNamesProvider.
+func (r *resource) ShortNames() []string { return r.kind.ShortNames }
+
+// Categories implements rest.CategoriesProvider.
+func (r *resource) Categories() []string { return []string{r4v1.Category} }
+
+func (r *resource) groupResource() schema.GroupResource {
+	return r4v1.GroupVersion.WithResource(r.kind.Plural).GroupResource()
+}
+
+// Get implements rest.Getter. It is as fresh as can be, so that any
+// resourceVersion that the caller asks for is met.
+func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	if !isName(name) {
+		return nil, apierrors.NewNotFound(r.groupResource(), name)
+	}
+	namespace := request.NamespaceValue(ctx)
+	records, err := r.stores.Store(namespace)
+	if err != nil {
+		return nil, r.status(ctx, err, name)
+	}
+	record, err := records.Get(ctx, store.Key{Type: r.kind.Name, ID: name})
+	if err != nil {
+		return nil, r.status(ctx, err, name)
+	}
+	return r.object(namespace, record)
+}
+
+// isName reports whether a record's object can have the name: ids that differ only
+// in case are one record, whose one name is in lower case.
+func isName(name string) bool { return name == strings.ToLower(name) }
+
+// object makes the object of a record.
+func (r *resource) object(namespace string, record store.Record) (r4v1.Object, error) {
+	object := r.kind.New()
+	if err := fill(object, namespace, record); err != nil {
+		return nil, fmt.Errorf("make an object of %s/%s: %w", record.Key.Type, record.Key.ID, err)
+	}
+	return object, nil
+}

@@ -1,0 +1,158 @@
+// Package aggregated serves the records of every site as Kubernetes objects, to
+// kube-apiserver's aggregator: the group r4.fhir.paddock.health. It translates
+// between the API machinery and the storage contract, and knows no storage engine.
+// See docs/decisions/0004-aggregated-api.md.
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// ErrNoSite says that there is no site in a namespace.
+var ErrNoSite = errors.New("there is no site in the namespace")
+
+// Stores finds the records of namespaces.
+type Stores interface {
+	// Store returns the store of the site in a namespace. Errors: ErrNoSite, and
+	// store.ErrUnavailable while its storage is not open.
+	Store(namespace string) (store.Store, error)
+}
+
+// Config is what the server is made of.
+type Config struct {
+	// Kubeconfig leads to the API server, which says who callers are and what they
+	// may do. Empty: the pod's service account.
+	Kubeconfig string
+	// Address is where to listen, such as :6443.
+	Address string
+	// CertFile and KeyFile are read again when they change.
+	CertFile, KeyFile string
+	Stores            Stores
+	// DrainTime is how long requests may take to finish once ctx has ended.
+	DrainTime time.Duration
+	// Started is called once the server serves.
+	Started func()
+}
+
+// maxStreams is how many requests share a connection: the aggregator sends all it
+// has over a few.
+const maxStreams = 1000
+
+// Run serves until ctx ends and then lets requests finish.
+func Run(ctx context.Context, config Config) error {
+	if err := awaitAuthentication(ctx, config.Kubeconfig); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop while it waited
+		}
+		return fmt.Errorf("serve the aggregated API: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Address)
+	if err != nil {
+		return fmt.Errorf("serve the aggregated API: %w", err)
+	}
+	server, err := newServer(config, listener)
+	if err != nil {
+		return fmt.Errorf("serve the aggregated API: %w", err)
+	}
+	return server.PrepareRun().RunWithContext(ctx)
+}
+
+func newServer(config Config, listener net.Listener) (*genericapiserver.GenericAPIServer, error) {
+	scheme, codecs, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	generic := genericapiserver.NewRecommendedConfig(codecs)
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EnableProfiling = false
+	names := openapi.NewDefinitionNamer(scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, names)
+	generic.OpenAPIConfig.Info.Title = "Paddock"
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, names)
+	generic.OpenAPIV3Config.Info.Title = "Paddock"
+	if err := secure(generic, config, listener); err != nil {
+		return nil, err
+	}
+	server, err := generic.Complete().New("paddock", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	server.ShutdownTimeout = config.DrainTime
+	server.AddPostStartHookOrDie("paddock-started", func(genericapiserver.PostStartHookContext) error {
+		config.Started()
+		return nil
+	})
+	return server, server.InstallAPIGroup(newGroup(scheme, codecs, config.Stores))
+}
+
+// secure sets how requests arrive, who sent them and what they may ask for.
+func secure(generic *genericapiserver.RecommendedConfig, config Config, listener net.Listener) error {
+	serving := options.NewSecureServingOptions()
+	serving.Listener = listener
+	serving.ServerCert.CertKey = options.CertKey{CertFile: config.CertFile, KeyFile: config.KeyFile}
+	serving.HTTP2MaxStreamsPerConnection = maxStreams
+	if err := serving.WithLoopback().ApplyTo(&generic.SecureServing, &generic.LoopbackClientConfig); err != nil {
+		return err
+	}
+	authentication := options.NewDelegatingAuthenticationOptions()
+	authentication.RemoteKubeConfigFile = config.Kubeconfig
+	if err := authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
+		return err
+	}
+	authorization := options.NewDelegatingAuthorizationOptions()
+	authorization.RemoteKubeConfigFile = config.Kubeconfig
+	return authorization.ApplyTo(&generic.Authorization)
+}
+
+// newScheme makes a scheme of the kinds and of those that every group needs.
+func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
+	scheme := runtime.NewScheme()
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned,
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	err := r4v1.AddToScheme(scheme)
+	return scheme, serializer.NewCodecFactory(scheme), err
+}
+
+// newGroup is the API group: the kinds that have a table.
+func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, stores Stores) *genericapiserver.APIGroupInfo {
+	storage := map[string]rest.Storage{}
+	for _, kind := range r4v1.Kinds {
+		if table, served := tables[kind.Name]; served {
+			storage[kind.Plural] = &resource{kind: kind, stores: stores, table: table}
+		}
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, metav1.ParameterCodec, codecs)
+	group.NegotiatedSerializer = textSerializer{group.NegotiatedSerializer}
+	group.VersionedResourcesStorageMap[r4v1.GroupVersion.Version] = storage
+	return &group
+}
+
+// textSerializer offers JSON and YAML. The kinds have no protobuf, and a client
+// that would take either must not be promised it.
+type textSerializer struct{ runtime.NegotiatedSerializer }
+
+func (s textSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
+		return info.MediaType != runtime.ContentTypeJSON && info.MediaType != runtime.ContentTypeYAML
+	})
+}

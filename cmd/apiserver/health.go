@@ -22,11 +22,26 @@ var version = "unknown"
 type readiness struct {
 	mu                      sync.Mutex
 	sites, records, stopped bool
+	// aggregatedStarting is set where the aggregated API is to be served and is not yet.
+	aggregatedStarting bool
 }
 
 func (r *readiness) sitesKnown()   { r.set(&r.sites) }
 func (r *readiness) recordsKnown() { r.set(&r.records) }
 func (r *readiness) stop()         { r.set(&r.stopped) }
+
+func (r *readiness) aggregatedStarted() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.aggregatedStarting = false
+}
+
+// knowsSites reports whether a site that is not found does not exist.
+func (r *readiness) knowsSites() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sites
+}
 
 func (r *readiness) set(flag *bool) {
 	r.mu.Lock()
@@ -47,6 +62,9 @@ func (r *readiness) missing() []string {
 	}
 	if !r.records {
 		missing = append(missing, "the search index is being built")
+	}
+	if r.aggregatedStarting {
+		missing = append(missing, "the aggregated API is starting")
 	}
 	return missing
 }

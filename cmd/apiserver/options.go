@@ -15,6 +15,7 @@ import (
 
 // options are the flags of the command.
 type options struct {
+	serve         serveList
 	kubeconfig    string
 	listenAddress string
 	healthAddress string
@@ -26,6 +27,7 @@ type options struct {
 	maxBytes      int64
 	logLevel      slog.Level
 	showVersion   bool
+	aggregated    aggregatedOptions
 	profiling     bool
 	// tokenKey is what tokenKeyFile holds.
 	tokenKey []byte
@@ -33,9 +35,10 @@ type options struct {
 
 // parseOptions reads the command line; out gets the usage text.
 func parseOptions(args []string, out io.Writer) (*options, error) {
-	o := &options{}
+	o := &options{serve: serveList{serveFacade: true}}
 	flags := flag.NewFlagSet("apiserver", flag.ContinueOnError)
 	flags.SetOutput(out)
+	flags.Func("serve", "what to serve, with a comma between: facade, the FHIR API; aggregated, the same records as Kubernetes objects (default facade)", o.serve.set)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; without it, the pod's service account")
 	flags.StringVar(&o.listenAddress, "listen-address", ":8443", "address of the FHIR API")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address of /livez, /readyz, /version and /metrics, plain HTTP")
@@ -49,6 +52,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags.Int64Var(&o.maxBytes, "cluster-max-bytes", 512<<20, "most bytes that all sites together may keep as objects of the cluster")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flags.BoolVar(&o.profiling, "profiling", false, "serve /debug/pprof at the health address")
+	o.aggregated.addFlags(flags)
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -63,6 +67,18 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 }
 
 func (o *options) check() error {
+	if o.serve[serveAggregated] {
+		if err := o.aggregated.check(); err != nil {
+			return err
+		}
+	}
+	if o.serve[serveFacade] {
+		return o.checkFacade()
+	}
+	return nil
+}
+
+func (o *options) checkFacade() error {
 	base, err := url.Parse(o.publicURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
 		return fmt.Errorf("--public-url: %q is not an absolute http or https URL", o.publicURL)

@@ -31,7 +31,8 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// server is the process: the engine, the registry of sites and two listeners.
+// server is the process: the engine, the registry of sites and the listeners. The
+// facade is nil where it is not served.
 type server struct {
 	options *options
 	log     *slog.Logger
@@ -47,7 +48,9 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := cluster.New(config, cluster.Options{MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, AfterStep: failpoint})
+	engine, err := cluster.New(config, cluster.Options{
+		MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Extract: fhir.Extract, AfterStep: failpoint,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -55,32 +58,42 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	reviews, err := kubernetes.New(config, resources())
-	if err != nil {
-		return nil, err
-	}
 	s := &server{options: o, log: log, engine: engine, sites: registry}
-	handler, err := fhir.New(fhir.Config{
-		Admit:      (&admission{sites: registry, access: reviews, publicURL: o.publicURL}).admit,
-		Authorizer: reviews,
-		TokenKey:   o.tokenKey,
-		Log:        log,
-		Now:        time.Now,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.facade = &http.Server{
-		Addr: o.listenAddress, Handler: measured(handler),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	s.ready.aggregatedStarting = o.serve[serveAggregated]
+	if o.serve[serveFacade] {
+		if err := s.makeFacade(config); err != nil {
+			return nil, err
+		}
 	}
 	s.health = &http.Server{
 		Addr: o.healthAddress, Handler: s.healthHandler(),
 		ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
+}
+
+func (s *server) makeFacade(config *rest.Config) error {
+	reviews, err := kubernetes.New(config, resources())
+	if err != nil {
+		return err
+	}
+	handler, err := fhir.New(fhir.Config{
+		Admit:      (&admission{sites: s.sites, access: reviews, publicURL: s.options.publicURL}).admit,
+		Authorizer: reviews,
+		TokenKey:   s.options.tokenKey,
+		Log:        s.log,
+		Now:        time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	s.facade = &http.Server{
+		Addr: s.options.listenAddress, Handler: measured(handler),
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	return nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {
@@ -109,9 +122,12 @@ func resources() []schema.GroupResource {
 
 // run serves until ctx ends, then lets requests finish.
 func (s *server) run(ctx context.Context) error {
-	listener, err := s.listen(ctx)
-	if err != nil {
-		return err
+	var listener net.Listener
+	var err error
+	if s.facade != nil {
+		if listener, err = s.listen(ctx); err != nil {
+			return err
+		}
 	}
 	healthListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.healthAddress)
 	if err != nil {
@@ -123,7 +139,11 @@ func (s *server) run(ctx context.Context) error {
 	group, failed := errgroup.WithContext(background)
 	group.Go(func() error { s.engine.Run(failed); return nil })
 	group.Go(func() error { return s.sites.Run(failed, s.ready.sitesKnown) })
-	group.Go(func() error { return serve(s.facade, listener) })
+	if s.facade != nil {
+		group.Go(func() error { return serve(s.facade, listener) })
+		s.log.InfoContext(ctx, "serving", "listen", listener.Addr().String(), "publicURL", s.options.publicURL)
+	}
+	stopAggregated := s.startAggregated(failed, group)
 	group.Go(func() error { return serve(s.health, healthListener) })
 	group.Go(func() error {
 		select {
@@ -133,7 +153,6 @@ func (s *server) run(ctx context.Context) error {
 		}
 		return nil
 	})
-	s.log.InfoContext(ctx, "serving", "listen", listener.Addr().String(), "publicURL", s.options.publicURL)
 	select {
 	case <-ctx.Done():
 	case <-failed.Done():
@@ -141,7 +160,11 @@ func (s *server) run(ctx context.Context) error {
 	s.ready.stop()
 	drained, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer done()
-	err = errors.Join(s.facade.Shutdown(drained), s.health.Shutdown(drained))
+	stopAggregated(drained)
+	if s.facade != nil {
+		err = s.facade.Shutdown(drained)
+	}
+	err = errors.Join(err, s.health.Shutdown(drained))
 	cancel()
 	return errors.Join(err, group.Wait())
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestServe(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	facade := []string{"--public-url=https://fhir.example.org", "--page-token-key-file=" + key}
+	certificate := []string{"--aggregated-tls-cert-file=tls.crt", "--aggregated-tls-key-file=tls.key"}
+	tests := map[string]struct {
+		args [][]string
+		want serveList
+		// refusal is a part of the error.
+		refusal string
+	}{
+		"the facade alone, by default":     {args: [][]string{facade}, want: serveList{serveFacade: true}},
+		"the facade alone":                 {args: [][]string{facade, {"--serve=facade"}}, want: serveList{serveFacade: true}},
+		"the aggregated API alone":         {args: [][]string{certificate, {"--serve=aggregated"}}, want: serveList{serveAggregated: true}},
+		"both":                             {args: [][]string{facade, certificate, {"--serve=facade,aggregated"}}, want: serveList{serveFacade: true, serveAggregated: true}},
+		"the facade without an address":    {args: [][]string{certificate, {"--serve=aggregated,facade"}}, refusal: "--public-url"},
+		"aggregated without a certificate": {args: [][]string{facade, {"--serve=facade,aggregated"}}, refusal: "--aggregated-tls-cert-file"},
+		"nothing":                          {args: [][]string{facade, {"--serve="}}, refusal: `"" is neither`},
+		"something else":                   {args: [][]string{facade, {"--serve=facade,ftp"}}, refusal: `"ftp" is neither`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			for _, more := range test.args {
+				args = append(args, more...)
+			}
+			o, err := parseOptions(args, io.Discard)
+			if test.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refusal) {
+					t.Fatalf("parseOptions: got error %v, want one with %q", err, test.refusal)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, o.serve); diff != "" {
+				t.Errorf("serve (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -37,6 +37,9 @@ type Options struct {
 	Port int
 	// PublicURL is what links start with. Default: the first API server's address.
 	PublicURL string
+	// Aggregated makes the first API server serve the aggregated API too, and
+	// kube-apiserver forward requests to it.
+	Aggregated bool
 	// APIServerBinary is the name of the API server's program in BinDir. Default: apiserver.
 	APIServerBinary string
 	// APIServerArgs and APIServerEnv are added for every API server.
@@ -52,6 +55,8 @@ type Paddock struct {
 	// URLs are the addresses of the API servers, HealthURLs those of their /readyz
 	// and /metrics.
 	URLs, HealthURLs []string
+
+	aggregation *aggregation // nil: none
 }
 
 // Start installs the CRDs and roles of config/default and starts the programs. It
@@ -68,7 +73,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	if err := p.makePageTokenKey(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2*options.APIServers + options.Controllers)
+	ports, err := freePorts(2*options.APIServers + options.Controllers + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,11 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	}
 	if p.options.PublicURL == "" {
 		p.options.PublicURL = address(ports[0])
+	}
+	if options.Aggregated {
+		if p.aggregation, err = p.newAggregation(ports[len(ports)-1]); err != nil {
+			return nil, err
+		}
 	}
 	for i := range options.APIServers {
 		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
@@ -87,6 +97,9 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		if err := p.startController(ctx, i, ports[2*options.APIServers+i]); err != nil {
 			return nil, err
 		}
+	}
+	if p.aggregation != nil {
+		return p, p.aggregation.register(ctx, p)
 	}
 	return p, nil
 }
@@ -142,6 +155,10 @@ func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []strin
 	if err != nil {
 		return err
 	}
+	args := p.options.APIServerArgs
+	if p.aggregation != nil && len(p.APIServers) == 0 {
+		args = append(p.aggregation.args(), args...)
+	}
 	health := "127.0.0.1:" + strconv.Itoa(healthPort)
 	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
 		Name: p.programName("apiserver", len(p.APIServers)),
@@ -152,7 +169,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []strin
 			"--health-address", health,
 			"--public-url", p.options.PublicURL,
 			"--page-token-key-file", p.pageTokenKeyFile(),
-		}, p.options.APIServerArgs...),
+		}, args...),
 		Env:   env,
 		Ready: isReady(health),
 	})

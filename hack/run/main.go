@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) (err error) {
 			err = stopErr
 		}
 	}()
-	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port})
+	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true})
 	if err != nil {
 		return err
 	}

@@ -11,19 +11,20 @@ import (
 
 // The issue types of what a request can have wrong, beside those of a body.
 const (
-	issueInformational r4.IssueType = "informational"
-	issueNotSupported  r4.IssueType = "not-supported"
-	issueNotFound      r4.IssueType = "not-found"
-	issueDeleted       r4.IssueType = "deleted"
-	issueLogin         r4.IssueType = "login"
-	issueForbidden     r4.IssueType = "forbidden"
-	issueConflict      r4.IssueType = "conflict"
-	issueDuplicate     r4.IssueType = "duplicate"
-	issueTooLong       r4.IssueType = "too-long"
-	issueNoStore       r4.IssueType = "no-store"
-	issueTransient     r4.IssueType = "transient"
-	issueTimeout       r4.IssueType = "timeout"
-	issueException     r4.IssueType = "exception"
+	issueInformational   r4.IssueType = "informational"
+	issueNotSupported    r4.IssueType = "not-supported"
+	issueNotFound        r4.IssueType = "not-found"
+	issueDeleted         r4.IssueType = "deleted"
+	issueLogin           r4.IssueType = "login"
+	issueForbidden       r4.IssueType = "forbidden"
+	issueConflict        r4.IssueType = "conflict"
+	issueMultipleMatches r4.IssueType = "multiple-matches"
+	issueDuplicate       r4.IssueType = "duplicate"
+	issueTooLong         r4.IssueType = "too-long"
+	issueNoStore         r4.IssueType = "no-store"
+	issueTransient       r4.IssueType = "transient"
+	issueTimeout         r4.IssueType = "timeout"
+	issueException       r4.IssueType = "exception"
 )
 
 // The stable machine codes of what a request can have wrong, beside those of a body.
@@ -43,6 +44,7 @@ const (
 	codeDeleted              = "deleted"
 	codeVersionConflict      = "version_conflict"
 	codeClaimConflict        = "claim_conflict"
+	codeMultipleMatches      = "multiple_matches"
 	codeStorageFull          = "storage_full"
 	codeUnavailable          = "unavailable"
 	codeTimeout              = "timeout"
@@ -105,11 +107,6 @@ type tooLargeError struct{ limit int64 }
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the body is larger than the %d bytes that this site takes", e.limit)
 }
-
-// notSupportedError says that the server cannot do what was asked.
-type notSupportedError struct{ what string }
-
-func (e *notSupportedError) Error() string { return e.what + " is not supported" }
 
 // isAbsent reports whether err says that there is no such record, any more or yet.
 func isAbsent(err error) bool {

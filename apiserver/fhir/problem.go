@@ -75,7 +75,7 @@ func requestProblem(err error) (problem, bool) {
 		notAcceptable *notAcceptableError
 		mediaType     *mediaTypeError
 		tooLarge      *tooLargeError
-		notSupported  *notSupportedError
+		several       *multipleMatchesError
 	)
 	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
 		return failure(status, issue, code, err.Error()), true
@@ -100,8 +100,8 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
 	case errors.As(err, &tooLarge):
 		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
-	case errors.As(err, &notSupported):
-		return say(http.StatusNotImplemented, issueNotSupported, codeNotSupported)
+	case errors.As(err, &several):
+		return say(http.StatusPreconditionFailed, issueMultipleMatches, codeMultipleMatches)
 	}
 	return problem{}, false
 }

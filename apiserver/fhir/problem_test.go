@@ -51,7 +51,7 @@ func TestProblemOf(t *testing.T) {
 		"a body of XML":        {&mediaTypeError{}, 415, issueNotSupported, codeUnsupportedMediaType, nil},
 		"a panic":              {errors.New("index out of range"), 500, issueException, codeInternal, nil},
 		"an unknown method":    {&methodUnknownError{}, 501, issueNotSupported, codeUnknownMethod, nil},
-		"what is not there":    {&notSupportedError{"x"}, 501, issueNotSupported, codeNotSupported, nil},
+		"several matches":      {&multipleMatchesError{"x"}, 412, issueMultipleMatches, codeMultipleMatches, nil},
 		"a transaction":        {store.ErrNotAtomic, 501, issueNotSupported, codeNotSupported, nil},
 		"storage away":         {store.ErrUnavailable, 503, issueTransient, codeUnavailable, retry},
 		"index being built":    {store.ErrNotReady, 503, issueTransient, codeUnavailable, retry},

@@ -28,6 +28,20 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	return h.search(w, r)
 }
 
+// storeQuery says a query in the words of the storage contract.
+func (r *request) storeQuery(query search.Query, after store.Position) store.Query {
+	return store.Query{
+		Type:    r.kind.Name,
+		IDs:     query.IDs,
+		Updated: timeRanges(query.Updated),
+		Tokens:  tokenConditions(query.Tokens),
+		Sort:    store.Sort{Field: storeSorts[query.Sort.Field], Descending: query.Sort.Descending},
+		Count:   query.Count,
+		After:   after,
+		Total:   storeTotals[query.Total],
+	}
+}
+
 // search serves GET …/{type}. R4 http.html#search; contract 2.3.
 func (h *handler) search(w http.ResponseWriter, r *request) error {
 	options := h.searchOptions(r)
@@ -41,15 +55,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.site.Store.Search(r.Context(), store.Query{
-		Type:    r.kind.Name,
-		IDs:     query.IDs,
-		Updated: timeRanges(query.Updated),
-		Sort:    store.Sort{Field: storeSorts[query.Sort.Field], Descending: query.Sort.Descending},
-		Count:   query.Count,
-		After:   after,
-		Total:   storeTotals[query.Total],
-	})
+	page, err := r.site.Store.Search(r.Context(), r.storeQuery(query, after))
 	if err != nil {
 		return err
 	}
@@ -135,4 +141,16 @@ func timeRanges(conditions [][]search.Range) [][]store.TimeRange {
 		converted = append(converted, ranges)
 	}
 	return converted
+}
+
+func tokenConditions(conditions []search.TokenCondition) []store.TokenCondition {
+	var all []store.TokenCondition
+	for _, condition := range conditions {
+		said := store.TokenCondition{Param: condition.Param}
+		for _, match := range condition.AnyOf {
+			said.AnyOf = append(said.AnyOf, store.TokenMatch(match))
+		}
+		all = append(all, said)
+	}
+	return all
 }

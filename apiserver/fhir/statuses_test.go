@@ -43,12 +43,6 @@ var _ = Describe("Create", func() {
 		Expect(a.json().at("meta", "versionId")).To(Equal("1"))
 		Expect(a.body).To(MatchRegexp(`"lastUpdated":"20[2-9]\d-[^"]+","tag":\[\{"code":"x"\}\],"source":"#s"\}\}$`))
 	})
-
-	It("refuses a conditional create rather than make a duplicate", func(ctx context.Context) {
-		a := newSite(ctx).do("POST", "/patient", luna, with("If-None-Exist", "identifier=x"))
-		Expect(a.status).To(Equal(http.StatusNotImplemented))
-		Expect(a.code()).To(Equal("not_supported"))
-	})
 })
 
 var _ = Describe("Prefer", func() {

@@ -58,7 +58,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	clients, err = kubernetes.NewForConfig(control.Config())
 	Expect(err).NotTo(HaveOccurred())
 
-	engine, err = cluster.New(control.Config(), cluster.Options{})
+	engine, err = cluster.New(control.Config(), cluster.Options{Extract: fhir.Extract})
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -14,10 +14,6 @@ import (
 
 // create serves POST …/{type}. R4 http.html#create: the server chooses the id.
 func (h *handler) create(w http.ResponseWriter, r *request) error {
-	if r.Header.Get("If-None-Exist") != "" {
-		// To create without looking would make duplicates.
-		return &notSupportedError{what: "conditional create (If-None-Exist)"}
-	}
 	sent, err := r.readResource(w)
 	if err != nil {
 		return err
@@ -26,13 +22,17 @@ func (h *handler) create(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := write(r.Context(), r.site.Store, store.Op{
+	op := store.Op{
 		Kind:   store.Put,
 		Key:    store.Key{Type: r.kind.Name, ID: id.String()},
 		Method: store.MethodPost,
 		Body:   sent.stored(),
 		If:     store.Precondition{Absent: true},
-	})
+	}
+	if criteria := r.Header.Values("If-None-Exist"); len(criteria) > 0 {
+		return h.createUnlessFound(w, r, op, criteria)
+	}
+	done, err := write(r.Context(), r.site.Store, op)
 	if err != nil {
 		return err
 	}

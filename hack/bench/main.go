@@ -56,7 +56,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	site, err := openSite(ctx, cluster, paddock)
+	site, err := openSite(ctx, paddock)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	})
 }
 
-func openSite(ctx context.Context, cluster *localcluster.Cluster, paddock *localpaddock.Paddock) (*site, error) {
+func openSite(ctx context.Context, paddock *localpaddock.Paddock) (*site, error) {
 	if err := paddock.Apply(ctx, filepath.Join("config", "samples")); err != nil {
 		return nil, err
 	}

@@ -74,6 +74,22 @@ var _ = Describe("Two API servers behind one address", func() {
 		}
 	})
 
+	It("let one of 64 creates with the same If-None-Exist make the record", func() {
+		for round := range 3 {
+			statuses := race(64, request{
+				method: "POST", url: patients,
+				body:   fmt.Sprintf(`{"resourceType":"Patient","identifier":[{"system":"urn:chip","value":"race-%d"}]}`, round),
+				header: map[string]string{"If-None-Exist": fmt.Sprintf("identifier=urn:chip|race-%d", round)},
+			})
+			Expect(statuses).To(Equal(map[int]int{http.StatusCreated: 1, http.StatusOK: 63}))
+			for _, base := range paddock.URLs {
+				Eventually(func() any {
+					return send(request{method: "GET", url: fmt.Sprintf("%s/site/demo/fhir/patient?identifier=race-%d", base, round)}).field("total")
+				}).Within(time.Second).ProbeEvery(5 * time.Millisecond).Should(BeEquivalentTo(1))
+			}
+		}
+	})
+
 	It("keep ids that differ only in case as one record", func() {
 		spellings := []string{"Case-ID", "case-id", "CASE-ID"}
 		for i, id := range spellings {

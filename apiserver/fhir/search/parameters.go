@@ -23,6 +23,7 @@ type parameter struct {
 var searchParameters = map[string]parameter{
 	"_id":          {repeats: true, parse: (*parser).id},
 	"_lastUpdated": {repeats: true, parse: (*parser).lastUpdated},
+	"identifier":   {repeats: true, parse: token("identifier")},
 	"_sort":        {parse: (*parser).sort},
 	"_count":       {parse: (*parser).count},
 	"_total":       {parse: (*parser).total},
@@ -31,6 +32,13 @@ var searchParameters = map[string]parameter{
 	paramPageToken: {parse: (*parser).pageToken},
 	paramFormat:    {parse: (*parser).presentation},
 	paramPretty:    {parse: (*parser).presentation},
+}
+
+// criteriaParameters are those that choose records, for conditional interactions.
+var criteriaParameters = map[string]parameter{
+	"_id":          searchParameters["_id"],
+	"_lastUpdated": searchParameters["_lastUpdated"],
+	"identifier":   searchParameters["identifier"],
 }
 
 // historyParameters are those of a history.

@@ -32,6 +32,18 @@ func Parse(values url.Values, opts Options) (Query, error) {
 	return parse(values, opts, searchParameters)
 }
 
+// ParseCriteria checks the criteria of a conditional interaction: parameters that
+// choose records, at least one. Lenient handling does not apply: criteria that are
+// passed over would choose others. R4 http.html#ccreate.
+func ParseCriteria(values url.Values, opts Options) (Query, error) {
+	opts.Lenient = false
+	query, err := parse(values, opts, criteriaParameters)
+	if err == nil && len(query.understood) == 0 {
+		return Query{}, Errors{{Parameter: "", Problem: "there is none; give at least one of " + list(criteriaParameters)}}
+	}
+	return query, err
+}
+
 // ParseHistory checks the parameters of a history, of which there are few.
 func ParseHistory(values url.Values, opts Options) (Query, error) {
 	return parse(values, opts, historyParameters)

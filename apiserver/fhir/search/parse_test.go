@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	const known = "_count, _elements, _format, _id, _lastUpdated, _page_token, _pretty, _sort, _summary, _total"
+	const known = "_count, _elements, _format, _id, _lastUpdated, _page_token, _pretty, _sort, _summary, _total, identifier"
 	tests := map[string]struct {
 		query string
 		opts  Options
@@ -83,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"page token":                     {"_page_token=" + strings.Repeat("a", maxToken+1), Options{}, []Error{{"_page_token", "is longer than any page token of this server"}}},
 		"date":                           {"_lastUpdated=2026-13", Options{}, []Error{{"_lastUpdated", `"2026-13" is not a date: month 13`}}},
 		"everything at once, in order":   {"_sort=x&_count=x", Options{}, []Error{{"_count", `"x" is not a number of items; give 0 to 1000`}, {"_sort", `"x" is not a sort key of Patient; give one of _id, _lastUpdated, with a leading - for descending order`}}},
-		"what comes with the next steps": {"identifier=a|b", Options{}, []Error{{"identifier", "is not known for Patient; known are " + known}}},
+		"what comes with the next steps": {"telecom=a|b", Options{}, []Error{{"telecom", "is not known for Patient; known are " + known}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

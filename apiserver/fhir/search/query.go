@@ -26,7 +26,9 @@ type Query struct {
 	// Updated holds conditions on meta.lastUpdated: for each element, one of its
 	// ranges must contain it.
 	Updated [][]Range
-	Sort    Sort
+	// Tokens are conditions on token parameters.
+	Tokens []TokenCondition
+	Sort   Sort
 	// Count is the most matches to return; 0 asks for the total only.
 	Count int
 	Total Total

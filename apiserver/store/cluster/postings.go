@@ -14,7 +14,10 @@ type posting struct {
 }
 
 func postingsOf(value store.Entry) []posting {
-	names := []posting{{param: value.Param, code: value.Token.Code}}
+	var names []posting
+	if value.Token.Code != "" {
+		names = append(names, posting{param: value.Param, code: value.Token.Code})
+	}
 	if value.Token.System != "" {
 		names = append(names, posting{param: value.Param, system: value.Token.System})
 	}

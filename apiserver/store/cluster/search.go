@@ -42,7 +42,16 @@ func (s *Site) Search(_ context.Context, query store.Query) (store.Page, error) 
 	if t == nil {
 		return store.Page{Total: total(query, 0, true)}, nil
 	}
-	return collect(query, t.candidates(query, s.index, after), after)
+	page, err := collect(query, t.candidates(query, s.index, after), after)
+	if err == nil && after != nil && query.Total == store.TotalAccurate {
+		page.Total = 0
+		for e := range t.candidates(query, s.index, nil) {
+			if matches(query, e) {
+				page.Total++
+			}
+		}
+	}
+	return page, err
 }
 
 func parsePosition(query store.Query) (*entry, error) {

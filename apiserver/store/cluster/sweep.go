@@ -77,7 +77,7 @@ func (x *index) unfinishedPurges(before time.Time) []*recordsv1.Record {
 
 // sweepHistories removes the histories that no Record owns.
 func (c *Cluster) sweepHistories(ctx context.Context) error {
-	return c.eachPage(ctx, historiesResource, func(options metav1.ListOptions) (string, error) {
+	return eachPage(historiesResource, func(options metav1.ListOptions) (string, error) {
 		var page recordsv1.RecordHistoryList
 		if err := c.client.list(ctx, historiesResource, options, &page); err != nil {
 			return "", err
@@ -93,7 +93,7 @@ func (c *Cluster) sweepHistories(ctx context.Context) error {
 
 // sweepLedgers takes the claims out of ledgers that do not count any more.
 func (c *Cluster) sweepLedgers(ctx context.Context) error {
-	return c.eachPage(ctx, claimsResource, func(options metav1.ListOptions) (string, error) {
+	return eachPage(claimsResource, func(options metav1.ListOptions) (string, error) {
 		var page recordsv1.RecordClaimList
 		if err := c.client.list(ctx, claimsResource, options, &page); err != nil {
 			return "", err
@@ -107,7 +107,7 @@ func (c *Cluster) sweepLedgers(ctx context.Context) error {
 	})
 }
 
-func (c *Cluster) eachPage(ctx context.Context, resource string, sweep func(metav1.ListOptions) (string, error)) error {
+func eachPage(resource string, sweep func(metav1.ListOptions) (string, error)) error {
 	options := metav1.ListOptions{Limit: 500}
 	for {
 		var err error

@@ -144,7 +144,9 @@ func testSearchTotals(t *testing.T, open Open) {
 	same(t, "total on the first page", first.Total, int64(12))
 	q.Total = store.TotalAccurate
 	same(t, "accurate total", search(t, s, q).Total, int64(12))
-	q.Count = 0
+	q.After = first.Next
+	same(t, "accurate total on a later page", search(t, s, q).Total, int64(12))
+	q.Count, q.After = 0, nil
 	counted := search(t, s, q)
 	same(t, "total alone", []any{counted.Total, len(counted.Records), counted.Next == nil}, []any{int64(12), 0, true})
 	q = store.Query{Type: patient, Count: 5, Total: store.TotalNone}

@@ -1,0 +1,37 @@
+package sites
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+func TestNearLimit(t *testing.T) {
+	condition := func(status metav1.ConditionStatus) *metav1.Condition { return &metav1.Condition{Status: status} }
+	near, within := condition(metav1.ConditionTrue), condition(metav1.ConditionFalse)
+	for name, test := range map[string]struct {
+		records, bytes int64
+		current        *metav1.Condition
+		want           metav1.ConditionStatus // "" for no condition
+	}{
+		"never near":                 {records: 79, want: ""},
+		"records from 80 %":          {records: 80, want: metav1.ConditionTrue},
+		"bytes from 80 %":            {bytes: 800, want: metav1.ConditionTrue},
+		"stays near above 75 %":      {records: 75, current: near, want: metav1.ConditionTrue},
+		"is within below 75 %":       {records: 74, bytes: 749, current: near, want: metav1.ConditionFalse},
+		"does not flap back at 79 %": {records: 79, current: within, want: metav1.ConditionFalse},
+		"near again":                 {records: 80, current: within, want: metav1.ConditionTrue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := nearLimit(store.Stats{Records: test.records, MaxRecords: 100, Bytes: test.bytes, MaxBytes: 1000}, test.current)
+			switch {
+			case got == nil && test.want != "":
+				t.Errorf("no condition, want %s", test.want)
+			case got != nil && got.Status != test.want:
+				t.Errorf("status %s, want %q", got.Status, test.want)
+			}
+		})
+	}
+}

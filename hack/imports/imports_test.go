@@ -2,10 +2,13 @@
 package imports
 
 import (
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
 const module = "github.com/paddock-health/paddock"
@@ -81,6 +84,37 @@ func TestImports(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDependenciesAreJustified compares the direct dependencies with their list.
+func TestDependenciesAreJustified(t *testing.T) {
+	listed, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := modfile.Parse("go.mod", content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := map[string]bool{}
+	for _, required := range mod.Require {
+		if !required.Indirect {
+			direct[required.Mod.Path] = true
+			if !strings.Contains(string(listed), "| "+required.Mod.Path+" |") {
+				t.Errorf("docs/dependencies.md does not say what %s is for", required.Mod.Path)
+			}
+		}
+	}
+	for line := range strings.Lines(string(listed)) {
+		path := strings.TrimSpace(strings.SplitN(strings.TrimPrefix(line, "|"), "|", 2)[0])
+		if strings.Contains(path, ".") && strings.HasPrefix(line, "|") && !direct[path] {
+			t.Errorf("docs/dependencies.md lists %s, which is no direct dependency", path)
+		}
 	}
 }
 

@@ -47,13 +47,19 @@ lint: $(GOLANGCI_LINT) verify-generated ## Check style, generated files and form
 .PHONY: test
 test: unit integration robustness ## Run every tier that needs no root.
 
-# Packages whose tests start a control plane; they take turns, so that they do not
-# take each other's time.
-INTEGRATION := ./hack/localcluster/... ./apiserver/store/cluster/... ./apiserver/access/kubernetes/... ./apiserver/fhir ./controllers/... ./hack/localpaddock/... ./hack/examples/...
+# Packages whose tests start a control plane. They take turns, so that they do not
+# take each other's time. All other packages are unit tests.
+MODULE := github.com/paddock-health/paddock
+INTEGRATION := $(addprefix $(MODULE)/,\
+	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir \
+	apiserver/aggregated controllers/site hack/localpaddock)
+# Robustness has a target of its own.
+NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness
 
 .PHONY: unit
 unit: ## Run the unit tests.
-	go test ./api/... ./cmd/... ./hack/imports/... ./apiserver/access ./apiserver/store ./apiserver/sites/... ./apiserver/fhir/r4/... ./apiserver/fhir/search/...
+	@mkdir -p $(BIN)
+	go test $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
 
 .PHONY: integration
 integration: cluster-tools build ## Run the tests against a real control plane.
@@ -66,3 +72,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-30s} $$package || exit 1; \
 		done; \
 	done
+
+.PHONY: bench
+bench: cluster-tools build ## Measure against baselines in the same run (CLIENTS, ROUNDS, TURN).
+	@go build -trimpath -o $(BIN)/bench ./hack/bench
+	@$(BIN)/bench --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s}

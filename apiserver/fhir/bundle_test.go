@@ -15,7 +15,7 @@ var bundleTime = time.Date(2026, 3, 1, 10, 0, 0, 5_000_000, time.UTC)
 // bundleRecord is a stored Patient with the id A and a number that must stay as
 // it is written.
 func bundleRecord(version int64, method store.Method) store.Record {
-	const body = `{"resourceType":"Patient","id":"","meta":{}, "x": 1.50}`
+	const body = `{"resourceType":"Patient","id":"","meta":{}, "extension":[{"url":"u", "valueDecimal": 1.50}]}`
 	return store.Record{
 		Key: store.Key{Type: "Patient", ID: "A"}, Version: version, Method: method,
 		Created: bundleTime, Updated: bundleTime.Add(time.Duration(version-1) * time.Second),
@@ -24,8 +24,8 @@ func bundleRecord(version int64, method store.Method) store.Record {
 }
 
 const (
-	bundleVersion1 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"1","lastUpdated":"2026-03-01T10:00:00.005Z"}, "x": 1.50}`
-	bundleVersion2 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"2","lastUpdated":"2026-03-01T10:00:01.005Z"}, "x": 1.50}`
+	bundleVersion1 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"1","lastUpdated":"2026-03-01T10:00:00.005Z"}, "extension":[{"url":"u", "valueDecimal": 1.50}]}`
+	bundleVersion2 = `{"resourceType":"Patient","id":"A","meta":{"versionId":"2","lastUpdated":"2026-03-01T10:00:01.005Z"}, "extension":[{"url":"u", "valueDecimal": 1.50}]}`
 )
 
 func TestSearchBundle(t *testing.T) {

@@ -69,7 +69,7 @@ var _ = Describe("History", func() {
 	It("comes in pages", func(ctx context.Context) {
 		s := newSite(ctx)
 		for i := range 5 {
-			s.put("/patient/a", fmt.Sprintf(`{"resourceType":"Patient","x":%d}`, i))
+			s.put("/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i))
 		}
 		var versions []any
 		pages := 0

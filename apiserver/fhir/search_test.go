@@ -221,7 +221,7 @@ var _ = Describe("Search", func() {
 					return
 				default:
 					s.put(fmt.Sprintf("/patient/x%d", i), luna)
-					s.put(fmt.Sprintf("/patient/p%d", i%30), fmt.Sprintf(`{"resourceType":"Patient","x":%d}`, i))
+					s.put(fmt.Sprintf("/patient/p%d", i%30), fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i))
 					s.do("DELETE", fmt.Sprintf("/patient/x%d", i/2), "")
 				}
 			}

@@ -18,6 +18,7 @@ var least = map[string]string{
 	"DeviceMetric":  `,"type":{"text":"t"},"category":"unspecified"`,
 	"Endpoint":      `,"connectionType":{"code":"x"},"payloadType":[{"text":"any"}],"status":"active","address":"https://e.example"`,
 	"Group":         `,"type":"animal","actual":true`,
+	"Organization":  `,"name":"O"`,
 	"RelatedPerson": `,"patient":{"reference":"Patient/a"}`,
 }
 

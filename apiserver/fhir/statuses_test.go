@@ -180,7 +180,7 @@ var _ = Describe("Update", func() {
 		Expect(stale.code()).To(Equal("version_conflict"))
 		Expect(stale.header.Get("ETag")).To(Equal(`W/"1"`))
 		for i, condition := range []string{`W/"1"`, `W/"9", W/"2"`, "*", `"4"`} {
-			a := s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","x":%d}`, i), with("If-Match", condition))
+			a := s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i), with("If-Match", condition))
 			Expect(a.status).To(Equal(http.StatusOK), condition)
 			Expect(a.header.Get("ETag")).To(Equal(fmt.Sprintf(`W/"%d"`, i+2)))
 		}
@@ -204,7 +204,7 @@ var _ = Describe("Update", func() {
 		s := newSite(ctx)
 		s.put("/patient/a", luna)
 		statuses := race(16, func(i int) int {
-			return s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","x":%d}`, i), with("If-Match", `W/"1"`)).status
+			return s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i), with("If-Match", `W/"1"`)).status
 		})
 		Expect(statuses).To(Equal(map[int]int{http.StatusOK: 1, http.StatusPreconditionFailed: 15}))
 	})
@@ -212,7 +212,7 @@ var _ = Describe("Update", func() {
 	It("creates once when many write at once", func(ctx context.Context) {
 		s := newSite(ctx)
 		statuses := race(8, func(i int) int {
-			return s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","x":%d}`, i)).status
+			return s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i)).status
 		})
 		Expect(statuses).To(Equal(map[int]int{http.StatusCreated: 1, http.StatusOK: 7}))
 		Expect(s.do("GET", "/patient/a", "").header.Get("ETag")).To(Equal(`W/"8"`))

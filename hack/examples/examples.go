@@ -1,6 +1,6 @@
-// Package examples fetches HL7's official R4 examples (npm package
-// hl7.fhir.r4.examples 4.0.1, CC0) and reads them. The package itself is never
-// committed: its integrity is pinned here instead.
+// Package examples fetches HL7's official R4 examples, and the definitions that lie
+// among them (npm package hl7.fhir.r4.examples 4.0.1, CC0), and reads them. The
+// package itself is never committed: its integrity is pinned here instead.
 package examples
 
 import (
@@ -46,6 +46,9 @@ func Fetch(ctx context.Context, dir string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("fetch %s: %w", name, err)
+	}
 	download, err := os.MkdirTemp(dir, "npm-pack-")
 	if err != nil {
 		return "", fmt.Errorf("fetch %s: %w", name, err)
@@ -84,42 +87,51 @@ func Load(path string, types ...string) ([]Example, error) {
 	for _, t := range types {
 		wanted[t] = true
 	}
+	var found []Example
+	err := Walk(path, func(name string, text []byte) error {
+		resourceType, _, isResource := strings.Cut(name, "-")
+		if !isResource || !wanted[resourceType] {
+			return nil
+		}
+		example, err := parse(text)
+		found = append(found, example)
+		return err
+	})
+	return found, err
+}
+
+// Walk hands every file of the package to visit, by its name in the package, such
+// as StructureDefinition-Patient.json.
+func Walk(path string, visit func(name string, text []byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
-	var found []Example
 	archive := tar.NewReader(unzipped)
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return found, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
+			return fmt.Errorf("read %s: %w", path, err)
 		}
-		resourceType, _, isResource := strings.Cut(strings.TrimPrefix(header.Name, "package/"), "-")
-		if !isResource || !wanted[resourceType] {
-			continue
-		}
-		example, err := read(archive)
+		text, err := io.ReadAll(archive)
 		if err != nil {
-			return nil, fmt.Errorf("read %s in %s: %w", header.Name, path, err)
+			return fmt.Errorf("read %s in %s: %w", header.Name, path, err)
 		}
-		found = append(found, example)
+		if err := visit(strings.TrimPrefix(header.Name, "package/"), text); err != nil {
+			return fmt.Errorf("read %s in %s: %w", header.Name, path, err)
+		}
 	}
 }
 
-func read(r io.Reader) (Example, error) {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return Example{}, err
-	}
+func parse(text []byte) (Example, error) {
 	var head struct {
 		ResourceType string `json:"resourceType"`
 		ID           string `json:"id"`

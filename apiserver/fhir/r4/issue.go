@@ -1,6 +1,7 @@
 package r4
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -19,23 +20,36 @@ type IssueType string
 
 // The issue types of what a body can have wrong.
 const (
-	IssueStructure IssueType = "structure"
-	IssueRequired  IssueType = "required"
-	IssueValue     IssueType = "value"
-	IssueInvalid   IssueType = "invalid"
+	IssueStructure   IssueType = "structure"
+	IssueRequired    IssueType = "required"
+	IssueValue       IssueType = "value"
+	IssueInvalid     IssueType = "invalid"
+	IssueInvariant   IssueType = "invariant"
+	IssueCodeInvalid IssueType = "code-invalid"
 )
 
-// The stable machine codes of what a body can have wrong.
+// The stable machine codes of what a body can have wrong. An invariant has HL7's
+// key for a code, such as per-1.
 const (
-	CodeUnparseable      = "unparseable_resource"
-	CodeNotAnObject      = "not_an_object"
-	CodeDuplicateElement = "duplicate_element"
-	CodeTooDeep          = "too_deep"
-	CodeResourceMismatch = "resource_mismatch"
-	CodeInvalidID        = "invalid_id"
-	CodeInvalidMeta      = "invalid_meta"
-	CodeMissingElement   = "missing_element"
-	CodeTooManyIssues    = "too_many_issues"
+	CodeUnparseable        = "unparseable_resource"
+	CodeNotAnObject        = "not_an_object"
+	CodeDuplicateElement   = "duplicate_element"
+	CodeTooDeep            = "too_deep"
+	CodeResourceMismatch   = "resource_mismatch"
+	CodeUnknownType        = "unknown_resource_type"
+	CodeInvalidID          = "invalid_id"
+	CodeDuplicateID        = "duplicate_id"
+	CodeUnknownElement     = "unknown_element"
+	CodeMissingElement     = "missing_element"
+	CodeWrongKind          = "wrong_json_kind"
+	CodeEmptyElement       = "empty_element"
+	CodeConflictingChoice  = "conflicting_choice"
+	CodeMisalignedArrays   = "misaligned_arrays"
+	CodeInvalidValue       = "invalid_value"
+	CodeInvalidCode        = "invalid_code"
+	CodeInvalidReference   = "invalid_reference"
+	CodeWrongReferenceType = "wrong_reference_target"
+	CodeTooManyIssues      = "too_many_issues"
 )
 
 // Issue is one thing that is to be said about a resource, as an OperationOutcome
@@ -90,4 +104,9 @@ func appendElement(path []byte, name string) []byte {
 		path = append(path, string(r)...)
 	}
 	return append(path, '`')
+}
+
+// appendIndex appends the step into a repetition to a FHIRPath.
+func appendIndex(path []byte, index int) []byte {
+	return append(strconv.AppendInt(append(path, '['), int64(index), 10), ']')
 }

@@ -19,6 +19,8 @@ type Resource struct {
 	Type                 string
 	// ID is what the client sent, empty when it sent none.
 	ID string
+	// Warnings are what is to be said of the resource all the same, when asked for.
+	Warnings []Issue
 }
 
 // span is a range of the body. Offset 0 is before the opening brace, so the zero
@@ -34,6 +36,15 @@ type cuts struct {
 	spans   []span
 	dropped span // members dropped since the last one kept
 	keptEnd int
+}
+
+// add takes the next member.
+func (c *cuts) add(member span, drop bool) {
+	if drop {
+		c.drop(member)
+	} else {
+		c.keep(member)
+	}
 }
 
 func (c *cuts) drop(member span) {
@@ -81,10 +92,11 @@ const (
 
 // splice makes the stored body of a resource without issues.
 func (r *reader) splice() Resource {
-	res := Resource{Type: r.opts.Type, ID: r.id}
+	res := Resource{Type: r.opts.Type}
 	edits := make([]edit, 0, 8)
 	behind := span{r.resourceType.to, r.resourceType.to}
 	if r.idValue.found() {
+		res.ID = string(r.unquote(r.body[r.idValue.from:r.idValue.to]))
 		edits = append(edits, edit{span: span{r.idValue.from + 1, r.idValue.to - 1}, mark: &res.IDOffset})
 		behind = span{r.idValue.to, r.idValue.to}
 	} else {

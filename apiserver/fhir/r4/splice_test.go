@@ -29,8 +29,8 @@ func TestAppendJSON(t *testing.T) {
 			`{"meta":{"versionId":"12","lastUpdated":"2026-03-01T11:30:15.007Z","source":"#s"}, "id":"b", "resourceType":"Patient"}`,
 		},
 		"white space in meta": {
-			`{"resourceType":"Patient","id":"A","meta":{ }}`,
-			`{"resourceType":"Patient","id":"b","meta":{"versionId":"12","lastUpdated":"2026-03-01T11:30:15.007Z" }}`,
+			`{"resourceType":"Patient","id":"A","meta":{ "versionId":"9" }}`,
+			`{"resourceType":"Patient","id":"b","meta":{"versionId":"12","lastUpdated":"2026-03-01T11:30:15.007Z"  }}`,
 		},
 	}
 	for name, test := range tests {

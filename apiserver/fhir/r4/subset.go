@@ -13,13 +13,6 @@ import (
 // what identifies it, and what changes how the rest is to be understood.
 var always = []string{"resourceType", "id", "meta", "implicitRules", "modifierExtension"}
 
-// choices are the suffixes of the choice elements that our types have at their top.
-var choices = map[string][]string{
-	"deceased":      {"Boolean", "DateTime"},
-	"manufacturer":  {"String", "Reference"},
-	"multipleBirth": {"Boolean", "Integer"},
-}
-
 // subsetted is the tag of a part of a resource. R4 search.html#elements.
 const subsetted = `{"system":"http://terminology.hl7.org/CodeSystem/v3-ObservationValue","code":"SUBSETTED","display":"subsetted"}`
 
@@ -27,10 +20,11 @@ const subsetted = `{"system":"http://terminology.hl7.org/CodeSystem/v3-Observati
 // those that R4 requires, and those that are always there. The tag SUBSETTED in
 // its meta says that it is a part.
 func AppendSubset(dst, resource []byte, typeName string, elements []string) ([]byte, error) {
+	typ, _ := resourceNamed([]byte(typeName))
 	dst = append(dst, '{')
 	first := true
 	err := eachMember(resource, func(m member) error {
-		if !isKept(strings.TrimPrefix(m.name, "_"), typeName, elements) {
+		if !isKept(strings.TrimPrefix(m.name, "_"), typ, elements) {
 			return nil
 		}
 		if !first {
@@ -75,16 +69,13 @@ func appendTagged(dst, meta []byte) ([]byte, error) {
 	return dst, err
 }
 
-func isKept(name, typeName string, elements []string) bool {
-	if slices.Contains(always, name) || slices.Contains(mandatory[typeName], name) || slices.Contains(elements, name) {
-		return true
+func isKept(name string, typ typeIndex, elements []string) bool {
+	e := lookup(typ, []byte(name))
+	if e == nil {
+		return slices.Contains(always, name)
 	}
-	for _, element := range elements {
-		if suffix, ok := strings.CutPrefix(name, element); ok && slices.Contains(choices[element], suffix) {
-			return true
-		}
-	}
-	return false
+	return types[typ].required&e.bit() != 0 || slices.Contains(always, name) ||
+		slices.Contains(elements, name) || slices.Contains(elements, e.base())
 }
 
 // member is one member of an object, as it is written.
@@ -112,7 +103,11 @@ func eachMember(object []byte, visit func(member) error) error {
 		if err != nil {
 			return err
 		}
-		if err := visit(member{string(unquote(name)), name, value}); err != nil {
+		unquoted, err := jsontext.AppendUnquote(nil, name)
+		if err != nil {
+			return err
+		}
+		if err := visit(member{string(unquoted), name, value}); err != nil {
 			return err
 		}
 	}

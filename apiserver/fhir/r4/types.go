@@ -3,10 +3,6 @@
 // storing. It knows neither HTTP nor storage.
 package r4
 
-import (
-	"regexp"
-)
-
 // Type is one of the resource types that the server keeps.
 type Type struct {
 	// Name is FHIR's, such as PractitionerRole.
@@ -51,10 +47,8 @@ func TypeOf(spelling string) (Type, bool) {
 	return t, ok
 }
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9\-.]{1,64}$`)
-
 // IDPattern describes a valid id to a person.
 const IDPattern = "1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'"
 
 // ValidID reports whether id is a FHIR id. Contract 2.2.
-func ValidID(id string) bool { return idPattern.MatchString(id) }
+func ValidID(id string) bool { return isID([]byte(id)) }

@@ -1,0 +1,80 @@
+package r4
+
+import (
+	"sort"
+	"strings"
+)
+
+// has reports whether the value set has the code, of whatever system.
+func (v *valueSet) has(code []byte) bool {
+	for i := range v.systems {
+		if v.systems[i].has(code) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOf reports whether the value set has the code of the system.
+func (v *valueSet) hasOf(system string, code []byte) bool {
+	for i := range v.systems {
+		if v.systems[i].system == system && v.systems[i].has(code) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *codeList) has(code []byte) bool {
+	switch l.system {
+	case "urn:ietf:bcp:13":
+		return isMimeType(code)
+	case "urn:ietf:bcp:47":
+		return isLanguageTag(code)
+	}
+	at := sort.Search(len(l.codes), func(i int) bool { return l.codes[i] >= string(code) })
+	return at < len(l.codes) && l.codes[at] == string(code)
+}
+
+// noteCoding notes whether a coding that has been read is one of those that its
+// concept must have one of.
+func (r *reader) noteCoding(f *frame) {
+	if r.depth < 3 || r.frames[r.depth-2].typ != typeCodeableConcept {
+		return
+	}
+	bound := r.frames[r.depth-3].at.codes
+	if bound != 0 && valueSets[bound].hasOf(string(r.textOf(f, bitCodingSystem)), r.textOf(f, bitCodingCode)) {
+		r.frames[r.depth-2].coded = true
+	}
+}
+
+// checkConcept makes sure that a concept has a coding from the value set that it must
+// be from. Of a language, for which that is the widest choice, text alone will do.
+func (r *reader) checkConcept(f *frame) bool {
+	bound := r.frames[r.depth-2].at.codes
+	if bound == 0 || f.coded || bound == codesAllLanguages && f.seen&bitCodeableConceptCoding == 0 {
+		return true
+	}
+	return r.report(IssueCodeInvalid, CodeInvalidCode, "the concept has no coding from "+valueSets[bound].describe())
+}
+
+// isFormat reports whether a code is one of the short names that stand for FHIR's
+// own formats where a capability or a test names MIME types.
+func isFormat(f *frame, code []byte) bool {
+	return (f.typ == typeCapabilityStatement || f.typ == typeTestScriptSetupActionOperation || f.typ == typeTestScriptSetupActionAssert) &&
+		(string(code) == "json" || string(code) == "xml" || string(code) == "ttl")
+}
+
+// describe names the value set to a person, and what is in it when that is short.
+func (v *valueSet) describe() string {
+	const most = 12
+	name := v.url[strings.LastIndexByte(v.url, '/')+1:]
+	var codes []string
+	for _, list := range v.systems {
+		codes = append(codes, list.codes...)
+	}
+	if len(codes) == 0 || len(codes) > most {
+		return "the value set " + name
+	}
+	return "the value set " + name + ": " + strings.Join(codes, ", ")
+}

@@ -1,0 +1,204 @@
+package r4
+
+// invariant is a rule of HL7's about an object of a type, by its key.
+type invariant struct {
+	key      string
+	sentence string
+	holds    func(o object) bool
+}
+
+// object is what an invariant may ask about an object that has been read.
+type object struct {
+	r *reader
+	f *frame
+}
+
+// has reports whether there are all of some elements.
+func (o object) has(bits uint64) bool { return (o.f.seen|o.f.noted)&bits == bits }
+
+// hasAny reports whether there is one of some elements.
+func (o object) hasAny(bits uint64) bool { return (o.f.seen|o.f.noted)&bits != 0 }
+
+// hasValue reports whether a primitive has a value, not extensions alone.
+func (o object) hasValue(bit uint64) bool { return o.f.seen&bit != 0 }
+
+// text is what a primitive says.
+func (o object) text(bit uint64) string { return string(o.r.textOf(o.f, bit)) }
+
+// raw is the JSON of an element.
+func (o object) raw(bit uint64) []byte { return o.r.rawOf(o.f, bit) }
+
+// isIn reports whether the object is the value of an element of a type.
+func (o object) isIn(t typeIndex, name string) bool {
+	if o.r.depth < 2 {
+		return false
+	}
+	parent := &o.r.frames[o.r.depth-2]
+	return parent.typ == t && parent.at != nil && parent.at.name == name
+}
+
+// isInContained reports whether the object is the meta of a contained resource.
+func (o object) isInContained() bool { return o.r.depth > 1 && o.r.frames[o.r.depth-2].contained }
+
+// with reports that if there is a, there is b.
+func with(a, b uint64) func(object) bool {
+	return func(o object) bool { return !o.has(a) || o.has(b) }
+}
+
+// checkInvariants checks the invariants of the type of an object that has been read.
+func (r *reader) checkInvariants(f *frame) bool {
+	o := object{r, f}
+	for i := range invariants[f.typ] {
+		rule := &invariants[f.typ][i]
+		if !rule.holds(o) && !r.report(IssueInvariant, rule.key, rule.sentence) {
+			return false
+		}
+	}
+	switch f.typ {
+	case typeReference:
+		return r.checkReference(f)
+	case typeCoding:
+		r.noteCoding(f)
+	case typeCodeableConcept:
+		return r.checkConcept(f)
+	}
+	return true
+}
+
+// rawOf is the JSON of an element of an object that has been read.
+func (r *reader) rawOf(f *frame, bit uint64) []byte {
+	for _, v := range r.values[f.values:] {
+		if v.bit() == bit && !v.companion {
+			return r.body[v.from:v.to]
+		}
+	}
+	return nil
+}
+
+// textOf is what a string of an object says that has been read; it is empty when
+// that is no string.
+func (r *reader) textOf(f *frame, bit uint64) []byte {
+	raw := r.rawOf(f, bit)
+	if len(raw) == 0 || raw[0] != '"' {
+		return nil
+	}
+	return r.unquote(raw)
+}
+
+// invariants are those of severity error of the types kept and of the datatypes
+// that they use. ele-1 and dom-2, dom-3, ref-1, txt-1 and txt-2 are checked where
+// their elements are read.
+var invariants = [numTypes][]invariant{
+	typeAge: append(quantity, invariant{
+		"age-1", "an age must have a code, the system UCUM (http://unitsofmeasure.org) and a value above 0",
+		func(o object) bool {
+			return isMeasured(o) && (!o.hasValue(bitAgeValue) || parseDecimal(o.raw(bitAgeValue)).sign() > 0)
+		},
+	}),
+	typeAttachment: {{
+		"att-1", "an attachment with data must have a contentType",
+		with(bitAttachmentData, bitAttachmentContentType),
+	}},
+	typeContactPoint: {
+		{"cpt-2", "a contact point with a value must have a system", with(bitContactPointValue, bitContactPointSystem)},
+		{"org-3", "a telecom of an organization cannot be of use home", func(o object) bool {
+			return !o.isIn(typeOrganization, "telecom") || o.text(bitContactPointUse) != "home"
+		}},
+	},
+	typeAddress: {{"org-2", "an address of an organization cannot be of use home", func(o object) bool {
+		return !o.isIn(typeOrganization, "address") || o.text(bitAddressUse) != "home"
+	}}},
+	typeCount: append(quantity, invariant{
+		"cnt-3", "a count must have the code 1, the system UCUM (http://unitsofmeasure.org) and a whole value",
+		func(o object) bool {
+			return isMeasured(o) && (!o.hasValue(bitCountCode) || o.text(bitCountCode) == "1") &&
+				(!o.hasValue(bitCountValue) || parseDecimal(o.raw(bitCountValue)).isWhole())
+		},
+	}),
+	typeDataRequirementCodeFilter: {{
+		"drq-1", "a code filter must have either a path or a searchParam",
+		func(o object) bool {
+			return o.has(bitDataRequirementCodeFilterPath) != o.has(bitDataRequirementCodeFilterSearchParam)
+		},
+	}},
+	typeDataRequirementDateFilter: {{
+		"drq-2", "a date filter must have either a path or a searchParam",
+		func(o object) bool {
+			return o.has(bitDataRequirementDateFilterPath) != o.has(bitDataRequirementDateFilterSearchParam)
+		},
+	}},
+	typeDistance: append(quantity, invariant{
+		"dis-1", "a distance must have a code and the system UCUM (http://unitsofmeasure.org)", isMeasured,
+	}),
+	typeDuration: append(quantity, invariant{
+		"drt-1", "a duration with a code must have the system UCUM (http://unitsofmeasure.org) and a value",
+		func(o object) bool {
+			return !o.has(bitDurationCode) || o.text(bitDurationSystem) == ucum && o.has(bitDurationValue)
+		},
+	}),
+	typeExpression: {{
+		"exp-1", "an expression must have an expression or a reference",
+		func(o object) bool { return o.hasAny(bitExpressionExpression | bitExpressionReference) },
+	}},
+	typeExtension: {{
+		"ext-1", "an extension must have either a value or extensions, not both",
+		func(o object) bool { return o.has(bitExtensionExtension) != o.has(bitExtensionValue) },
+	}},
+	typeGroup: {{
+		"grp-1", "only a group that is actual can have members",
+		func(o object) bool { return !o.has(bitGroupMember) || string(o.raw(bitGroupActual)) == "true" },
+	}},
+	typeMeta: {
+		{"dom-4", "a contained resource must have neither a versionId nor a lastUpdated", func(o object) bool {
+			return !o.isInContained() || !o.hasAny(bitMetaVersionId|bitMetaLastUpdated)
+		}},
+		{"dom-5", "a contained resource must have no security label", func(o object) bool {
+			return !o.isInContained() || !o.has(bitMetaSecurity)
+		}},
+	},
+	typeOrganization: {{
+		"org-1", "an organization must have a name or an identifier",
+		func(o object) bool { return o.hasAny(bitOrganizationName | bitOrganizationIdentifier) },
+	}},
+	typePatientContact: {{
+		"pat-1", "a contact must have a name, a telecom, an address or an organization",
+		func(o object) bool {
+			return o.hasAny(bitPatientContactName | bitPatientContactTelecom | bitPatientContactAddress | bitPatientContactOrganization)
+		},
+	}},
+	typePeriod: {{"per-1", "the start must not be after the end", startsBeforeEnd}},
+	typeQuantity: append(quantity, invariant{
+		"sqty-1", "a quantity cannot have a comparator here",
+		func(o object) bool {
+			at := o.r.frames[o.r.depth-2].at
+			return !o.has(bitQuantityComparator) || at == nil || at.is&simple == 0
+		},
+	}),
+	typeRange: {{"rng-2", "low must not be above high", isOrdered}},
+	typeRatio: {{
+		"rat-1", "a ratio must have a numerator and a denominator, or neither and extensions instead",
+		func(o object) bool {
+			return o.has(bitRatioNumerator) == o.has(bitRatioDenominator) && o.hasAny(bitRatioNumerator|bitRatioExtension)
+		},
+	}},
+	typeTimingRepeat: {
+		{"tim-1", "a duration must have a durationUnit", with(bitTimingRepeatDuration, bitTimingRepeatDurationUnit)},
+		{"tim-2", "a period must have a periodUnit", with(bitTimingRepeatPeriod, bitTimingRepeatPeriodUnit)},
+		{"tim-4", "a duration must not be negative", isNotNegative(bitTimingRepeatDuration)},
+		{"tim-5", "a period must not be negative", isNotNegative(bitTimingRepeatPeriod)},
+		{"tim-6", "a periodMax must have a period", with(bitTimingRepeatPeriodMax, bitTimingRepeatPeriod)},
+		{"tim-7", "a durationMax must have a duration", with(bitTimingRepeatDurationMax, bitTimingRepeatDuration)},
+		{"tim-8", "a countMax must have a count", with(bitTimingRepeatCountMax, bitTimingRepeatCount)},
+		{"tim-9", "an offset must have a when other than C, CM, CD and CV", isOffsetFromEvent},
+		{"tim-10", "there can be a timeOfDay or a when, not both", func(o object) bool {
+			return !o.has(bitTimingRepeatTimeOfDay | bitTimingRepeatWhen)
+		}},
+	},
+	typeTriggerDefinition: {
+		{"trd-1", "a trigger has a timing or data, not both", func(o object) bool {
+			return !o.has(bitTriggerDefinitionData | bitTriggerDefinitionTiming)
+		}},
+		{"trd-2", "a condition must have data", with(bitTriggerDefinitionCondition, bitTriggerDefinitionData)},
+		{"trd-3", "a named-event must have a name, a periodic trigger a timing, a data event data", isCompleteTrigger},
+	},
+}

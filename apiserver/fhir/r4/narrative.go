@@ -1,0 +1,298 @@
+package r4
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The XHTML of a narrative is well-formed XML of the elements and attributes that
+// R4 allows (narrative.html#xhtml, invariant txt-1), and says something (txt-2).
+// Scripts, forms, frames, event handlers and anything else that a browser would
+// act on are not among them.
+const (
+	invariantXHTML   = "txt-1"
+	invariantContent = "txt-2"
+	xhtmlNamespace   = "http://www.w3.org/1999/xhtml"
+)
+
+// narrativeElements are those of HTML 4.0 chapters 7 to 11 (but 9.4) and 15 that are
+// not deprecated, links and images.
+var narrativeElements = setOf(`
+	p br div h1 h2 h3 h4 h5 h6 a span b em i strong small big tt dfn q var abbr acronym
+	cite blockquote hr address bdo kbd sub sup ul ol li dl dt dd pre
+	table caption colgroup col thead tr tfoot tbody th td code samp img map area`)
+
+// narrativeAttributes are those of any element, and those of one, after its name.
+var narrativeAttributes = setOf(`
+	title style class id lang xml:lang dir accesskey tabindex
+	span width align valign char charoff abbr axis headers scope rowspan colspan
+	div.xmlns a.href a.name a.charset a.type a.hreflang a.rel a.rev a.shape a.coords
+	blockquote.cite q.cite
+	img.src img.alt img.border img.longdesc img.height img.width img.usemap img.ismap
+	map.name area.shape area.coords area.href area.nohref area.alt
+	table.summary table.border table.frame table.rules table.cellspacing table.cellpadding
+	td.nowrap th.nowrap pre.space`)
+
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
+
+// narrative is the XHTML that is being read.
+type narrative struct {
+	rest []byte
+	open [][]byte // names of the elements that are open
+	said bool     // there is text or an image
+}
+
+// checkNarrative returns the invariant that the XHTML breaks, and how.
+func checkNarrative(text []byte) (invariant, problem string) {
+	n := narrative{rest: bytes.TrimSpace(text), open: make([][]byte, 0, 16)}
+	if !bytes.HasPrefix(n.rest, []byte("<div")) {
+		return invariantXHTML, "a narrative must be one div element"
+	}
+	for len(n.rest) > 0 {
+		if problem := n.next(); problem != "" {
+			return invariantXHTML, "the narrative is not the XHTML that R4 allows: " + problem
+		}
+		if len(n.open) == 0 && len(n.rest) > 0 {
+			return invariantXHTML, "the narrative goes on after its div element"
+		}
+	}
+	if len(n.open) > 0 {
+		return invariantXHTML, "the narrative is not the XHTML that R4 allows: the element " + Quote(string(n.open[len(n.open)-1])) + " is not closed"
+	}
+	if !n.said {
+		return invariantContent, "the narrative must have text or an image"
+	}
+	return "", ""
+}
+
+// next reads a tag, a comment, or the text up to one.
+func (n *narrative) next() (problem string) {
+	switch {
+	case n.rest[0] != '<':
+		return n.text()
+	case bytes.HasPrefix(n.rest, []byte("</")):
+		return n.endTag()
+	case bytes.HasPrefix(n.rest, []byte("<!--")):
+		return n.skipPast("<!--", "-->")
+	case bytes.HasPrefix(n.rest, []byte("<![CDATA[")):
+		n.said = true
+		return n.skipPast("<![CDATA[", "]]>")
+	case len(n.rest) > 1 && (n.rest[1] == '!' || n.rest[1] == '?'):
+		return "it has a declaration or a processing instruction"
+	default:
+		return n.startTag()
+	}
+}
+
+func (n *narrative) skipPast(start, end string) (problem string) {
+	_, after, ok := bytes.Cut(n.rest[len(start):], []byte(end))
+	if !ok {
+		return strconv.Quote(start) + " has no end"
+	}
+	n.rest = after
+	return ""
+}
+
+func (n *narrative) text() (problem string) {
+	text := n.rest
+	if tag := bytes.IndexByte(n.rest, '<'); tag >= 0 {
+		text = n.rest[:tag]
+	}
+	n.rest = n.rest[len(text):]
+	if !n.said {
+		n.said = len(bytes.TrimSpace(text)) > 0
+	}
+	return checkEntities(text)
+}
+
+func (n *narrative) endTag() (problem string) {
+	name := n.name(2)
+	n.rest = bytes.TrimLeft(n.rest[2+len(name):], " \t\r\n")
+	last := len(n.open) - 1
+	if len(n.rest) == 0 || n.rest[0] != '>' || last < 0 || !bytes.Equal(n.open[last], name) {
+		return "the end tag of " + Quote(string(name)) + " is not where it should be"
+	}
+	n.rest, n.open = n.rest[1:], n.open[:last]
+	return ""
+}
+
+// name is the name that starts at an offset.
+func (n *narrative) name(from int) []byte {
+	to := from
+	for to < len(n.rest) && (isLetter(n.rest[to]) || isDigit(n.rest[to]) || n.rest[to] == ':' || n.rest[to] == '-' || n.rest[to] == '_' || n.rest[to] == '.') {
+		to++
+	}
+	return n.rest[from:to]
+}
+
+// maxNesting bounds how deep the elements of a narrative nest.
+const maxNesting = 128
+
+func (n *narrative) startTag() (problem string) {
+	name := n.name(1)
+	if !narrativeElements[string(name)] {
+		return "the element " + Quote(string(name)) + " is not allowed"
+	}
+	if len(n.open) == maxNesting {
+		return "its elements nest too deep"
+	}
+	n.said = n.said || string(name) == "img"
+	n.rest = n.rest[1+len(name):]
+	var attributes [][]byte
+	for {
+		spaced := len(n.rest)
+		n.rest = bytes.TrimLeft(n.rest, " \t\r\n")
+		switch {
+		case bytes.HasPrefix(n.rest, []byte("/>")):
+			n.rest = n.rest[2:]
+			return n.checkRoot(name, attributes)
+		case bytes.HasPrefix(n.rest, []byte(">")):
+			n.rest = n.rest[1:]
+			problem := n.checkRoot(name, attributes)
+			n.open = append(n.open, name)
+			return problem
+		case spaced == len(n.rest):
+			return "the tag of " + Quote(string(name)) + " is not well-formed"
+		}
+		attribute, problem := n.attribute(name)
+		if problem != "" {
+			return problem
+		}
+		if slices.ContainsFunc(attributes, func(a []byte) bool { return bytes.Equal(a, attribute) }) {
+			return "the attribute " + Quote(string(attribute)) + " is given twice"
+		}
+		attributes = append(attributes, attribute)
+		if len(attributes) > len(narrativeAttributes) {
+			return "an element has too many attributes"
+		}
+	}
+}
+
+// checkRoot makes sure that the first element is in the namespace of XHTML.
+func (n *narrative) checkRoot(name []byte, attributes [][]byte) (problem string) {
+	if len(n.open) > 0 {
+		return ""
+	}
+	if string(name) != "div" {
+		return "it must be one div element"
+	}
+	if !slices.ContainsFunc(attributes, func(a []byte) bool { return string(a) == "xmlns" }) {
+		return `its div must have xmlns="` + xhtmlNamespace + `"`
+	}
+	return ""
+}
+
+// attribute reads an attribute of an element and returns its name.
+func (n *narrative) attribute(element []byte) (name []byte, problem string) {
+	name = n.name(0)
+	quoted := string(element) + "." + string(name)
+	if !narrativeAttributes[string(name)] && !narrativeAttributes[quoted] {
+		return name, "the attribute " + Quote(string(name)) + " of " + Quote(string(element)) + " is not allowed"
+	}
+	rest := bytes.TrimLeft(n.rest[len(name):], " \t\r\n")
+	if len(rest) == 0 || rest[0] != '=' {
+		return name, "the attribute " + Quote(string(name)) + " has no value"
+	}
+	rest = bytes.TrimLeft(rest[1:], " \t\r\n")
+	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
+		return name, "the attribute " + Quote(string(name)) + " has a value without quotes"
+	}
+	end := bytes.IndexByte(rest[1:], rest[0])
+	if end < 0 {
+		return name, "the attribute " + Quote(string(name)) + " has no end"
+	}
+	n.rest = rest[end+2:]
+	return name, checkAttribute(quoted, rest[1:end+1])
+}
+
+func checkAttribute(name string, value []byte) (problem string) {
+	if bytes.IndexByte(value, '<') >= 0 {
+		return "an attribute has a <"
+	}
+	if problem := checkEntities(value); problem != "" {
+		return problem
+	}
+	switch {
+	case strings.HasSuffix(name, ".xmlns"):
+		if string(value) != xhtmlNamespace {
+			return "it has a namespace other than " + xhtmlNamespace
+		}
+	case strings.HasSuffix(name, ".style"):
+		if s := rendered(value); strings.Contains(s, "javascript:") || strings.Contains(s, "expression(") || strings.Contains(s, "@import") {
+			return "a style does more than style"
+		}
+	case strings.HasSuffix(name, ".href"), strings.HasSuffix(name, ".src"), strings.HasSuffix(name, ".cite"), strings.HasSuffix(name, ".longdesc"):
+		s := rendered(value)
+		isImage := name == "img.src" && strings.HasPrefix(s, "data:image/")
+		if strings.HasPrefix(s, "javascript:") || strings.HasPrefix(s, "vbscript:") || strings.HasPrefix(s, "data:") && !isImage {
+			return "a link runs a script or brings its own document"
+		}
+	}
+	return ""
+}
+
+// rendered is what a browser makes of the value of an attribute that matters: without
+// entities, white space and capitals.
+func rendered(value []byte) string {
+	var s strings.Builder
+	for len(value) > 0 {
+		r, size := utf8.DecodeRune(value)
+		if r == '&' {
+			r, size = entity(value)
+		}
+		value = value[size:]
+		if r > ' ' {
+			s.WriteRune(r)
+		}
+	}
+	return strings.ToLower(s.String())
+}
+
+// checkEntities finds entities other than XML's own. HTML's, such as &nbsp;, are not
+// allowed: R4 narrative.html#xhtml.
+func checkEntities(text []byte) (problem string) {
+	for {
+		at := bytes.IndexByte(text, '&')
+		if at < 0 {
+			return ""
+		}
+		_, size := entity(text[at:])
+		if size == 0 {
+			return "it has an & that does not begin one of &amp; &lt; &gt; &quot; &apos; or a character number"
+		}
+		text = text[at+size:]
+	}
+}
+
+var namedEntities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
+
+// entity reads the entity that text begins with; its size is 0 if that is none.
+func entity(text []byte) (r rune, size int) {
+	const longest = len("&#x10FFFF;")
+	end := bytes.IndexByte(text[:min(len(text), longest)], ';')
+	if end < 2 {
+		return '&', 0
+	}
+	name := string(text[1:end])
+	if r, ok := namedEntities[name]; ok {
+		return r, end + 1
+	}
+	number, base := strings.TrimPrefix(name, "#"), 10
+	if hex, ok := strings.CutPrefix(number, "x"); ok {
+		number, base = hex, 16
+	}
+	n, err := strconv.ParseUint(number, base, 32)
+	if name[0] != '#' || err != nil || n == 0 || n > utf8.MaxRune {
+		return '&', 0
+	}
+	return rune(n), end + 1
+}

@@ -1,0 +1,72 @@
+package r4
+
+import (
+	"fmt"
+)
+
+// step is one step of a path into a resource.
+type step struct {
+	*element
+	item int32 // or -1
+}
+
+// appendSteps appends the way to what is being read.
+func (r *reader) appendSteps(steps []step) []step {
+	for i := range r.depth {
+		if f := &r.frames[i]; f.at != nil {
+			steps = append(steps, step{f.at, int32(f.item)})
+		}
+	}
+	return steps
+}
+
+// pathOf writes a way as FHIRPath.
+func (r *reader) pathOf(steps []step) string {
+	path := []byte(r.opts.Type)
+	for _, s := range steps {
+		path = appendElement(path, s.base())
+		if s.isChoice() {
+			path = append(append(append(path, ".ofType("...), types[s.typ].name...), ')')
+		}
+		if s.item >= 0 {
+			path = appendIndex(path, int(s.item))
+		}
+	}
+	return string(path)
+}
+
+// here is the way to what is being read, as FHIRPath.
+func (r *reader) here() string {
+	path := r.pathOf(r.appendSteps(nil))
+	if r.depth > 0 && r.frames[r.depth-1].other != "" {
+		return string(appendElement([]byte(path), r.frames[r.depth-1].other))
+	}
+	return path
+}
+
+// report adds an error about what is being read.
+func (r *reader) report(kind IssueType, code, diagnostics string) bool {
+	return r.reportAt(kind, code, r.here(), diagnostics)
+}
+
+// reportBelow adds an error about a member of what is being read.
+func (r *reader) reportBelow(member string, kind IssueType, code, diagnostics string) bool {
+	return r.reportAt(kind, code, string(appendElement([]byte(r.here()), member)), diagnostics)
+}
+
+// reportAt adds an error. It returns false when there is no room for more.
+func (r *reader) reportAt(kind IssueType, code, expression, diagnostics string) bool {
+	return r.add(Issue{Severity: SeverityError, Type: kind, Code: code, Diagnostics: diagnostics, Expression: expression})
+}
+
+func (r *reader) add(issue Issue) bool {
+	if len(r.issues) == maxIssues {
+		r.issues[maxIssues-1] = Issue{
+			Severity: SeverityError, Type: IssueStructure, Code: CodeTooManyIssues,
+			Diagnostics: fmt.Sprintf("there are more than %d issues; the others are not listed", maxIssues-1),
+		}
+		return false
+	}
+	r.issues = append(r.issues, issue)
+	return true
+}

@@ -1,0 +1,163 @@
+package r4
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// literal is a Reference.reference taken apart. R4 references.html#literal.
+type literal struct {
+	// typ is the resource type that it names, if it names one.
+	typ   typeIndex
+	typed bool
+}
+
+// checkReference checks a Reference that has been read to its end: what it refers
+// to, in which form, and whether that may be there.
+func (r *reader) checkReference(f *frame) bool {
+	if f.seen&(bitReferenceReference|bitReferenceType) == 0 {
+		return true
+	}
+	targets := r.frames[r.depth-2].at.targets
+	named, ok := r.checkReferenceType(f, targets)
+	if !ok || f.seen&bitReferenceReference == 0 {
+		return ok
+	}
+	text := r.textOf(f, bitReferenceReference)
+	if len(text) == 0 {
+		return true // reported before
+	}
+	if text[0] == '#' {
+		return r.noteLocalReference(text[1:], targets)
+	}
+	l, problem := r.parseLiteral(text)
+	switch {
+	case problem != "":
+		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a reference: "+problem)
+	case l.typed && named.typed && l.typ != named.typ:
+		return r.reportBelow("type", IssueValue, CodeWrongReferenceType,
+			"the reference is to a "+types[l.typ].name+", and type says "+types[named.typ].name)
+	case l.typed && !isTarget(targets, l.typ):
+		return r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
+			"the reference is to a "+types[l.typ].name+"; "+describeTargets(targets))
+	}
+	return true
+}
+
+// checkReferenceType checks Reference.type, the name of a resource type.
+func (r *reader) checkReferenceType(f *frame, targets uint16) (literal, bool) {
+	if f.seen&bitReferenceType == 0 {
+		return literal{}, true
+	}
+	text := r.textOf(f, bitReferenceType)
+	name, _ := bytes.CutPrefix(text, []byte("http://hl7.org/fhir/StructureDefinition/"))
+	typ, ok := resourceNamed(name)
+	switch {
+	case len(text) == 0:
+		return literal{}, true // reported before
+	case !ok:
+		return literal{}, r.reportBelow("type", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a resource type of R4")
+	case !isTarget(targets, typ):
+		return literal{}, r.reportBelow("type", IssueValue, CodeWrongReferenceType,
+			"the reference is to a "+types[typ].name+"; "+describeTargets(targets))
+	}
+	return literal{typ: typ, typed: true}, true
+}
+
+// noteLocalReference notes a reference to a contained resource; a bare # refers to
+// the resource itself.
+func (r *reader) noteLocalReference(id []byte, targets uint16) bool {
+	if len(id) == 0 {
+		r.scope.referOut()
+		return true
+	}
+	s := &r.scope
+	from := len(s.paths)
+	s.paths = r.appendSteps(s.paths)
+	s.references = append(s.references, localReference{bytes.Clone(id), targets, from, len(s.paths)})
+	return true
+}
+
+const relativeForm = "a relative one is Type/id or Type/id/_history/version"
+
+// parseLiteral reads an absolute URL, a URN, or a relative reference.
+func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
+	scheme, rest, hasScheme := bytes.Cut(text, []byte{':'})
+	switch {
+	case !isURI(text):
+		return l, "it has white space"
+	case hasScheme && string(scheme) == "urn":
+		if bytes.HasPrefix(rest, []byte("uuid:")) && !isUUID(bytes.ToLower(text)) || bytes.HasPrefix(rest, []byte("oid:")) && !isOID(text) {
+			return l, "the URN is not well-formed"
+		}
+		return l, ""
+	case hasScheme && (string(scheme) == "http" || string(scheme) == "https"):
+		return parseRESTful(rest), ""
+	case hasScheme && isScheme(scheme):
+		return l, ""
+	}
+	if query := bytes.IndexByte(text, '?'); query >= 0 && r.inBundle() {
+		l.typ, l.typed = resourceNamed(text[:query]) // conditional; the bundle's business
+	} else {
+		l = parseRelative(text)
+	}
+	if !l.typed {
+		return l, relativeForm
+	}
+	return l, ""
+}
+
+func isScheme(text []byte) bool {
+	for i, c := range text {
+		if !isLetter(c) && (i == 0 || !isDigit(c) && c != '+' && c != '-' && c != '.') {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+// parseRESTful finds the type in a URL that looks like that of a resource on a
+// FHIR server; the type of another URL is unknown.
+func parseRESTful(url []byte) literal {
+	segments := 2
+	if version := bytes.LastIndex(url, []byte("/_history/")); version >= 0 {
+		segments = 4
+	}
+	at := len(url)
+	for range segments {
+		if at = bytes.LastIndexByte(url[:at], '/'); at < 0 {
+			return literal{}
+		}
+	}
+	if at < len("//x") {
+		return literal{} // that is no path but a host
+	}
+	return parseRelative(url[at+1:])
+}
+
+// parseRelative reads Type/id or Type/id/_history/version.
+func parseRelative(text []byte) literal {
+	name, rest, _ := bytes.Cut(text, []byte{'/'})
+	id, version, versioned := bytes.Cut(rest, []byte("/_history/"))
+	typ, ok := resourceNamed(name)
+	if !ok || !isID(id) || versioned && !isID(version) {
+		return literal{}
+	}
+	return literal{typ: typ, typed: true}
+}
+
+func isTarget(targets uint16, typ typeIndex) bool {
+	return targets == 0 || slices.Contains(targetSets[targets], typ)
+}
+
+func describeTargets(targets uint16) string {
+	names := make([]string, len(targetSets[targets]))
+	for i, typ := range targetSets[targets] {
+		names[i] = types[typ].name
+	}
+	return "here it can be to " + strings.Join(names, ", ")
+}
+
+// inBundle reports whether what is being read is an entry of a bundle.
+func (r *reader) inBundle() bool { return r.frames[0].typ == typeBundle }

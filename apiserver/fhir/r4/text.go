@@ -1,0 +1,173 @@
+package r4
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// maxString bounds strings, in characters. R4 datatypes.html#string.
+const maxString = 1 << 20
+
+func isString(text []byte) bool {
+	if len(text) == 0 || len(text) > maxString && utf8.RuneCount(text) > maxString {
+		return false
+	}
+	for _, c := range text {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// isSpace is white space of a pattern's \s.
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// isCode matches [^\s]+(\s[^\s]+)*; the only white space that the text of the
+// definition allows is a single space.
+func isCode(text []byte) bool {
+	if len(text) == 0 || text[len(text)-1] == ' ' {
+		return false
+	}
+	spaced := true // a space before the first character would be the second
+	for _, c := range text {
+		if c <= ' ' && (c != ' ' || spaced) {
+			return false
+		}
+		spaced = c == ' '
+	}
+	return true
+}
+
+func isID(text []byte) bool {
+	if len(text) == 0 || len(text) > 64 {
+		return false
+	}
+	for _, c := range text {
+		if !isLetter(c) && !isDigit(c) && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { c |= 0x20; return 'a' <= c && c <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+func isURI(text []byte) bool {
+	for _, c := range text {
+		if c <= ' ' {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+var (
+	oidPrefix  = []byte("urn:oid:")
+	uuidPrefix = []byte("urn:uuid:")
+)
+
+// isOID matches urn:oid:[0-2](\.(0|[1-9][0-9]*))+
+func isOID(text []byte) bool {
+	rest, ok := bytes.CutPrefix(text, oidPrefix)
+	if !ok || len(rest) < 3 || rest[0] < '0' || '2' < rest[0] {
+		return false
+	}
+	for rest = rest[1:]; len(rest) > 0; {
+		if rest[0] != '.' {
+			return false
+		}
+		digits := 1
+		for digits < len(rest) && isDigit(rest[digits]) {
+			digits++
+		}
+		if digits == 1 || digits > 2 && rest[1] == '0' {
+			return false
+		}
+		rest = rest[digits:]
+	}
+	return true
+}
+
+// isUUID matches urn:uuid: and a UUID in lower case.
+func isUUID(text []byte) bool {
+	rest, ok := bytes.CutPrefix(text, uuidPrefix)
+	if !ok || len(rest) != 36 {
+		return false
+	}
+	for i, c := range rest {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if !isDigit(c) && (c < 'a' || 'f' < c) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isBase64 takes groups of four characters, with white space anywhere.
+func isBase64(text []byte) bool {
+	count, padding := 0, 0
+	for _, c := range text {
+		switch {
+		case isLetter(c), isDigit(c), c == '+', c == '/':
+			if padding > 0 {
+				return false
+			}
+			count++
+		case c == '=':
+			count++
+			padding++
+		case isSpace(c):
+		default:
+			return false
+		}
+	}
+	return count > 0 && count%4 == 0 && padding <= 2
+}
+
+// isToken matches a token of RFC 7230.
+func isToken(text []byte) bool {
+	for _, c := range text {
+		if !isLetter(c) && !isDigit(c) && bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) < 0 {
+			return false
+		}
+	}
+	return len(text) > 0
+}
+
+// isMimeType matches type/subtype and parameters, BCP 13. What stands behind the
+// semicolon is not looked into.
+func isMimeType(text []byte) bool {
+	if semicolon := bytes.IndexByte(text, ';'); semicolon >= 0 {
+		text = bytes.TrimRight(text[:semicolon], " ")
+	}
+	main, sub, ok := bytes.Cut(text, []byte{'/'})
+	return ok && isToken(main) && isToken(sub)
+}
+
+// isLanguageTag matches the form of a language tag, BCP 47: subtags of 1 to 8
+// letters and digits, of which the first has letters only.
+func isLanguageTag(text []byte) bool {
+	for i := 0; ; i++ {
+		subtag, rest, more := bytes.Cut(text, []byte{'-'})
+		if len(subtag) == 0 || len(subtag) > 8 {
+			return false
+		}
+		for _, c := range subtag {
+			if !isLetter(c) && (i == 0 || !isDigit(c)) {
+				return false
+			}
+		}
+		if !more {
+			return true
+		}
+		text = rest
+	}
+}

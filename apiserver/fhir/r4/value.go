@@ -1,0 +1,135 @@
+package r4
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// array reads the values of an element that repeats, and returns where they start.
+func (r *reader) array(f *frame, e *element) (from int, ok bool) {
+	if kind := r.decoder.PeekKind(); kind != jsontext.KindBeginArray {
+		return r.offset(), r.wrongKind(e.name, kind, "an array: "+e.name+" may repeat")
+	}
+	if !r.open() {
+		return 0, false
+	}
+	from = r.offset() - 1
+	for f.item = 0; r.decoder.PeekKind() != jsontext.KindEndArray; f.item++ {
+		if _, ok := r.single(f, e); !ok {
+			return 0, false
+		}
+	}
+	count := f.item
+	f.item = -1
+	if _, err := r.decoder.ReadToken(); err != nil {
+		return 0, r.fail(err)
+	}
+	if count == 0 {
+		return from, r.report(IssueStructure, CodeEmptyElement, "an array must have values; leave "+e.name+" out")
+	}
+	return from, true
+}
+
+// single reads one value, and returns where it starts.
+func (r *reader) single(f *frame, e *element) (from int, ok bool) {
+	if e.typ.isPrimitive() {
+		return r.primitive(f, e)
+	}
+	if kind := r.decoder.PeekKind(); kind != jsontext.KindBeginObject {
+		return r.offset(), r.wrongKind(e.name, kind, "an object")
+	}
+	if !r.open() {
+		return 0, false
+	}
+	from = r.offset() - 1
+	if e.typ == typeResource {
+		return from, r.resource(f, e)
+	}
+	return from, r.object(e.typ)
+}
+
+// primitive reads a value of a primitive type.
+func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
+	p := &primitives[e.typ]
+	kind := r.decoder.PeekKind()
+	if !p.takes(kind) {
+		if kind == jsontext.KindNull && f.item >= 0 {
+			f.nulls = true // for checkCompanions
+			return r.offset(), r.skip()
+		}
+		return r.offset(), r.wrongKind(e.name, kind, p.wants())
+	}
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return 0, r.fail(err)
+	}
+	from = r.offset() - len(raw)
+	text := []byte(raw)
+	if kind == jsontext.KindString {
+		text = r.unquote(raw)
+	}
+	if !p.valid(text) {
+		code := CodeInvalidValue
+		if e.typ == typeID && f.typ.isResource() {
+			code = CodeInvalidID
+		}
+		return from, r.report(IssueValue, code, e.name+" "+Quote(string(text))+" is not "+p.form)
+	}
+	return from, r.checkText(f, e, text, from)
+}
+
+// wants is the kind of the primitive's values in JSON, for a person.
+func (p *primitive) wants() string {
+	if p.kind == jsontext.KindFalse {
+		return "true or false"
+	}
+	return withArticle(p.kind)
+}
+
+// checkText checks what a valid primitive says.
+func (r *reader) checkText(f *frame, e *element, text []byte, from int) bool {
+	switch e.typ {
+	case typeCode:
+		if e.codes != 0 && !valueSets[e.codes].has(text) && !isFormat(f, text) {
+			return r.report(IssueCodeInvalid, CodeInvalidCode,
+				Quote(string(text))+" is not a code of "+valueSets[e.codes].describe())
+		}
+	case typeString:
+		if e.is&plain != 0 {
+			return r.checkElementID(text)
+		}
+	case typeCanonical, typeURI, typeURL:
+		if text[0] == '#' {
+			r.scope.noteFragment(text[1:])
+		}
+	case typeID:
+		if f.contained {
+			r.scope.noteID(text)
+		}
+	case typeXhtml:
+		if invariant, problem := checkNarrative(text); problem != "" {
+			return r.report(IssueInvariant, invariant, problem)
+		}
+	}
+	return true
+}
+
+// checkElementID checks the id of an element: R4 element.html#id. That no two elements
+// of a resource have one is not asked: HL7's own StructureDefinitions have the same
+// in their snapshot and their differential.
+func (r *reader) checkElementID(text []byte) bool {
+	if bytes.ContainsAny(text, " \t\r\n") {
+		return r.report(IssueValue, CodeInvalidValue, "id "+Quote(string(text))+" is not an element's id: that has no white space")
+	}
+	return true
+}
+
+// wrongKind reports a value of the wrong kind of JSON.
+func (r *reader) wrongKind(name string, kind jsontext.Kind, wants string) bool {
+	if kind == jsontext.KindInvalid || kind == jsontext.KindEndObject || kind == jsontext.KindEndArray {
+		return r.skip() // there is no value: reports why
+	}
+	r.frames[r.depth-1].flawed = true
+	return r.report(IssueStructure, CodeWrongKind, name+" is "+withArticle(kind)+"; it must be "+wants) && r.skip()
+}

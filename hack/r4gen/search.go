@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// kept are the resource types that the server keeps. The tables hold all types;
+// search parameters are compiled for these.
+var kept = map[string]bool{
+	"Device": true, "DeviceDefinition": true, "DeviceMetric": true, "Endpoint": true, "Group": true,
+	"HealthcareService": true, "Location": true, "Organization": true, "OrganizationAffiliation": true,
+	"Patient": true, "Person": true, "Practitioner": true, "PractitionerRole": true, "RelatedPerson": true,
+}
+
+// notExtracted are parameters of all resources that no value of an element answers.
+var notExtracted = map[string]bool{"_content": true, "_query": true, "_filter": true, "_text": true}
+
+// searchProgram says where a search parameter finds its values in one type.
+type searchProgram struct {
+	base, code, kind string
+	targets          []string
+	paths            []searchPath
+	components       []searchComponent
+}
+
+// searchPath is a way from the resource to values, and what they must meet.
+type searchPath struct {
+	steps []string
+	// as is the type that a choice element must have.
+	as string
+	// where is an element that must have the value is.
+	where, is string
+	// refersTo is the type that a reference must refer to.
+	refersTo string
+	// truth makes it a boolean: whether there is a value and it is not false.
+	truth bool
+}
+
+type searchComponent struct {
+	code string
+	path searchPath
+}
+
+// compile makes the programs of all search parameters of the types kept.
+func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
+	byURL := map[string]searchParameter{}
+	var programs []searchProgram
+	for _, p := range d.parameters {
+		byURL["http://hl7.org/fhir/SearchParameter/"+p.ID] = p
+	}
+	for _, p := range d.parameters {
+		for _, base := range p.Base {
+			if !kept[base] && base != anyResource || !p.isStandard(base) {
+				continue
+			}
+			program, err := p.compile(base, rows, byURL)
+			if err != nil {
+				return nil, fmt.Errorf("search parameter %s of %s: %w", p.Code, base, err)
+			}
+			programs = append(programs, program)
+		}
+	}
+	slices.SortFunc(programs, func(a, b searchProgram) int {
+		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.code, b.code))
+	})
+	return programs, nil
+}
+
+// isStandard reports whether the parameter is of R4's own list; the package holds
+// parameters for extensions and examples too.
+func (p searchParameter) isStandard(base string) bool {
+	return (strings.HasPrefix(p.ID, base+"-") || strings.HasPrefix(p.ID, "individual-")) && !notExtracted[p.Code]
+}
+
+func (p searchParameter) compile(base string, rows []typeRow, byURL map[string]searchParameter) (searchProgram, error) {
+	program := searchProgram{base: base, code: p.Code, kind: p.Type, targets: p.Target}
+	slices.Sort(program.targets)
+	for _, alternative := range strings.Split(p.Expression, "|") {
+		path, own, err := parsePath(strings.TrimSpace(alternative), base)
+		if err != nil {
+			return program, err
+		}
+		if !own {
+			continue
+		}
+		if base != anyResource {
+			if err := checkPath(path, base, rows); err != nil {
+				return program, err
+			}
+		}
+		program.paths = append(program.paths, path)
+	}
+	if len(program.paths) == 0 {
+		return program, fmt.Errorf("its expression %q says nothing of %s", p.Expression, base)
+	}
+	for _, c := range p.Component {
+		definition, ok := byURL[c.Definition]
+		if !ok {
+			return program, fmt.Errorf("its component %s is unknown", c.Definition)
+		}
+		path, _, err := parsePath(base+"."+c.Expression, base)
+		if err != nil {
+			return program, err
+		}
+		program.components = append(program.components, searchComponent{definition.Code, path})
+	}
+	return program, nil
+}
+
+// What R4 writes behind or around a path in the expressions of our types.
+var (
+	asType    = regexp.MustCompile(`^\((.+) as (\w+)\)$`)
+	whereIs   = regexp.MustCompile(`^(.+)\.where\((\w+)='(\w+)'\)$`)
+	resolveIs = regexp.MustCompile(`^(.+)\.where\(resolve\(\) is (\w+)\)$`)
+	truth     = regexp.MustCompile(`^(.+)\.exists\(\) and (.+) != false$`)
+	asCall    = regexp.MustCompile(`^(.+)\.as\((\w+)\)$`)
+	plainPath = regexp.MustCompile(`^\w+(\.\w+)+$`)
+)
+
+// parsePath takes one alternative of an expression apart; own tells whether it
+// starts from the base type.
+func parsePath(expression, base string) (path searchPath, own bool, err error) {
+	text := expression
+	if m := asType.FindStringSubmatch(text); m != nil {
+		text, path.as = m[1], m[2]
+	} else if m := asCall.FindStringSubmatch(text); m != nil {
+		text, path.as = m[1], m[2]
+	}
+	switch {
+	case resolveIs.MatchString(text):
+		m := resolveIs.FindStringSubmatch(text)
+		text, path.refersTo = m[1], m[2]
+	case whereIs.MatchString(text):
+		m := whereIs.FindStringSubmatch(text)
+		text, path.where, path.is = m[1], m[2], m[3]
+	case truth.MatchString(text):
+		m := truth.FindStringSubmatch(text)
+		if m[1] != m[2] {
+			return path, false, fmt.Errorf("the expression %q is not provided for", expression)
+		}
+		text, path.truth = m[1], true
+	}
+	if text == base {
+		return path, true, nil
+	}
+	if !plainPath.MatchString(text) {
+		return path, false, fmt.Errorf("the expression %q is not provided for", expression)
+	}
+	steps := strings.Split(text, ".")
+	path.steps = steps[1:]
+	return path, steps[0] == base, nil
+}
+
+// checkPath makes sure that the path leads somewhere.
+func checkPath(path searchPath, base string, rows []typeRow) error {
+	typeName := base
+	for _, step := range path.steps {
+		next := ""
+		for _, row := range rows {
+			if row.name != typeName {
+				continue
+			}
+			for _, element := range row.elements {
+				if element.base == step && (path.as == "" || element.name == element.base || strings.EqualFold(element.name, step+path.as)) {
+					next = element.typeName
+				}
+			}
+		}
+		if next == "" {
+			return fmt.Errorf("%s has no element %s", typeName, step)
+		}
+		typeName = next
+	}
+	return nil
+}
+
+func writeSearch(b *bytes.Buffer, programs []searchProgram) {
+	b.WriteString("// searchParameters are R4's parameters of the types kept, by type and name; those\n// of Resource are of all types.\nvar searchParameters = [...]searchParameter{\n")
+	for _, p := range programs {
+		fmt.Fprintf(b, "{base: %s, name: %q, kind: %s", identifier("type", p.base), p.code, identifier("Search", p.kind))
+		if len(p.targets) > 0 {
+			b.WriteString(", targets: []typeIndex{")
+			for _, target := range p.targets {
+				b.WriteString(identifier("type", target) + ", ")
+			}
+			b.WriteString("}")
+		}
+		b.WriteString(", paths: []searchPath{")
+		for _, path := range p.paths {
+			writePath(b, path)
+		}
+		b.WriteString("}")
+		if len(p.components) > 0 {
+			b.WriteString(", components: []searchComponent{")
+			for _, c := range p.components {
+				fmt.Fprintf(b, "{name: %q, path: searchPath", c.code)
+				writePath(b, c.path)
+				b.Truncate(b.Len() - 1)
+				b.WriteString("},")
+			}
+			b.WriteString("}")
+		}
+		b.WriteString("},\n")
+	}
+	b.WriteString("}\n")
+}
+
+func writePath(b *bytes.Buffer, path searchPath) {
+	fmt.Fprintf(b, "{steps: []string{%s}", quoteAll(path.steps))
+	if path.as != "" {
+		fmt.Fprintf(b, ", as: %s", identifier("type", path.as))
+	}
+	if path.where != "" {
+		fmt.Fprintf(b, ", where: %q, is: %q", path.where, path.is)
+	}
+	if path.refersTo != "" {
+		fmt.Fprintf(b, ", refersTo: %s", identifier("type", path.refersTo))
+	}
+	if path.truth {
+		b.WriteString(", truth: true")
+	}
+	b.WriteString("},")
+}
+
+func quoteAll(values []string) string {
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = fmt.Sprintf("%q", value)
+	}
+	return strings.Join(quoted, ", ")
+}

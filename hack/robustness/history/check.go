@@ -43,6 +43,8 @@ const (
 	Unexplained = "unexplained deletion"
 	// Disagreement: two readers, after all is quiet, see different things.
 	Disagreement = "disagreement"
+	// DoubleBooked: two records hold one line.
+	DoubleBooked = "double-booked"
 	// Unread: a record that was written and whose history nobody read in the end.
 	Unread = "unread"
 	// WrongSearch: a search does not show what there is.
@@ -77,6 +79,7 @@ func Check(ops []Operation, readings []Reading) []Violation {
 			violations = append(violations, find(records[name])...)
 		}
 	}
+	violations = append(violations, exclusion(records)...)
 	return unique(violations)
 }
 

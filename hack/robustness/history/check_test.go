@@ -188,6 +188,9 @@ func TestBadHistories(t *testing.T) {
 		"a record not seen":         {ops: []history.Operation{a, read(40, 50, 0, "")}, readings: []history.Reading{final("a")}, want: []string{history.Reordered}},
 		"a read of what came later": {ops: []history.Operation{read(-9, -5, 1, "a"), a}, readings: []history.Reading{final("a")}, want: []string{history.Reordered}},
 		"a read of what was undone": {ops: []history.Operation{a, unknown(b), read(40, 50, 2, "b")}, readings: []history.Reading{final("a")}, want: []string{history.Lost}},
+		"a deletion found and undone": {ops: []history.Operation{a, b, {
+			Kind: history.Delete, Record: rex, Start: 40, End: 50, Outcome: history.Acknowledged, Version: 2,
+		}}, readings: []history.Reading{final("a", "b")}, want: []string{history.Lost}},
 		"two winners":               {ops: []history.Operation{a, ifAt(1, b), ifAt(1, put(20, 30, 3, "c"))}, readings: []history.Reading{final("a", "b", "c")}, want: []string{history.WrongWinner}},
 		"a winner over a deletion":  {ops: []history.Operation{a, remove(20, 30, 2), ifAt(2, put(40, 50, 3, "b"))}, readings: []history.Reading{final("a", "", "b")}, want: []string{history.WrongWinner}},
 		"a winner over a record":    {ops: []history.Operation{a, ifAbsent(b)}, readings: []history.Reading{final("a", "b")}, want: []string{history.WrongWinner}},
@@ -215,6 +218,27 @@ func TestPurges(t *testing.T) {
 		"a write after the purge is lost":     {ops: []history.Operation{a, mark, again}, readings: []history.Reading{final()}, want: []string{history.Lost}},
 		"lost beside an unknown purge":        {ops: []history.Operation{a, unknown(mark), life("u", put(40, 50, 2, "b"))}, readings: []history.Reading{underUID("u", final("a"))}, want: []string{history.Lost}},
 		"the namesake of the namesake adopts": {ops: []history.Operation{a, mark, again, purge(60, 70), life("w", put(80, 90, 1, "c"))}, readings: []history.Reading{underUID("w", final("c", "b"))}, want: []string{history.Adopted}},
+	})
+}
+
+func TestClaims(t *testing.T) {
+	claim := func(record string, op history.Operation) history.Operation {
+		op.Record, op.Lines = record, []string{"room 1"}
+		return op
+	}
+	of := func(record string, reading history.Reading) history.Reading {
+		reading.Record = record
+		return reading
+	}
+	held, rival := claim("rex", put(0, 10, 1, "a")), claim("bella", put(40, 50, 1, "b"))
+	bella := of("bella", final("b"))
+	run(t, map[string]scenario{
+		"one after the other":     {ops: []history.Operation{held, remove(20, 30, 2), rival}, readings: []history.Reading{final("a", ""), bella}},
+		"given up by a put":       {ops: []history.Operation{held, put(20, 30, 2, "c"), rival}, readings: []history.Reading{final("a", "c"), bella}},
+		"perhaps given up":        {ops: []history.Operation{held, unknown(remove(20, 30, 2)), rival}, readings: []history.Reading{final("a", ""), bella}},
+		"held by two":             {ops: []history.Operation{held, rival}, readings: []history.Reading{final("a"), bella}, want: []string{history.DoubleBooked}},
+		"held by two all along":   {ops: []history.Operation{held, claim("rex", put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
+		"given up only afterward": {ops: []history.Operation{held, rival, remove(60, 70, 2)}, readings: []history.Reading{final("a", ""), bella}, want: []string{history.DoubleBooked}},
 	})
 }
 

@@ -49,6 +49,8 @@ type Operation struct {
 	// Read saw.
 	Token string
 	If    Condition
+	// Lines are what a Put claims for its record; no two records may hold one.
+	Lines []string
 	// Start and End enclose the operation on a clock that never steps back. The
 	// End of an Unknown one means nothing.
 	Start, End time.Duration

@@ -41,14 +41,16 @@ func describe(v Version, ok bool) string {
 	}
 }
 
-// reads: a version that somebody read stays what it was.
+// reads: a version that somebody saw stays what it was. A Delete sees the deletion
+// that it made or found.
 func reads(r *record) []Violation {
 	var found []Violation
 	for _, op := range r.ops {
-		if op.Kind != Read || op.Outcome != Acknowledged || op.Version == 0 {
+		if op.Kind != Read && op.Kind != Delete || op.Made || op.Outcome != Acknowledged || op.Version == 0 {
 			continue
 		}
-		if !op.Deleted {
+		deleted := op.Deleted || op.Kind == Delete
+		if !deleted {
 			found = append(found, r.writtenBySomebody(op.Token, op.Version)...)
 		}
 		for _, reading := range r.readings {
@@ -56,7 +58,7 @@ func reads(r *record) []Violation {
 				continue
 			}
 			v, ok := reading.at(op.Version)
-			if !ok || v.UID != op.UID || v.Token != op.Token || v.Deleted != op.Deleted {
+			if !ok || v.UID != op.UID || v.Token != op.Token || v.Deleted != deleted {
 				found = append(found, r.violation(Lost, "%s, is not there: %s", op, describe(v, ok)))
 			}
 		}

@@ -1,0 +1,53 @@
+package robustness
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+)
+
+var _ = Describe("two API servers under load", Label("load"), func() {
+	It("lose, double and mix up nothing when processes are killed and paused", func(ctx SpecContext) {
+		log := newRecorder()
+		servers := []*victim{
+			{name: "apiserver", process: paddock.APIServers[0]},
+			{name: "apiserver-2", process: paddock.APIServers[1]},
+		}
+		controlPlane := []*victim{
+			{name: "kube-apiserver", process: control.APIServer()},
+			{name: "etcd", process: control.Etcd()},
+		}
+		stop := startWriters(patients, paddock.URLs[:2], newHerd("load"), log)
+		DeferCleanup(stop)
+
+		var faults errgroup.Group
+		for i, v := range servers {
+			faults.Go(func() error {
+				return breakAPIServer(ctx, v, newRandom(v.name, i), share(*kills, i), share(*pauses, i))
+			})
+		}
+		faults.Go(func() error {
+			return breakControlPlane(ctx, controlPlane, newRandom("control plane", 0), *controlPlaneKills)
+		})
+		Expect(faults.Wait()).To(Succeed())
+		expectRecovery(ctx, log)
+		stop()
+		Expect(paddock.Controllers[0].Running()).To(BeTrue(), "the controller ended: see %s", paddock.Controllers[0].LogFile())
+		report.add("under load", log, append(servers, controlPlane...))
+		verify(ctx, patients, log)
+	}, SpecTimeout(30*time.Minute))
+})
+
+// share splits a number between two.
+func share(n, i int) int { return (n + i) / 2 }
+
+// expectRecovery waits until each API server takes writes again.
+func expectRecovery(ctx SpecContext, log *recorder) {
+	GinkgoHelper()
+	for _, server := range paddock.URLs[:2] {
+		before := log.written(server)
+		Eventually(ctx, func() int { return log.written(server) }).Should(BeNumerically(">", before+20), "writes through %s", server)
+	}
+}

@@ -66,8 +66,9 @@ func beChild(ctx context.Context, kubeconfig string) error {
 
 func (c *child) say(m message) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.tell.Encode(m); err != nil {
+	err := c.tell.Encode(m)
+	c.mu.Unlock()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "tell:", err)
 		os.Exit(1)
 	}
@@ -137,6 +138,9 @@ func (c *child) write(ctx context.Context, t task) message {
 	switch t.Kind {
 	case history.Put:
 		op.Kind, op.Method, op.Body = store.Put, store.MethodPut, storedBody(t.Token)
+		if t.Lines != nil {
+			op.Claims = []store.Claim{} // to give up what is not listed
+		}
 		for _, line := range t.Lines {
 			op.Claims = append(op.Claims, store.Claim{Line: line})
 		}
@@ -188,7 +192,7 @@ func saidOf(err error) string {
 // storedBody is a body as the facade hands it to the store.
 func storedBody(token string) store.Body {
 	const id, meta = `"id":"`, `"meta":{`
-	body := bytes.Replace(patients.body("", token), []byte(`"identifier"`), []byte(id+`",`+meta+`},"identifier"`), 1)
+	body := bytes.Replace(patients.body("", token, ""), []byte(`"identifier"`), []byte(id+`",`+meta+`},"identifier"`), 1)
 	return store.Body{
 		JSON:       body,
 		IDOffset:   strings.Index(string(body), id) + len(id),

@@ -90,6 +90,9 @@ func (c *client) apply(ctx context.Context, op *history.Operation) answer {
 	if op.If.Absent {
 		header.Set("If-None-Match", "*")
 	}
+	if op.Criteria != "" {
+		header.Set("If-None-Exist", "identifier="+op.Criteria)
+	}
 	var got answer
 	op.Start = clock()
 	switch {
@@ -98,9 +101,9 @@ func (c *client) apply(ctx context.Context, op *history.Operation) answer {
 	case op.Kind == history.Delete:
 		got = c.do(ctx, http.MethodDelete, c.url(op.Record), contractJSON, header, nil)
 	case op.Record == "":
-		got = c.do(ctx, http.MethodPost, c.url(), contractJSON, header, c.kind.body("", op.Token))
+		got = c.do(ctx, http.MethodPost, c.url(), contractJSON, header, c.kind.body("", op.Token, op.Criteria))
 	default:
-		got = c.do(ctx, http.MethodPut, c.url(op.Record), contractJSON, header, c.kind.body(op.Record, op.Token))
+		got = c.do(ctx, http.MethodPut, c.url(op.Record), contractJSON, header, c.kind.body(op.Record, op.Token, ""))
 	}
 	op.End = clock()
 	c.enter(op, got)
@@ -121,6 +124,8 @@ func (c *client) enter(op *history.Operation, got answer) {
 		op.Outcome, op.Version = history.Acknowledged, 0
 	case got.status >= http.StatusBadRequest:
 		op.Outcome, op.Unmet = history.Refused, got.status == http.StatusPreconditionFailed
+	case op.Criteria != "" && got.status == http.StatusOK:
+		op.Outcome = history.Refused // there was one: see found
 	default:
 		op.Outcome = history.Acknowledged
 		// Deleting what is deleted is acknowledged with the deletion that is there.
@@ -136,6 +141,18 @@ func (c *client) enter(op *history.Operation, got answer) {
 	case op.Record == "" && op.Outcome == history.Acknowledged:
 		op.Record = got.createdID()
 	}
+}
+
+// found is what a create under criteria told of the record that was there.
+func (c *client) found(op history.Operation, got answer) (history.Operation, bool) {
+	if op.Criteria == "" || got.status != http.StatusOK {
+		return history.Operation{}, false
+	}
+	_, seen := c.kind.version(got.body)
+	return history.Operation{
+		Kind: history.Read, Record: got.createdID(), Token: seen.Token, Version: seen.Number,
+		Start: op.Start, End: op.End, Outcome: history.Acknowledged,
+	}, true
 }
 
 // codeNotFound is the code of an answer that knows that there is no such record.

@@ -23,14 +23,18 @@ var (
 )
 
 // body is a resource that holds a token at both ends, around a filler that
-// follows from the token, so that a half-written one is noticed.
-func (k kind) body(id, token string) []byte {
-	member := ""
+// follows from the token, so that a half-written one is noticed. Criteria, if there
+// are any, choose it.
+func (k kind) body(id, token, criteria string) []byte {
+	member, chosenBy := "", ""
 	if id != "" {
 		member = `"id":"` + id + `",`
 	}
-	return fmt.Appendf(nil, `{"resourceType":"%s",%s"identifier":[{"system":"urn:token","value":"%s"}],"name":[{"text":"%s"}],"address":[{"text":"%s"}]}`,
-		k.name, member, token, filler(token), token)
+	if criteria != "" {
+		chosenBy = `,{"value":"` + criteria + `"}`
+	}
+	return fmt.Appendf(nil, `{"resourceType":"%s",%s"identifier":[{"system":"urn:token","value":"%s"}%s],"name":[{"text":"%s"}],"address":[{"text":"%s"}]}`,
+		k.name, member, token, chosenBy, filler(token), token)
 }
 
 // filler is 32 to 800 characters, chosen by the token.
@@ -64,7 +68,7 @@ func (k kind) version(raw []byte) (id string, v history.Version) {
 	switch {
 	case err != nil:
 		v.Damage = err.Error()
-	case r.ResourceType != k.name || len(r.Identifier) != 1 || len(r.Name) != 1 || len(r.Address) != 1:
+	case r.ResourceType != k.name || len(r.Identifier) == 0 || len(r.Name) != 1 || len(r.Address) != 1:
 		v.Damage = "it is not what anybody writes: " + string(raw)
 	default:
 		v.Token = r.Identifier[0].Value

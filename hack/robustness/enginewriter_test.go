@@ -183,6 +183,8 @@ func (w *engineWriter) choose() task {
 		t.Kind = history.Read
 	case n < 60:
 		t.Lines = []string{lines[w.random.IntN(len(lines))]}
+	case n < 68:
+		t.Lines = []string{}
 	}
 	if f := w.run.next(w.random); f.Do != "" && t.Kind != history.Read {
 		w.spoil(&t, f)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,51 +18,71 @@ import (
 // underLoad says at which write a server dies while it has others under way.
 const underLoad = 25
 
+// move is one write of the API.
+type move int
+
+const (
+	put move = iota
+	remove
+	// createUnlessFound is a create under criteria, which it claims.
+	createUnlessFound
+)
+
 // interactions are the kinds of writes that the API has: what is done before, the
-// write itself, and the steps it takes. For purges and claims, which the API does
-// not have, there are the writers on the engine.
+// write itself, the steps it takes, and what is done afterwards by others. For
+// purges, which the API does not have, there are the writers on the engine.
 var interactions = []struct {
-	name   string
-	before []history.Kind
-	kind   history.Kind
-	steps  []string
+	name          string
+	before, after []move
+	write         move
+	steps         []string
 }{
-	{"create", nil, history.Put, []string{cluster.StepRecord}},
-	{"update", []history.Kind{history.Put}, history.Put, []string{cluster.StepHistory, cluster.StepRecord}},
-	{"delete", []history.Kind{history.Put}, history.Delete, []string{cluster.StepHistory, cluster.StepRecord}},
-	{"create-again", []history.Kind{history.Put, history.Delete}, history.Put, []string{cluster.StepHistory, cluster.StepRecord}},
+	{"create", nil, []move{put, remove, put}, put, []string{cluster.StepRecord}},
+	{"update", []move{put}, []move{put, remove, put}, put, []string{cluster.StepHistory, cluster.StepRecord}},
+	{"delete", []move{put}, []move{put, remove, put}, remove, []string{cluster.StepHistory, cluster.StepRecord}},
+	{"create-again", []move{put, remove}, []move{put, remove, put}, put, []string{cluster.StepHistory, cluster.StepRecord}},
+	{"create-unless-found", nil, []move{createUnlessFound}, createUnlessFound, []string{cluster.StepPlaceholder, cluster.StepClaims, cluster.StepRecord}},
+	{"delete-with-claim", []move{createUnlessFound}, []move{put, remove, put}, remove, []string{cluster.StepHistory, cluster.StepRecord, cluster.StepReleased}},
 }
+
+// claimPatience is longer than a dead writer keeps its claims.
+const claimPatience = 90 * time.Second
 
 var _ = Describe("an API server that dies after a step of a write", Label("failpoints"), func() {
 	It("leaves something from which others go on", func(ctx SpecContext) {
 		log := newRecorder()
-		healthy := &scribe{name: "healthy", client: newClient(practitioners, paddock.URLs[0]), log: log}
+		healthy := newClient(practitioners, paddock.URLs[0])
 		var victims []*victim
-		for _, step := range []string{cluster.StepHistory, cluster.StepRecord} {
-			v, dying := startDying(ctx, step, 1, log)
+		var others sync.WaitGroup
+		DeferCleanup(others.Wait)
+		for _, step := range []string{cluster.StepPlaceholder, cluster.StepClaims, cluster.StepHistory, cluster.StepRecord, cluster.StepReleased} {
+			v, dying := startDying(ctx, practitioners, step, 1)
 			victims = append(victims, v)
-			for _, write := range interactions {
-				By(write.name + " on a server that dies after step " + step)
-				id := step + "-" + write.name
-				for _, kind := range write.before {
-					Expect(healthy.write(ctx, kind, id)).To(Equal(history.Acknowledged))
-				}
-				exited := v.process.Exited()
-				outcome := dying.write(ctx, write.kind, id)
-				if !slices.Contains(write.steps, step) {
-					Expect(outcome).To(Equal(history.Acknowledged))
+			for _, do := range interactions {
+				if !slices.Contains(do.steps, step) {
 					continue
 				}
-				Expect(outcome).To(Equal(history.Unknown))
+				By(do.name + " on a server that dies after step " + step)
+				s := &scribe{log: log, name: step + "-" + do.name}
+				s.id = s.name
+				for _, m := range do.before {
+					Expect(s.write(ctx, healthy, m)).To(Equal(history.Acknowledged))
+				}
+				exited := v.process.Exited()
+				Expect(s.write(ctx, dying, do.write)).To(Equal(history.Unknown))
 				Eventually(ctx, exited).Should(BeClosed())
 				v.kills++
-				for _, kind := range []history.Kind{history.Put, history.Delete, history.Put} {
-					Expect(healthy.write(ctx, kind, id)).To(Equal(history.Acknowledged))
-				}
+				others.Go(func() { // a claim may have to wait for the end of the dead writer's
+					defer GinkgoRecover()
+					for _, m := range do.after {
+						Eventually(ctx, s.write).WithArguments(ctx, healthy, m).WithTimeout(claimPatience).Should(Equal(history.Acknowledged))
+					}
+				})
 				Expect(v.revive(ctx)).To(Succeed())
 			}
 			Expect(v.process.Kill()).To(Succeed())
 		}
+		others.Wait()
 		report.add("after each step of each write", log, victims)
 		verify(ctx, practitioners, log)
 	}, SpecTimeout(10*time.Minute))
@@ -70,9 +91,9 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 		log := newRecorder()
 		var victims []*victim
 		for _, step := range []string{cluster.StepHistory, cluster.StepRecord} {
-			v, dying := startDying(ctx, step, underLoad, log)
+			v, dying := startDying(ctx, persons, step, underLoad)
 			victims = append(victims, v)
-			stop := startWriters(persons, append(slices.Clone(paddock.URLs[:2]), dying.client.server), newHerd(step), log)
+			stop := startWriters(persons, append(slices.Clone(paddock.URLs[:2]), dying.server), newHerd(step), log)
 			DeferCleanup(stop)
 			for range *failpointDeaths {
 				Eventually(ctx, v.process.Exited()).Should(BeClosed())
@@ -89,32 +110,42 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 	}, SpecTimeout(20*time.Minute))
 })
 
-// startDying starts an API server that dies after the nth time that a write takes a step.
-func startDying(ctx context.Context, step string, nth int, log *recorder) (*victim, *scribe) {
+// startDying starts an API server that dies the nth time that a write gets behind
+// a step.
+func startDying(ctx context.Context, k kind, step string, nth int) (*victim, *client) {
 	GinkgoHelper()
 	err := paddock.AddAPIServer(ctx, *apiServer+"-failpoints", "PADDOCK_FAILPOINT="+step, "PADDOCK_FAILPOINT_COUNT="+strconv.Itoa(nth))
 	Expect(err).NotTo(HaveOccurred())
 	last := len(paddock.APIServers) - 1
-	name := fmt.Sprintf("dying-%s-%d", step, nth)
-	return &victim{name: name, process: paddock.APIServers[last]},
-		&scribe{name: name, client: newClient(practitioners, paddock.URLs[last]), log: log}
+	v := &victim{name: fmt.Sprintf("dying after %s", step), process: paddock.APIServers[last]}
+	return v, newClient(k, paddock.URLs[last])
 }
 
-// scribe writes what it is told to.
+// scribe writes one record, as it is told to. Its name are its criteria.
 type scribe struct {
-	name   string
-	client *client
-	log    *recorder
-	count  int
+	log   *recorder
+	name  string
+	id    string
+	count int
 }
 
-func (s *scribe) write(ctx context.Context, kind history.Kind, id string) history.Outcome {
+func (s *scribe) write(ctx context.Context, via *client, m move) history.Outcome {
 	s.count++
-	op := history.Operation{Kind: kind, Record: id}
-	if kind == history.Put {
-		op.Token = fmt.Sprintf("%s-%06d", s.name, s.count)
+	op := history.Operation{Kind: history.Put, Record: s.id, Token: fmt.Sprintf("%s-%06d", s.name, s.count)}
+	switch m {
+	case put:
+	case remove:
+		op.Kind, op.Token = history.Delete, ""
+	case createUnlessFound:
+		op.Record, op.Criteria = "", s.name
 	}
-	got := s.client.apply(ctx, &op)
-	s.log.record(op, s.client.server, got.said())
+	got := via.apply(ctx, &op)
+	s.log.recordAnswer(op, via, got)
+	if seen, ok := via.found(op, got); ok {
+		op = seen
+	}
+	if m == createUnlessFound && op.Outcome == history.Acknowledged {
+		s.id = op.Record
+	}
 	return op.Outcome
 }

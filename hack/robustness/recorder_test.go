@@ -22,6 +22,14 @@ func newRecorder() *recorder {
 	return &recorder{answers: map[string]int{}, byServer: map[string]int{}}
 }
 
+// recordAnswer keeps an operation on a server of the API.
+func (r *recorder) recordAnswer(op history.Operation, by *client, got answer) {
+	r.record(op, by.server, got.said())
+	if seen, ok := by.found(op, got); ok {
+		r.record(seen, by.server, "found")
+	}
+}
+
 // record keeps an operation and how it was answered by whom.
 func (r *recorder) record(op history.Operation, server, answered string) {
 	r.mu.Lock()
@@ -52,7 +60,7 @@ func (r *recorder) all() []history.Operation {
 // designed are the answers that the API, and the engine behind it, are meant to
 // give to correct requests while processes are killed. Any other one is a failure of its own.
 var designed = regexp.MustCompile(`^(no connection|connection broke|20[01]|404 resource_not_found|410 deleted|412 version_conflict|503 (unavailable|timeout)|` +
-	`ok|not found|deleted|claimed|unavailable|process died)$`)
+	`ok|found|not found|deleted|claimed|unavailable|process died)$`)
 
 // undesigned lists the other answers.
 func (r *recorder) undesigned() []string {

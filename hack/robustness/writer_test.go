@@ -61,16 +61,19 @@ func (w *writer) step(stopped context.Context) {
 	via := w.clients[w.random.IntN(len(w.clients))]
 	created := op.Record == ""
 	got := via.apply(context.WithoutCancel(stopped), &op)
-	w.log.record(op, via.server, got.said())
+	w.log.recordAnswer(op, via, got)
 	switch {
 	case got.status == 0 || got.status >= http.StatusInternalServerError:
 		idle(stopped, between(w.random, 50*time.Millisecond, 150*time.Millisecond))
-	case created && w.random.IntN(4) == 0 && op.Outcome == history.Acknowledged:
+	case created && op.Criteria == "" && w.random.IntN(4) == 0 && op.Outcome == history.Acknowledged:
 		w.herd.adopt(op.Record, w.random)
 	case op.Outcome == history.Acknowledged || op.Unmet:
 		w.herd.saw(op.Record, got.version())
 	}
 }
+
+// criteriaShare is for how many of its contents a writer stays with some criteria.
+const criteriaShare = 30
 
 func (w *writer) token() string {
 	w.count++
@@ -93,7 +96,10 @@ func (w *writer) choose() history.Operation {
 		return remove
 	case n < 32:
 		put.Record = ""
-	case n < 40:
+	case n < 34:
+		// The writers come to the same criteria at about the same time.
+		put.Record, put.Criteria = "", fmt.Sprintf("%s-%d", w.herd.prefix, w.count/criteriaShare)
+	case n < 42:
 		put.If.Absent = true
 	case n < 65:
 		put.If.Version = s.version

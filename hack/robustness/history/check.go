@@ -79,7 +79,9 @@ func Check(ops []Operation, readings []Reading) []Violation {
 			violations = append(violations, find(records[name])...)
 		}
 	}
-	violations = append(violations, exclusion(records)...)
+	for _, find := range []func(map[string]*record) []Violation{exclusion, uniqueness} {
+		violations = append(violations, find(records)...)
+	}
 	return unique(violations)
 }
 

@@ -226,6 +226,10 @@ func TestClaims(t *testing.T) {
 		op.Record, op.Lines = record, []string{"room 1"}
 		return op
 	}
+	giving := func(op history.Operation) history.Operation {
+		op.Lines = []string{}
+		return op
+	}
 	of := func(record string, reading history.Reading) history.Reading {
 		reading.Record = record
 		return reading
@@ -234,11 +238,28 @@ func TestClaims(t *testing.T) {
 	bella := of("bella", final("b"))
 	run(t, map[string]scenario{
 		"one after the other":     {ops: []history.Operation{held, remove(20, 30, 2), rival}, readings: []history.Reading{final("a", ""), bella}},
-		"given up by a put":       {ops: []history.Operation{held, put(20, 30, 2, "c"), rival}, readings: []history.Reading{final("a", "c"), bella}},
+		"given up by a put":       {ops: []history.Operation{held, giving(put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}},
 		"perhaps given up":        {ops: []history.Operation{held, unknown(remove(20, 30, 2)), rival}, readings: []history.Reading{final("a", ""), bella}},
 		"held by two":             {ops: []history.Operation{held, rival}, readings: []history.Reading{final("a"), bella}, want: []string{history.DoubleBooked}},
+		"not given up by a put":   {ops: []history.Operation{held, put(20, 30, 2, "c"), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
 		"held by two all along":   {ops: []history.Operation{held, claim("rex", put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
 		"given up only afterward": {ops: []history.Operation{held, rival, remove(60, 70, 2)}, readings: []history.Reading{final("a", ""), bella}, want: []string{history.DoubleBooked}},
+	})
+}
+
+func TestCriteria(t *testing.T) {
+	under := func(criteria, record string, op history.Operation) history.Operation {
+		op.Criteria, op.Record = criteria, record
+		return op
+	}
+	bella := final("b")
+	bella.Record = "bella"
+	a := under("chip=1", rex, put(0, 10, 1, "a"))
+	run(t, map[string]scenario{
+		"one of each":            {ops: []history.Operation{a, under("chip=2", "bella", put(0, 10, 1, "b"))}, readings: []history.Reading{final("a"), bella}},
+		"one failed":             {ops: []history.Operation{a, unknown(under("chip=1", "", put(0, 10, 1, "b")))}, readings: []history.Reading{final("a")}},
+		"two of one":             {ops: []history.Operation{a, under("chip=1", "bella", put(20, 30, 1, "b"))}, readings: []history.Reading{final("a"), bella}, want: []string{history.Doubled}},
+		"an unknown one as well": {ops: []history.Operation{a, unknown(under("chip=1", "", put(0, 10, 1, "b")))}, readings: []history.Reading{final("a"), bella}, want: []string{history.Doubled}},
 	})
 }
 

@@ -34,11 +34,34 @@ func exclusion(records map[string]*record) []Violation {
 	return found
 }
 
+// uniqueness: creates under the same criteria make one record, in whatever state
+// it is found in the end.
+func uniqueness(records map[string]*record) []Violation {
+	made := map[string]string{}
+	var found []Violation
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		r := records[name]
+		for _, op := range r.ops {
+			if op.Kind != Put || op.Criteria == "" {
+				continue
+			}
+			if _, ok := r.shown(op.Token); !ok {
+				continue
+			}
+			if other, again := made[op.Criteria]; again {
+				found = append(found, r.violation(Doubled, "%s, and %s too, were created under %s", name, other, op.Criteria))
+			}
+			made[op.Criteria] = name
+		}
+	}
+	return found
+}
+
 // mayGiveUp reports whether something may have taken a line from the record between
 // the operation that claimed it and the end of another one.
 func (r *record) mayGiveUp(line string, since, until *Operation) bool {
 	return slices.ContainsFunc(r.ops, func(op *Operation) bool {
-		keeps := op == since || op.Kind == Read || op.Kind == Put && slices.Contains(op.Lines, line)
+		keeps := op == since || op.Kind == Read || op.Kind == Put && (op.Lines == nil || slices.Contains(op.Lines, line))
 		return !keeps && op.possiblyDuring(since.Start, until.End)
 	})
 }

@@ -49,8 +49,12 @@ type Operation struct {
 	// Read saw.
 	Token string
 	If    Condition
-	// Lines are what a Put claims for its record; no two records may hold one.
+	// Lines, when not nil, are all that a Put claims for its record. No two records
+	// may hold a line.
 	Lines []string
+	// Criteria, when not empty, are those under which a Put creates a record unless
+	// there is one.
+	Criteria string
 	// Start and End enclose the operation on a clock that never steps back. The
 	// End of an Unknown one means nothing.
 	Start, End time.Duration

@@ -83,7 +83,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err := files.write(demo, token, cluster.Kubeconfig()); err != nil {
 		return err
 	}
-	printReady(demo, dir, time.Since(began))
+	printReady(demo, dir, o.bin, time.Since(began))
 	select {
 	case <-ctx.Done():
 		return nil

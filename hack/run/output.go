@@ -47,7 +47,7 @@ func shown(path string) string {
 	return path
 }
 
-func printReady(url, dir string, took time.Duration) {
+func printReady(url, dir, bin string, took time.Duration) {
 	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
 	fmt.Printf(`
 ready after %.0f s
@@ -65,6 +65,9 @@ Try these in another terminal:
 
   curl -H "Authorization: Bearer %[6]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
 
+  KUBECONFIG=%[5]s %[7]s get patients -n %[8]s
+
 Ctrl-C stops it; the data stays for the next run.
-`, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token)
+`, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
+		shown(filepath.Join(bin, "kubectl")), demoNamespace)
 }

@@ -14,6 +14,7 @@ DIR ?= .local
 
 include hack/tools/tools.mk
 include config/generate.mk
+include hack/robustness/robustness.mk
 
 ##@ General
 

@@ -42,6 +42,12 @@ func (r TimeRange) Contains(t time.Time) bool {
 	return (r.From.IsZero() || !t.Before(r.From)) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
+// Overlaps reports whether the range and [from, until) share an instant. A zero
+// until is infinite.
+func (r TimeRange) Overlaps(from, until time.Time) bool {
+	return (until.IsZero() || r.From.Before(until)) && (r.Until.IsZero() || from.Before(r.Until))
+}
+
 // TokenMatch is one value that a token condition takes: a nil System takes any, a
 // nil Code too.
 type TokenMatch struct {
@@ -82,11 +88,17 @@ type Query struct {
 // nil Position is the beginning, or, in an answer, the end.
 type Position []byte
 
-// HistoryQuery asks for the versions of one record, newest first.
+// HistoryQuery asks for versions, newest first: those of one record, of all
+// records of a type where Key has no id, or of the whole site where Key is zero.
 type HistoryQuery struct {
 	Key Key
 	// Deletions includes tombstones.
 	Deletions bool
+	// Since, unless zero, leaves out what was written before it.
+	Since time.Time
+	// Current, when not nil, are the periods in one of which a version must have
+	// been its record's newest for some time.
+	Current []TimeRange
 	// Count is the largest number of versions on the page; 0 asks for the total only.
 	Count int
 	After Position

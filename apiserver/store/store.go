@@ -19,8 +19,10 @@ type Store interface {
 	// Errors: ErrNotFound (also for a version no longer kept), ErrUnavailable.
 	GetVersion(ctx context.Context, key Key, version int64) (Record, error)
 
-	// History returns the versions of one record, newest first, also of a
-	// deleted one. Errors: ErrNotFound, ErrBadPosition, ErrUnavailable.
+	// History returns versions, newest first, also of deleted records. Those of
+	// one record are as fresh as Get, those of several as Search. The total is
+	// always exact. Errors: ErrNotFound for one record, ErrNotReady for several,
+	// ErrBadPosition, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
 	// Search returns the live records that match. A write that this replica
@@ -33,6 +35,9 @@ type Store interface {
 	// ErrNotAtomic from an engine that cannot write several records as one.
 	// After ErrUnavailable the write may still have happened.
 	Write(ctx context.Context, ops []Op) ([]Result, error)
+
+	// Atomic reports whether Write takes several operations at once.
+	Atomic() bool
 
 	// Stats tells how much the site stores and may store.
 	Stats() Stats

@@ -45,6 +45,15 @@ type RecordSpec struct {
 	// +optional
 	// +listType=atomic
 	History []int64 `json:"history,omitempty"`
+	// historyUpdated holds when each of those versions was written, in
+	// milliseconds since 1970.
+	// +optional
+	// +listType=atomic
+	HistoryUpdated []int64 `json:"historyUpdated,omitempty"`
+	// historyDeletions are the numbers of those versions that are tombstones.
+	// +optional
+	// +listType=atomic
+	HistoryDeletions []int64 `json:"historyDeletions,omitempty"`
 	// historyDropped is how many versions this write gave up. The next write
 	// takes them out of the RecordHistory, so that a write that does not finish
 	// takes out nothing that is still counted.

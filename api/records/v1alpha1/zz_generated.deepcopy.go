@@ -297,6 +297,16 @@ func (in *RecordSpec) DeepCopyInto(out *RecordSpec) {
 		*out = make([]int64, len(*in))
 		copy(*out, *in)
 	}
+	if in.HistoryUpdated != nil {
+		in, out := &in.HistoryUpdated, &out.HistoryUpdated
+		*out = make([]int64, len(*in))
+		copy(*out, *in)
+	}
+	if in.HistoryDeletions != nil {
+		in, out := &in.HistoryDeletions, &out.HistoryDeletions
+		*out = make([]int64, len(*in))
+		copy(*out, *in)
+	}
 	if in.Claims != nil {
 		in, out := &in.Claims, &out.Claims
 		*out = make([]HeldClaim, len(*in))

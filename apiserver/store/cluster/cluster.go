@@ -154,6 +154,9 @@ type Site struct {
 
 var _ store.Store = (*Site)(nil)
 
+// Atomic implements store.Store: the API server writes one object at a time.
+func (s *Site) Atomic() bool { return false }
+
 // Stats implements store.Store.
 func (s *Site) Stats() store.Stats {
 	used := s.index.usage()

@@ -99,6 +99,7 @@ func successor(op store.Op, current *recordsv1.Record, limits Limits, now time.T
 	sizes := append(slices.Clone(current.Spec.History), supersededSize(&past))
 	next.History = limits.retain(sizes)
 	next.HistoryDropped = len(sizes) - len(next.History)
+	next.HistoryUpdated, next.HistoryDeletions = retold(&current.Spec, len(next.History))
 	if current.Spec.Deleted {
 		next.UID, next.Created = newID(), next.Updated
 	}
@@ -108,6 +109,19 @@ func successor(op store.Op, current *recordsv1.Record, limits Limits, now time.T
 		next.Claims = unexpired(current.Spec.Claims, now)
 	}
 	return next
+}
+
+// retold is when each of the kept superseded versions was written, the newest
+// version's own at the end, and which of them are tombstones.
+func retold(spec *recordsv1.RecordSpec, kept int) (updated, deletions []int64) {
+	updated = append(slices.Clone(spec.HistoryUpdated), spec.Updated.UnixMilli())
+	deletions = slices.Clone(spec.HistoryDeletions)
+	if spec.Deleted {
+		deletions = append(deletions, spec.Version)
+	}
+	oldest := spec.Version + 1 - int64(kept)
+	deletions = slices.DeleteFunc(deletions, func(version int64) bool { return version < oldest })
+	return updated[max(0, len(updated)-kept):], deletions
 }
 
 // later is now, or a millisecond after the time before it: versions of a record

@@ -100,13 +100,16 @@ func fromSuperseded(spec *recordsv1.RecordSpec, number int64, past recordsv1.Sup
 const (
 	recordOverhead     = 1024
 	supersededOverhead = 256
+	// listedOverhead is what a Record tells of each superseded version.
+	listedOverhead = 24
 )
 
 // recordSize is the encoded size of a Record in bytes, estimated from above.
 // The body is a JSON string in it, where quotes, backslashes and control
 // characters take two bytes or more.
 func recordSize(spec *recordsv1.RecordSpec) int64 {
-	return recordOverhead + int64(len(spec.Claims))*supersededOverhead + int64(quotedLen(spec.Body))
+	return recordOverhead + int64(len(spec.Claims))*supersededOverhead +
+		int64(len(spec.History))*listedOverhead + int64(quotedLen(spec.Body))
 }
 
 func quotedLen(s string) int {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,59 +71,4 @@ func (s *Site) readPast(obj *recordsv1.Record, version int64, past recordsv1.Sup
 		return store.Record{}, fmt.Errorf("read version %d of %s: %w", version, obj.Name, err)
 	}
 	return record, nil
-}
-
-// historyPosition is where a page of a history ended.
-type historyPosition struct {
-	Version int64 `json:"v"`
-}
-
-// History implements store.Store.
-func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
-	var after historyPosition
-	if query.After != nil {
-		if err := json.Unmarshal(query.After, &after); err != nil || after.Version < 1 {
-			return store.Page{}, store.ErrBadPosition
-		}
-	}
-	obj, err := s.fetch(ctx, recordName(query.Key))
-	if err != nil {
-		return store.Page{}, err
-	}
-	if obj == nil || obj.Spec.Purging {
-		return store.Page{}, store.ErrNotFound
-	}
-	past, err := s.superseded(ctx, obj)
-	if err != nil {
-		return store.Page{}, err
-	}
-	page := store.Page{}
-	more := false
-	for version := obj.Spec.Version; version >= obj.Spec.Version-int64(len(obj.Spec.History)); version-- {
-		old, kept := past[versionKey(version)]
-		newest := version == obj.Spec.Version
-		deleted := newest && obj.Spec.Deleted || !newest && old.Deleted
-		if !newest && !kept || deleted && !query.Deletions {
-			continue
-		}
-		page.Total++
-		if after.Version != 0 && version >= after.Version {
-			continue
-		}
-		if len(page.Records) == query.Count {
-			more = true
-			continue
-		}
-		record := toRecord(obj)
-		if !newest {
-			if record, err = s.readPast(obj, version, old); err != nil {
-				return store.Page{}, err
-			}
-		}
-		page.Records = append(page.Records, record)
-	}
-	if more && query.Count > 0 {
-		page.Next, err = json.Marshal(historyPosition{page.Records[len(page.Records)-1].Version})
-	}
-	return page, err
 }

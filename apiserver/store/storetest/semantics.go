@@ -309,6 +309,7 @@ func testHistory(t *testing.T, open Open) {
 func testSeveral(t *testing.T, open Open) {
 	s, _ := open(t)
 	_, err := s.Write(t.Context(), []store.Op{put("one", body(1)), put("two", body(2))})
+	same(t, "atomic", s.Atomic(), !errors.Is(err, store.ErrNotAtomic))
 	if errors.Is(err, store.ErrNotAtomic) {
 		same(t, "records after a refused write", walk(t, s, store.Query{Type: patient, Count: 10}), []string{})
 		return

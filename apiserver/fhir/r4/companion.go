@@ -102,6 +102,9 @@ func (r *reader) valueOf(f *frame, e *element) span {
 
 // checkInStep compares the array of an element's values with that of their companions.
 func (r *reader) checkInStep(f *frame, e *element, values, companions span) bool {
+	if values.found() && r.body[values.from] != '[' || companions.found() && r.body[companions.from] != '[' {
+		return true // reported before
+	}
 	f.at = e
 	defer func() { f.item = -1 }()
 	given, extended := r.items(values), r.items(companions)
@@ -125,7 +128,7 @@ func (r *reader) checkInStep(f *frame, e *element, values, companions span) bool
 
 // items are the values of an array that was read before.
 func (r *reader) items(at span) (items []jsontext.Value) {
-	if !at.found() || r.body[at.from] != '[' {
+	if !at.found() {
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewBuffer(r.body[at.from:at.to]), doubledNames)

@@ -8,6 +8,7 @@ import (
 
 // scope is what references with a # can refer to: a resource and what it contains.
 type scope struct {
+	typ       typeIndex
 	contained []containedResource
 	// current is the contained resource that is being read, or -1.
 	current int
@@ -33,7 +34,7 @@ type localReference struct {
 	from, to int
 }
 
-func (s *scope) start() { *s = scope{current: -1} }
+func (s *scope) start(t typeIndex) { *s = scope{typ: t, current: -1} }
 
 // noteID notes the id of the contained resource that is being read.
 func (s *scope) noteID(id []byte) {
@@ -71,7 +72,7 @@ func (r *reader) resource(f *frame, e *element) bool {
 	}
 	if e.name != "contained" {
 		outer := r.scope
-		r.scope.start()
+		r.scope.start(typ)
 		ok = r.object(typ)
 		r.scope = outer
 		return ok
@@ -118,9 +119,6 @@ func resourceTypeOf(text []byte) ([]byte, bool) {
 
 // completeResource checks a resource that has been read to its end.
 func (r *reader) completeResource(f *frame) bool {
-	if f.mismatched {
-		return true
-	}
 	if !f.typed && !r.reportBelow("resourceType", IssueRequired, CodeMissingElement,
 		"resourceType is missing; it must be \""+types[f.typ].name+"\"") {
 		return false
@@ -150,15 +148,16 @@ func (r *reader) checkScope() bool {
 		return true
 	}
 	byID := make(map[string]int, len(s.contained))
+	referred := make([]bool, len(s.contained))
 	for i, c := range s.contained {
-		if _, doubled := byID[string(c.id)]; doubled && len(c.id) > 0 {
+		if first, doubled := byID[string(c.id)]; doubled && len(c.id) > 0 {
+			referred[first] = true
 			if !r.reportContained(i, CodeDuplicateID, "the id "+Quote(string(c.id))+" is that of another contained resource too") {
 				return false
 			}
 		}
 		byID[string(c.id)] = i
 	}
-	referred := make([]bool, len(s.contained))
 	for _, reference := range s.references {
 		i, ok := byID[string(reference.id)]
 		if ok {
@@ -197,12 +196,16 @@ func (r *reader) reportContained(i int, code, diagnostics string) bool {
 // judge says what is wrong with a reference to contained resource i, or to none.
 func (s *scope) judge(reference localReference, i int, found bool) Issue {
 	if !found {
-		return Issue{Severity: SeverityError, Type: IssueInvariant, Code: "ref-1",
-			Diagnostics: "no contained resource has the id " + Quote(string(reference.id))}
+		return Issue{
+			Severity: SeverityError, Type: IssueInvariant, Code: "ref-1",
+			Diagnostics: "no contained resource has the id " + Quote(string(reference.id)),
+		}
 	}
 	if typ := s.contained[i].typ; !isTarget(reference.targets, typ) {
-		return Issue{Severity: SeverityError, Type: IssueValue, Code: CodeWrongReferenceType,
-			Diagnostics: "the reference is to a " + types[typ].name + "; " + describeTargets(reference.targets)}
+		return Issue{
+			Severity: SeverityError, Type: IssueValue, Code: CodeWrongReferenceType,
+			Diagnostics: "the reference is to a " + types[typ].name + "; " + describeTargets(reference.targets),
+		}
 	}
 	return Issue{}
 }

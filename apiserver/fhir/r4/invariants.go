@@ -142,7 +142,9 @@ var invariants = [numTypes][]invariant{
 	}},
 	typeExtension: {{
 		"ext-1", "an extension must have either a value or extensions, not both",
-		func(o object) bool { return o.has(bitExtensionExtension) != o.has(bitExtensionValue) },
+		func(o object) bool {
+			return o.f.flawed || o.has(bitExtensionExtension) != o.has(bitExtensionValue)
+		},
 	}},
 	typeGroup: {{
 		"grp-1", "only a group that is actual can have members",

@@ -11,7 +11,7 @@ type frame struct {
 	// other is the name of a member that is no element, or of one that is missing.
 	at    *element
 	item  int
-	other string
+	other *string
 	// seen has the bits of the elements with a value, noted of those with a companion.
 	seen, noted uint64
 	// values is where the members of this object begin in the reader's.
@@ -66,7 +66,7 @@ func (r *reader) object(t typeIndex) bool {
 		if inMeta {
 			r.cuts.add(span{start, r.offset()}, ours)
 		}
-		f.at, f.item, f.other = nil, -1, ""
+		f.at, f.item, f.other = nil, -1, nil
 	}
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return r.fail(err)
@@ -126,14 +126,17 @@ func (r *reader) otherMember(f *frame, name []byte) bool {
 		}
 	}
 	f.flawed = true
-	f.other = truncate(string(name))
+	other := truncate(string(name))
+	f.other = &other
 	return r.report(IssueStructure, CodeUnknownElement,
 		types[f.typ].name+" has no element "+Quote(string(name))) && r.skip()
 }
 
+var resourceTypeName = "resourceType"
+
 // readResourceType reads the resourceType of a resource whose type is known by now.
 func (r *reader) readResourceType(f *frame) bool {
-	f.other = "resourceType"
+	f.other = &resourceTypeName
 	if f.typed && !r.report(IssueStructure, CodeDuplicateElement, "the name \"resourceType\" is given twice in one object") {
 		return false
 	}
@@ -182,6 +185,9 @@ func memberName(e *element, companion bool) string {
 
 // complete checks an object that has been read to its end.
 func (r *reader) complete(f *frame) bool {
+	if f.mismatched {
+		return true
+	}
 	present := f.seen | f.noted
 	if missing := types[f.typ].required &^ present; missing != 0 && !r.reportMissing(f, missing) {
 		return false
@@ -213,12 +219,13 @@ func (r *reader) reportMissing(f *frame, missing uint64) bool {
 		if r.depth == 1 && r.isOptional(e.name) {
 			continue
 		}
-		f.other = e.base()
+		base := e.base()
+		f.other = &base
 		if !r.report(IssueRequired, CodeMissingElement, "the required element "+e.base()+" is missing") {
 			return false
 		}
 	}
-	f.other = ""
+	f.other = nil
 	return true
 }
 

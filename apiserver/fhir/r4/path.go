@@ -38,8 +38,8 @@ func (r *reader) pathOf(steps []step) string {
 // here is the way to what is being read, as FHIRPath.
 func (r *reader) here() string {
 	path := r.pathOf(r.appendSteps(nil))
-	if r.depth > 0 && r.frames[r.depth-1].other != "" {
-		return string(appendElement([]byte(path), r.frames[r.depth-1].other))
+	if r.depth > 0 && r.frames[r.depth-1].other != nil {
+		return string(appendElement([]byte(path), *r.frames[r.depth-1].other))
 	}
 	return path
 }

@@ -116,7 +116,7 @@ func (r *reader) root() {
 		r.report(IssueValue, CodeUnknownType, Quote(r.opts.Type)+" is not a resource type of R4")
 		return
 	}
-	r.scope.start()
+	r.scope.start(typ)
 	if r.open() && r.object(typ) {
 		r.end()
 	}

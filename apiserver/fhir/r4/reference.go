@@ -70,7 +70,8 @@ func (r *reader) checkReferenceType(f *frame, targets uint16) (literal, bool) {
 func (r *reader) noteLocalReference(id []byte, targets uint16) bool {
 	if len(id) == 0 {
 		r.scope.referOut()
-		return true
+		return isTarget(targets, r.scope.typ) || r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
+			"the reference is to the resource itself, a "+types[r.scope.typ].name+"; "+describeTargets(targets))
 	}
 	s := &r.scope
 	from := len(s.paths)

@@ -153,7 +153,8 @@ func isMimeType(text []byte) bool {
 }
 
 // isLanguageTag matches the form of a language tag, BCP 47: subtags of 1 to 8
-// letters and digits, of which the first has letters only.
+// letters and digits, of which the first has letters only, at least two unless it is
+// x or i.
 func isLanguageTag(text []byte) bool {
 	for i := 0; ; i++ {
 		subtag, rest, more := bytes.Cut(text, []byte{'-'})
@@ -164,6 +165,9 @@ func isLanguageTag(text []byte) bool {
 			if !isLetter(c) && (i == 0 || !isDigit(c)) {
 				return false
 			}
+		}
+		if i == 0 && len(subtag) == 1 && (!more || subtag[0]|0x20 != 'x' && subtag[0]|0x20 != 'i') {
+			return false
 		}
 		if !more {
 			return true

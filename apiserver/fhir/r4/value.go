@@ -76,7 +76,7 @@ func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
 		}
 		return from, r.report(IssueValue, code, e.name+" "+Quote(string(text))+" is not "+p.form)
 	}
-	return from, r.checkText(f, e, text, from)
+	return from, r.checkText(f, e, text)
 }
 
 // wants is the kind of the primitive's values in JSON, for a person.
@@ -88,7 +88,7 @@ func (p *primitive) wants() string {
 }
 
 // checkText checks what a valid primitive says.
-func (r *reader) checkText(f *frame, e *element, text []byte, from int) bool {
+func (r *reader) checkText(f *frame, e *element, text []byte) bool {
 	switch e.typ {
 	case typeCode:
 		if e.codes != 0 && !valueSets[e.codes].has(text) && !isFormat(f, text) {

@@ -1,6 +1,6 @@
 // Package aggregation drives the aggregated API as its users do: a real kubectl,
 // a real kube-aggregator, Paddock's programs as processes.
-package aggregation
+package aggregated_test
 
 import (
 	"bytes"

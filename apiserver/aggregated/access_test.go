@@ -1,4 +1,4 @@
-package aggregation
+package aggregated_test
 
 import (
 	"net/http"

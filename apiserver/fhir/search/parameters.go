@@ -19,6 +19,25 @@ type parameter struct {
 	parse func(p *parser, value string) (string, error)
 }
 
+// Parameter is a parameter that chooses records, as a CapabilityStatement lists it.
+type Parameter struct {
+	Name string
+	// Type is a code of the value set search-param-type.
+	Type string
+	// Definition is the canonical URL of HL7's definition for a type.
+	Definition string
+}
+
+// ParametersOf lists the parameters that choose records of a type, by name.
+func ParametersOf(typeName string) []Parameter {
+	const definitions = "http://hl7.org/fhir/SearchParameter/"
+	return []Parameter{
+		{"_id", "token", definitions + "Resource-id"},
+		{"_lastUpdated", "date", definitions + "Resource-lastUpdated"},
+		{"identifier", "token", definitions + typeName + "-identifier"},
+	}
+}
+
 // searchParameters are those of a search on any type.
 var searchParameters = map[string]parameter{
 	"_id":          {repeats: true, parse: (*parser).id},
@@ -43,6 +62,8 @@ var criteriaParameters = map[string]parameter{
 
 // historyParameters are those of a history.
 var historyParameters = map[string]parameter{
+	"_since":       {parse: (*parser).since},
+	"_at":          {parse: (*parser).at},
 	"_count":       {parse: (*parser).count},
 	paramPageToken: {parse: (*parser).pageToken},
 	paramFormat:    {parse: (*parser).presentation},
@@ -77,21 +98,42 @@ func (p *parser) id(value string) (string, error) {
 }
 
 func (p *parser) lastUpdated(value string) (string, error) {
+	ranges, understood, err := p.instants(value)
+	p.query.Updated = append(p.query.Updated, ranges)
+	return understood, err
+}
+
+// instants takes dates with prefixes, one of which must hold.
+func (p *parser) instants(value string) ([]Range, string, error) {
 	items, err := alternatives(value)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	var ranges []Range
 	for i, item := range items {
 		found, understood, err := parseInstants(item, p.Now)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		ranges = append(ranges, found...)
 		items[i] = understood
 	}
-	p.query.Updated = append(p.query.Updated, ranges)
-	return strings.Join(items, ","), nil
+	return ranges, strings.Join(items, ","), nil
+}
+
+// since takes an instant, or a date for its beginning. R4 http.html#history.
+func (p *parser) since(value string) (string, error) {
+	value = strings.Replace(value, " ", "+", 1) // a + that was not escaped
+	r, err := parseDate(value)
+	p.query.Since = r.From
+	return value, err
+}
+
+// at takes the period that a date names. R4 http.html#history.
+func (p *parser) at(value string) (string, error) {
+	ranges, understood, err := p.instants(value)
+	p.query.At = ranges
+	return understood, err
 }
 
 var sortFields = map[string]SortField{"_id": SortID, "_lastUpdated": SortUpdated}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +15,7 @@ import (
 
 // Options say what a query is about and how it is to be read.
 type Options struct {
-	// Type is the name of the resource type.
+	// Type is the name of the resource type, empty for the whole site.
 	Type string
 	// SortByDate takes _sort=date for _lastUpdated, as the contract has it (4.1).
 	SortByDate bool
@@ -102,7 +103,7 @@ func (p *parser) parameter(known map[string]parameter, name string, values []str
 		p.query.Ignored = append(p.query.Ignored, name)
 		return nil
 	case !ok:
-		return fmt.Errorf("is not known for %s; known are %s", p.Type, list(known))
+		return fmt.Errorf("is not known for %s; known are %s", cmp.Or(p.Type, "the whole site"), list(known))
 	case modified:
 		return fmt.Errorf("the modifier %s is not supported; %s takes none", r4.Quote(modifier), base)
 	case len(values) > 1 && !definition.repeats:

@@ -126,6 +126,60 @@ func TestParseHistoryAndRead(t *testing.T) {
 	}
 }
 
+func TestParseHistoryByTime(t *testing.T) {
+	march := Range{From: date(2026, 3, 1), Until: date(2026, 4, 1)}
+	tests := map[string]struct {
+		query   string
+		want    Query
+		refused bool
+	}{
+		"since an instant":                    {"_since=2026-03-01T00:00:00%2B00:00", Query{Since: march.From}, false},
+		"a + that is a space":                 {"_since=2026-03-01T02:00:00+02:00", Query{Since: march.From}, false},
+		"since a month":                       {"_since=2026-03", Query{Since: march.From}, false},
+		"at a month":                          {"_at=2026-03", Query{At: []Range{march}}, false},
+		"at any time until":                   {"_at=lt2026-03", Query{At: []Range{{Until: march.From}}}, false},
+		"at either of two":                    {"_at=2026-03,ge2027", Query{At: []Range{march, {From: date(2027, 1, 1)}}}, false},
+		"both":                                {"_at=2026-03&_since=2026-04", Query{Since: march.Until, At: []Range{march}}, false},
+		"since a prefix":                      {"_since=gt2026", Query{}, true},
+		"since no date":                       {"_since=yesterday", Query{}, true},
+		"since twice":                         {"_since=2026&_since=2027", Query{}, true},
+		"at no date":                          {"_at=now", Query{}, true},
+		"at twice":                            {"_at=2026&_at=2027", Query{}, true},
+		"at an empty item":                    {"_at=2026,", Query{}, true},
+		"a list":                              {"_list=List/1", Query{}, true},
+		"a sort, as histories have one order": {"_sort=_id", Query{}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.want.Sort, test.want.Count = Sort{Field: SortCreated, Descending: true}, DefaultCount
+			got, err := ParseHistory(values(t, test.query), options(Options{}))
+			if test.refused {
+				if wrong := (Errors{}); !errors.As(err, &wrong) {
+					t.Errorf("got %v, %v", got, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreUnexported(Query{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParametersOf(t *testing.T) {
+	for _, parameter := range ParametersOf("Patient") {
+		if _, known := criteriaParameters[parameter.Name]; !known {
+			t.Errorf("%s is listed and not known", parameter.Name)
+		}
+	}
+	if got, want := len(ParametersOf("Patient")), len(criteriaParameters); got != want {
+		t.Errorf("%d parameters are listed, %d are known", got, want)
+	}
+}
+
 func TestEncode(t *testing.T) {
 	q, err := Parse(values(t, "_pretty=true&_id=b&_id=a%2Cb&_count=5000&_sort=&_lastUpdated=ge2026-01-01T00:00:00+01:00&_page_token=p&unknown=x&_format=application/fhir%2Bjson"),
 		options(Options{Lenient: true}))

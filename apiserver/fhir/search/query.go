@@ -26,6 +26,11 @@ type Query struct {
 	// Updated holds conditions on meta.lastUpdated: for each element, one of its
 	// ranges must contain it.
 	Updated [][]Range
+	// Since, of a history, leaves out the versions written before it.
+	Since time.Time
+	// At, when not nil, holds the periods in one of which a version of a history
+	// must have been current.
+	At []Range
 	// Tokens are conditions on token parameters.
 	Tokens []TokenCondition
 	Sort   Sort

@@ -290,7 +290,7 @@ func (g *generator) uuid() string {
 }
 
 func (g *generator) words() string {
-	words := []string{"Bella", "Zoë", "the \"cat\"", "猫", "𝔘nicode", "a\tb", "line\r\nbreak", "back\\slash", "/", "x", " "}
+	words := []string{"Bella", "Zoë", "the \"cat\"", "猫", "𝔘nicode", "a\tb", "line\r\nbreak", "back\\slash", "/", "x", "x y"}
 	text := pick(g, words...)
 	for g.chance(60) {
 		text += " " + pick(g, words...)

@@ -53,7 +53,10 @@ type narrative struct {
 
 // checkNarrative returns the invariant that the XHTML breaks, and how.
 func checkNarrative(text []byte) (invariant, problem string) {
-	n := narrative{rest: bytes.TrimSpace(text), open: make([][]byte, 0, 16)}
+	n := narrative{rest: bytes.Trim(text, " \t\r\n"), open: make([][]byte, 0, 16)}
+	if bytes.ContainsFunc(text, func(r rune) bool { return !isXMLCharacter(r) }) {
+		return invariantXHTML, "the narrative has a character that XML cannot have"
+	}
 	if !bytes.HasPrefix(n.rest, []byte("<div")) {
 		return invariantXHTML, "a narrative must be one div element"
 	}
@@ -82,7 +85,7 @@ func (n *narrative) next() (problem string) {
 	case bytes.HasPrefix(n.rest, []byte("</")):
 		return n.endTag()
 	case bytes.HasPrefix(n.rest, []byte("<!--")):
-		return n.skipPast("<!--", "-->")
+		return n.comment()
 	case bytes.HasPrefix(n.rest, []byte("<![CDATA[")):
 		n.said = true
 		return n.skipPast("<![CDATA[", "]]>")
@@ -91,6 +94,19 @@ func (n *narrative) next() (problem string) {
 	default:
 		return n.startTag()
 	}
+}
+
+// comment reads a comment, in which there can be no two hyphens.
+func (n *narrative) comment() (problem string) {
+	if problem := n.skipPast("<!--", "--"); problem != "" {
+		return problem
+	}
+	rest, ok := bytes.CutPrefix(n.rest, []byte(">"))
+	if !ok {
+		return "a comment has two hyphens"
+	}
+	n.rest = rest
+	return ""
 }
 
 func (n *narrative) skipPast(start, end string) (problem string) {
@@ -110,6 +126,9 @@ func (n *narrative) text() (problem string) {
 	n.rest = n.rest[len(text):]
 	if !n.said {
 		n.said = len(bytes.TrimSpace(text)) > 0
+	}
+	if bytes.Contains(text, []byte("]]>")) {
+		return "it has a ]]> that ends nothing"
 	}
 	return checkEntities(text)
 }
@@ -291,8 +310,19 @@ func entity(text []byte) (r rune, size int) {
 		number, base = hex, 16
 	}
 	n, err := strconv.ParseUint(number, base, 32)
-	if name[0] != '#' || err != nil || n == 0 || n > utf8.MaxRune {
+	if name[0] != '#' || err != nil || n > utf8.MaxRune || !isXMLCharacter(rune(n)) {
 		return '&', 0
 	}
 	return rune(n), end + 1
+}
+
+// isXMLCharacter reports whether XML can have the character. XML 1.0, 2.2.
+func isXMLCharacter(r rune) bool {
+	switch {
+	case r < ' ':
+		return r == '\t' || r == '\n' || r == '\r'
+	case 0xD800 <= r && r <= 0xDFFF, r == 0xFFFE, r == 0xFFFF:
+		return false
+	}
+	return true
 }

@@ -27,7 +27,7 @@ func isPositiveInt(text []byte) bool {
 func parseInteger(text []byte) (int64, bool) {
 	digits := bytes.TrimPrefix(text, []byte{'-'})
 	negative := len(digits) < len(text)
-	if len(digits) == 0 || len(digits) > 10 || negative && digits[0] == '0' {
+	if len(digits) == 0 || len(digits) > 10 || digits[0] == '0' && (negative || len(digits) > 1) {
 		return 0, false
 	}
 	var n int64

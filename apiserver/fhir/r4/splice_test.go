@@ -71,7 +71,24 @@ func FuzzRead(f *testing.F) {
 	for _, name := range []string{"patient-1k.json", "patient-2.5k.json"} {
 		f.Add(readTestdata(f, name))
 	}
+	for _, r := range loadRejects(f) {
+		f.Add([]byte(r.body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) { checkRoundTrip(t, "Patient", body) })
+}
+
+// FuzzReadAny reads bodies as resources of any type.
+func FuzzReadAny(f *testing.F) {
+	for i, typ := range Types {
+		for n := range 3 {
+			body := newGenerator(uint64(n)).generate(typ.Name)
+			f.Add(uint16(i), body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, n uint16, body []byte) {
+		typ := firstResource + typeIndex(n)%(numTypes-firstResource)
+		checkRoundTrip(t, types[typ].name, body)
+	})
 }
 
 // checkRoundTrip reads a body and, when it is taken, checks that what is answered
@@ -85,7 +102,7 @@ func checkRoundTrip(t *testing.T, typ string, body []byte) {
 	}
 	if err != nil {
 		issues, ok := err.(Errors) //nolint:errorlint // the exact type is promised
-		if !ok || len(issues) == 0 || len(issues) > maxIssues {
+		if !ok || len(issues) == 0 || len(issues) > maxIssues || len(err.Error()) > maxIssues*1000 {
 			t.Fatalf("error %T with %d issues", err, len(issues))
 		}
 		return

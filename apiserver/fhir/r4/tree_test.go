@@ -23,11 +23,11 @@ type branch struct {
 	value *node
 }
 
-func scalar(raw string) *node      { return &node{kind: 's', raw: raw} }
-func list(items ...*node) *node    { return &node{kind: '[', items: items} }
-func dict(members ...branch) *node { return &node{kind: '{', members: members} }
-func quoted(text string) *node     { return scalar(quote(text)) }
-func (n *node) isScalar() bool     { return n.kind == 's' }
+func scalar(raw string) *node   { return &node{kind: 's', raw: raw} }
+func list(items ...*node) *node { return &node{kind: '[', items: items} }
+func dict() *node               { return &node{kind: '{'} }
+func quoted(text string) *node  { return scalar(quote(text)) }
+func (n *node) isScalar() bool  { return n.kind == 's' }
 func (n *node) put(name string, v *node) *node {
 	if i := n.find(name); i >= 0 {
 		n.members[i].value = v

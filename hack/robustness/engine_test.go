@@ -54,7 +54,7 @@ var _ = Describe("writers on the engine", Label("engine"), func() {
 		readings = append(readings, readEngine(ctx, "much later", later, records)...)
 		report.checked(readings)
 		judge(history.Check(run.log.all(), readings), run.log.all(), readings)
-		expectTrueClaims(ctx, later, records)
+		expectTrueClaims(ctx, later, records, linesOf(run.log.all()))
 		Expect(run.log.undesigned()).To(BeEmpty())
 	}, SpecTimeout(20*time.Minute))
 })
@@ -136,8 +136,19 @@ func expectNothingLeftOver(ctx SpecContext, namespace string) {
 	}).Should(Succeed())
 }
 
+// linesOf names all lines that anybody claimed.
+func linesOf(ops []history.Operation) []string {
+	names := map[string]bool{}
+	for _, op := range ops {
+		for _, line := range op.Lines {
+			names[line] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // expectTrueClaims finds that each line is held by the record that lists it, or free.
-func expectTrueClaims(ctx context.Context, site *cluster.Site, records []string) {
+func expectTrueClaims(ctx context.Context, site *cluster.Site, records, lines []string) {
 	GinkgoHelper()
 	holders := map[string]string{}
 	for _, id := range records {

@@ -19,10 +19,10 @@ const (
 	// turns is how many operations a name has before the next one takes its place:
 	// one purge without an answer leaves most about its name open.
 	turns = 40
+	// linesAtATime is how many lines the writers claim at a time. Those that a name
+	// holds when its turns are over stay held.
+	linesAtATime = 3
 )
-
-// lines are what records claim.
-var lines = []string{"line-1", "line-2", "line-3", "line-4", "line-5", "line-6"}
 
 // steps are all steps of the engine's writes, each with what gets there.
 var steps = map[string]history.Kind{
@@ -92,6 +92,13 @@ func (r *engineRun) name(random *rand.Rand) string {
 	}
 	r.used[i]++
 	return r.names[i]
+}
+
+// line chooses what to claim.
+func (r *engineRun) line(random *rand.Rand) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return []string{fmt.Sprintf("line-%d-%d", r.born/namesakes, random.IntN(linesAtATime))}
 }
 
 func (r *engineRun) saw(reading history.Reading) {
@@ -182,7 +189,7 @@ func (w *engineWriter) choose() task {
 	case n < 40:
 		t.Kind = history.Read
 	case n < 60:
-		t.Lines = []string{lines[w.random.IntN(len(lines))]}
+		t.Lines = w.run.line(w.random)
 	case n < 68:
 		t.Lines = []string{}
 	}
@@ -200,10 +207,14 @@ func (w *engineWriter) spoil(t *task, f fault) {
 	t.Fault = f
 	switch f.Step {
 	case "":
-		t.Fault.Nth, t.Fault.Delay = 1+w.random.IntN(3), between(w.random, time.Millisecond, 150*time.Millisecond)
+		t.Fault.Nth, t.Fault.More = 1+w.random.IntN(3), w.random.IntN(3)
+		t.Fault.Delay = between(w.random, time.Millisecond, 150*time.Millisecond)
+		if w.random.IntN(2) == 0 { // writes with claims have the most to lose
+			t.Kind, t.Lines = history.Put, w.run.line(w.random)
+		}
 		return
 	case cluster.StepPlaceholder, cluster.StepClaims:
-		t.Lines = []string{lines[w.random.IntN(len(lines))]}
+		t.Lines = w.run.line(w.random)
 	case cluster.StepReleased:
 		if w.holder != "" {
 			t.Record = w.holder

@@ -39,12 +39,14 @@ const (
 )
 
 // fault is a mischief and when it happens: after a step of the engine, or at the
-// nth request, which is held up for a while.
+// nth request. That is held up for a while first, and so many requests more get
+// nowhere afterwards.
 type fault struct {
 	Do    mischief
 	Step  string
 	Nth   int
 	Delay time.Duration
+	More  int
 }
 
 // event is what a writer tells.

@@ -13,9 +13,11 @@ type faultyTransport struct {
 	next   http.RoundTripper
 	struck func()
 
-	mu    sync.Mutex
-	left  int
-	delay time.Duration
+	mu sync.Mutex
+	// left counts the requests to the one whose answer is lost, cut those after it
+	// that get nowhere.
+	left, cut int
+	armed     fault
 }
 
 func (t *faultyTransport) wrap(next http.RoundTripper) http.RoundTripper {
@@ -27,7 +29,7 @@ func (t *faultyTransport) wrap(next http.RoundTripper) http.RoundTripper {
 func (t *faultyTransport) arm(f fault) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left, t.delay = 0, f.Delay
+	t.left, t.cut, t.armed = 0, 0, f
 	if f.Do == lose {
 		t.left = f.Nth
 	}
@@ -37,22 +39,43 @@ var errLost = errors.New("the connection was cut")
 
 // RoundTrip implements http.RoundTripper.
 func (t *faultyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.isCut() {
+		return nil, errLost
+	}
 	response, err := t.next.RoundTrip(r)
-	if r.Method == http.MethodGet || err != nil || !t.due() {
+	if r.Method == http.MethodGet || err != nil {
 		return response, err
 	}
+	delay, due := t.due()
+	if !due {
+		return response, nil
+	}
 	t.struck()
-	idle(r.Context(), t.delay) // others go on meanwhile
+	idle(r.Context(), delay) // others go on meanwhile
 	_ = response.Body.Close()
 	return nil, errLost
 }
 
-func (t *faultyTransport) due() bool {
+func (t *faultyTransport) isCut() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cut == 0 {
+		return false
+	}
+	t.cut--
+	return true
+}
+
+// due counts a request that changes something. The answer to the last one is lost.
+func (t *faultyTransport) due() (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.left == 0 {
-		return false
+		return 0, false
 	}
-	t.left--
-	return t.left == 0
+	if t.left--; t.left > 0 {
+		return 0, false
+	}
+	t.cut = t.armed.More
+	return t.armed.Delay, true
 }

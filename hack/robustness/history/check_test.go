@@ -237,12 +237,17 @@ func TestClaims(t *testing.T) {
 	held, rival := claim("rex", put(0, 10, 1, "a")), claim("bella", put(40, 50, 1, "b"))
 	bella := of("bella", final("b"))
 	run(t, map[string]scenario{
-		"one after the other":     {ops: []history.Operation{held, remove(20, 30, 2), rival}, readings: []history.Reading{final("a", ""), bella}},
-		"given up by a put":       {ops: []history.Operation{held, giving(put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}},
-		"perhaps given up":        {ops: []history.Operation{held, unknown(remove(20, 30, 2)), rival}, readings: []history.Reading{final("a", ""), bella}},
-		"held by two":             {ops: []history.Operation{held, rival}, readings: []history.Reading{final("a"), bella}, want: []string{history.DoubleBooked}},
-		"not given up by a put":   {ops: []history.Operation{held, put(20, 30, 2, "c"), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
-		"held by two all along":   {ops: []history.Operation{held, claim("rex", put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
+		"one after the other":   {ops: []history.Operation{held, remove(20, 30, 2), rival}, readings: []history.Reading{final("a", ""), bella}},
+		"given up by a put":     {ops: []history.Operation{held, giving(put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}},
+		"perhaps given up":      {ops: []history.Operation{held, unknown(remove(20, 30, 2)), rival}, readings: []history.Reading{final("a", ""), bella}},
+		"held by two":           {ops: []history.Operation{held, rival}, readings: []history.Reading{final("a"), bella}, want: []string{history.DoubleBooked}},
+		"not given up by a put": {ops: []history.Operation{held, put(20, 30, 2, "c"), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
+		"held by two all along": {ops: []history.Operation{held, claim("rex", put(20, 30, 2, "c")), rival}, readings: []history.Reading{final("a", "c"), bella}, want: []string{history.DoubleBooked}},
+		"held by one without answer": {
+			ops:      []history.Operation{unknown(held), read(20, 30, 1, "a"), rival},
+			readings: []history.Reading{final("a"), bella}, want: []string{history.DoubleBooked},
+		},
+		"held by one in the end":  {ops: []history.Operation{unknown(held), rival}, readings: []history.Reading{final("a"), bella}},
 		"given up only afterward": {ops: []history.Operation{held, rival, remove(60, 70, 2)}, readings: []history.Reading{final("a", ""), bella}, want: []string{history.DoubleBooked}},
 	})
 }

@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 
 // body is a resource that a client sent.
 type body struct {
+	// text is as it was sent.
+	text     []byte
 	resource r4.Resource
 	dialect  *dialect
 }
@@ -35,8 +38,13 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 	if err != nil {
 		return body{}, err
 	}
-	resource, err := r4.Read(raw, r4.Options{Type: r.kind.Name, Optional: spoken.optional})
-	return body{resource: resource, dialect: spoken}, err
+	return r.readText(raw, spoken)
+}
+
+// readText reads a text in a dialect as a resource of the path's type.
+func (r *request) readText(text []byte, spoken *dialect) (body, error) {
+	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: spoken.optional})
+	return body{text: text, resource: resource, dialect: spoken}, err
 }
 
 // readForm reads the body as a form.
@@ -57,12 +65,14 @@ func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	return values, nil
 }
 
+// maxBodySize is the site's limit of a body.
+func (r *request) maxBodySize() int64 {
+	return cmp.Or(r.site.MaxBodySize, defaultMaxBodySize)
+}
+
 // readBody reads the whole body, inflated, within the site's limit.
 func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
-	limit := r.site.MaxBodySize
-	if limit == 0 {
-		limit = defaultMaxBodySize
-	}
+	limit := r.maxBodySize()
 	if r.ContentLength > limit {
 		return nil, &tooLargeError{limit: limit}
 	}

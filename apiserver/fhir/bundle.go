@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -28,14 +29,13 @@ func newBundle(kind string, total int64, links []link) *bundle {
 		b.text(`,"total":`)
 		b.json = strconv.AppendInt(b.json, total, 10)
 	}
-	b.text(`,"link":[`)
 	for i, l := range links {
-		if i > 0 {
-			b.text(",")
-		}
+		b.text([]string{`,"link":[`, ","}[min(i, 1)])
 		b.text(`{"relation":`).quote(l.relation).text(`,"url":`).quote(l.url).text("}")
 	}
-	b.text("]")
+	if len(links) > 0 {
+		b.text("]")
+	}
 	return b
 }
 
@@ -95,7 +95,7 @@ func (b *bundle) outcome(issues []r4.Issue) error {
 
 // version adds a version to a history. Contract 2.4; R4 http.html#history.
 func (b *bundle) version(r *request, rec store.Record) error {
-	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key.ID))
+	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key))
 	if !rec.Deleted {
 		b.text(`,"resource":`)
 		if err := b.resource(rec, nil); err != nil {
@@ -116,9 +116,9 @@ func (b *bundle) version(r *request, rec store.Record) error {
 // the base.
 func historyAddress(r *request, rec store.Record) string {
 	if rec.Method == store.MethodPost {
-		return r.segment
+		return cmp.Or(r.segment, rec.Key.Type)
 	}
-	return r.segment + "/" + rec.Key.ID
+	return r.recordPath(rec.Key)
 }
 
 // historyStatus is how the interaction that made a version was answered.

@@ -92,6 +92,14 @@ func parseConditions(header http.Header) (conditions, error) {
 	return conditions{ifMatch: ifMatch, absent: ifNoneMatch.given}, nil
 }
 
+// check says whether a record is as the conditions ask for it.
+func (c conditions) check(rec store.Record) error {
+	if c.absent || c.ifMatch.given && !c.ifMatch.match(rec.Version) {
+		return &store.PreconditionError{Key: rec.Key, Current: &rec}
+	}
+	return nil
+}
+
 // precondition of an operation on the record at key. With several versions to
 // match it is the one that the record is at.
 func (t etags) precondition(r *request) (store.Precondition, error) {

@@ -24,6 +24,7 @@ const (
 	issueNoStore         r4.IssueType = "no-store"
 	issueTransient       r4.IssueType = "transient"
 	issueTimeout         r4.IssueType = "timeout"
+	issueTooCostly       r4.IssueType = "too-costly"
 	issueException       r4.IssueType = "exception"
 )
 
@@ -44,10 +45,18 @@ const (
 	codeDeleted              = "deleted"
 	codeVersionConflict      = "version_conflict"
 	codeClaimConflict        = "claim_conflict"
+	codeInvalidPatch         = "invalid_patch"
+	codeInvalidParameters    = "invalid_parameters"
+	codeInvalidBundle        = "invalid_bundle"
+	codeInvalidReference     = "invalid_reference"
+	codePatchConflict        = "patch_conflict"
+	codePatchTestFailed      = "patch_test_failed"
+	codeIDTaken              = "id_taken"
 	codeMultipleMatches      = "multiple_matches"
 	codeStorageFull          = "storage_full"
 	codeUnavailable          = "unavailable"
 	codeTimeout              = "timeout"
+	codeTooCostly            = "too_costly"
 	codeLoginRequired        = "login_required"
 	codePermissionDenied     = "permission_denied"
 	codeInternal             = "internal"
@@ -100,6 +109,13 @@ func (e *notAcceptableError) Error() string {
 type mediaTypeError struct{ problem string }
 
 func (e *mediaTypeError) Error() string { return e.problem }
+
+// patchTypeError says that a patch is in a format that is not taken.
+type patchTypeError struct{ kind string }
+
+func (e *patchTypeError) Error() string {
+	return fmt.Sprintf("a patch is taken as %s, not %s", patchFormat, r4.Quote(e.kind))
+}
 
 // tooLargeError says that a body is too large.
 type tooLargeError struct{ limit int64 }

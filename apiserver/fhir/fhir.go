@@ -23,6 +23,8 @@ const Group = "r4.fhir.paddock.health"
 const (
 	// defaultMaxBodySize is the most bytes of a body where a site does not say.
 	defaultMaxBodySize = 4 << 20
+	// defaultMaxBundleEntries is the most entries of a bundle where a site does not say.
+	defaultMaxBundleEntries = 1000
 	// requestTimeout bounds how long a request may take.
 	requestTimeout = 30 * time.Second
 )
@@ -41,16 +43,24 @@ type Site struct {
 	UpdateCreate bool
 	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
 	MaxBodySize int64
+	// MaxBundleEntries is the most entries of a batch or transaction; 0 means 1000.
+	MaxBundleEntries int
 }
 
 // Config is what the facade is made of.
 type Config struct {
 	// Admit finds the site and authenticates the caller. Errors:
 	// *access.TokenError, access.ErrSiteHidden, access.ErrUnavailable.
-	Admit      func(r *http.Request, siteID string) (Site, access.Caller, error)
+	Admit func(r *http.Request, siteID string) (Site, access.Caller, error)
+	// Find finds the site of a request that needs no token: one for metadata. That a
+	// site exists is no secret to who knows its address: clients ask what it can do
+	// before they log in. Error: access.ErrSiteHidden.
+	Find       func(siteID string) (Site, error)
 	Authorizer access.Authorizer
 	// TokenKey seals page tokens: 32 bytes that all replicas share.
 	TokenKey []byte
+	// Version is that of the program, for metadata.
+	Version string
 	// Log defaults to slog.Default().
 	Log *slog.Logger
 	// Now defaults to time.Now.
@@ -59,8 +69,8 @@ type Config struct {
 
 // New makes the handler of /site/{siteId}/fhir and everything under it.
 func New(config Config) (http.Handler, error) {
-	if config.Admit == nil || config.Authorizer == nil {
-		return nil, errors.New("make the FHIR facade: it needs Admit and Authorizer")
+	if config.Admit == nil || config.Find == nil || config.Authorizer == nil {
+		return nil, errors.New("make the FHIR facade: it needs Admit, Find and Authorizer")
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -76,12 +86,16 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the FHIR facade: %w", err)
 	}
-	h := &handler{Config: config, tokens: tokens}
-	return compress(h.identify(h.recover(h.routes()))), nil
+	h := &handler{Config: config, tokens: tokens, started: config.Now()}
+	h.router = h.routes()
+	return compress(h.identify(h.recover(h.router))), nil
 }
 
 // handler serves all sites.
 type handler struct {
 	Config
-	tokens search.Tokens
+	tokens  search.Tokens
+	started time.Time
+	// router finds the interaction of a request, and of an entry of a bundle.
+	router http.Handler
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -11,29 +12,55 @@ import (
 // history serves GET …/{id}/history and …/{id}/_history. Contract 2.4;
 // R4 http.html#history.
 func (h *handler) history(w http.ResponseWriter, r *request) error {
+	// Links repeat the spelling of history that was asked for.
+	return h.historyOf(w, r, r.recordURL(r.key())+"/"+path.Base(r.URL.Path))
+}
+
+// typeHistory serves GET …/{type}/_history.
+func (h *handler) typeHistory(w http.ResponseWriter, r *request) error {
+	return h.historyOf(w, r, r.typeURL()+"/_history")
+}
+
+// siteHistory serves GET …/_history. It shows records of all types, so it needs
+// the right to list each of them.
+func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
+	for _, kind := range r4.Types {
+		if err := r.authorizeType("list", kind); err != nil {
+			return err
+		}
+	}
+	return h.historyOf(w, r, r.site.BaseURL+"/_history")
+}
+
+// historyOf answers with a page of the history of a record, a type or the site.
+func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) error {
+	of := r.key()
 	query, err := search.ParseHistory(r.query, h.searchOptions(r))
 	if err != nil {
 		return err
 	}
 	binding := search.Binding{
-		Site: r.site.ID, Scope: r.kind.Name + "/" + r.id + "/_history",
+		Site: r.site.ID, Scope: of.Type + "/" + of.ID + "/_history",
 		Query: query.Canonical(), Caller: r.caller.Name,
 	}
 	after, err := h.position(query, binding)
 	if err != nil {
 		return err
 	}
-	page, err := r.site.Store.History(r.Context(), store.HistoryQuery{
-		Key:       r.key(),
+	asked := store.HistoryQuery{
+		Key:       of,
 		Deletions: r.dialect.historyDeletions,
+		Since:     query.Since,
 		Count:     query.Count,
 		After:     after,
-	})
+	}
+	for _, period := range query.At {
+		asked.Current = append(asked.Current, store.TimeRange(period))
+	}
+	page, err := r.site.Store.History(r.Context(), asked)
 	if err != nil {
 		return err
 	}
-	// Links repeat the spelling of history that was asked for.
-	base := r.recordURL(r.id) + "/" + path.Base(r.URL.Path)
 	b := newBundle("history", page.Total, h.pageLinks(base, query, binding, page.Next))
 	for _, rec := range page.Records {
 		if err := b.version(r, rec); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/jsonpatch"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -24,7 +25,11 @@ type problem struct {
 
 // problemOf is the only place that gives an error its status and its words.
 func problemOf(err error) problem {
-	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, accessProblem, storeProblem} {
+	var ofEntry *entryError
+	if errors.As(err, &ofEntry) {
+		return ofEntry.problem()
+	}
+	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, patchProblem, accessProblem, storeProblem} {
 		if p, ok := known(err); ok {
 			return p
 		}
@@ -76,6 +81,9 @@ func requestProblem(err error) (problem, bool) {
 		mediaType     *mediaTypeError
 		tooLarge      *tooLargeError
 		several       *multipleMatchesError
+		idTaken       *idTakenError
+		tooMany       *tooManyEntriesError
+		tooCostly     *tooCostlyError
 	)
 	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
 		return failure(status, issue, code, err.Error()), true
@@ -102,6 +110,40 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
 	case errors.As(err, &several):
 		return say(http.StatusPreconditionFailed, issueMultipleMatches, codeMultipleMatches)
+	case errors.As(err, &tooMany):
+		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
+	case errors.As(err, &tooCostly):
+		return say(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly)
+	case errors.As(err, &idTaken):
+		return say(http.StatusConflict, issueDuplicate, codeIDTaken)
+	}
+	return problem{}, false
+}
+
+// patchProblem knows what is wrong with patches. RFC 5789 §2.2: what does not fit
+// the state of the resource is a conflict. What a patch makes of a resource is
+// judged as an update is.
+func patchProblem(err error) (problem, bool) {
+	var (
+		format   *patchTypeError
+		invalid  *jsonpatch.InvalidError
+		conflict *jsonpatch.ConflictError
+		size     *jsonpatch.SizeError
+	)
+	switch {
+	case errors.As(err, &format):
+		return failure(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType, err.Error()).
+			with("Accept-Patch", patchFormat), true
+	case errors.As(err, &invalid):
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidPatch, err.Error()), true
+	case errors.As(err, &conflict):
+		code := codePatchConflict
+		if conflict.Test {
+			code = codePatchTestFailed
+		}
+		return failure(http.StatusConflict, issueConflict, code, err.Error()), true
+	case errors.As(err, &size):
+		return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true
 	}
 	return problem{}, false
 }
@@ -156,7 +198,8 @@ func storeProblem(err error) (problem, bool) {
 	case errors.Is(err, store.ErrBadPosition):
 		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: err.Error()}).Error()), true
 	case errors.Is(err, store.ErrNotAtomic):
-		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported, err.Error()), true
+		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported,
+			err.Error()+"; a site with storage.type: Postgres can, and a batch needs no such storage"), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout, "the request took too long"+maybeWritten).with("Retry-After", retryAfter), true
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrNotReady):

@@ -50,7 +50,7 @@ func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, elemen
 	if err != nil {
 		return err
 	}
-	setVersion(w.Header(), rec)
+	r.setVersion(w, rec)
 	if notModified {
 		return r.respondEmpty(w, http.StatusNotModified)
 	}

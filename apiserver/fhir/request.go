@@ -1,11 +1,16 @@
 package fhir
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -30,11 +35,24 @@ type request struct {
 	id, version string
 
 	authorizer access.Authorizer
+	// inBundle is set for an entry of a batch or transaction.
+	inBundle bool
+
+	// What the answer is about, for an entry's response: when the version in it was
+	// written, and whether it is an OperationOutcome.
+	updated     time.Time
+	saysOutcome bool
 }
 
-// serve makes the handler of one path.
+// serve makes the handler of one path. The entry of a bundle is not served yet: it
+// learns what it asks for.
 func (h *handler) serve(paths methods) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if e := entryOf(r.Context()); e != nil {
+			e.request.Request = r
+			e.what, _, e.err = e.request.find(paths)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
 		req := &request{Request: r.WithContext(ctx), authorizer: h.Authorizer}
@@ -46,27 +64,56 @@ func (h *handler) serve(paths methods) http.HandlerFunc {
 
 // interact brings a request to its interaction, or tells why not.
 func (h *handler) interact(w http.ResponseWriter, r *request, paths methods) error {
-	if err := r.negotiate(); err != nil {
-		return err
-	}
-	what, ok := paths.find(r.Method)
-	if !ok {
-		return &methodError{allowed: paths.allowed()}
-	}
-	siteID, err := r.parsePath()
+	what, siteID, err := r.find(paths)
 	if err != nil {
 		return err
 	}
-	if r.site, r.caller, err = h.Admit(r.Request, siteID); err != nil {
+	if what.public {
+		r.site, err = h.Find(siteID)
+	} else {
+		r.site, r.caller, err = h.Admit(r.Request, siteID)
+	}
+	if err != nil {
 		return err
 	}
-	if err := r.authorize(what.verb); err != nil {
-		return err
+	return h.perform(w, r, what)
+}
+
+// find settles how to answer, what is asked for and of which site.
+func (r *request) find(paths methods) (what interaction, siteID string, err error) {
+	if err := r.negotiate(); err != nil {
+		return interaction{}, "", err
 	}
-	if r.site.Store == nil {
+	what, ok := paths.find(r.Method)
+	if !ok {
+		return interaction{}, "", &methodError{allowed: paths.allowed()}
+	}
+	siteID, err = r.parsePath()
+	return what, siteID, err
+}
+
+// perform does what an admitted caller asks for, if the caller may.
+func (h *handler) perform(w http.ResponseWriter, r *request, what interaction) error {
+	if what.verb != "" {
+		if err := r.authorize(what.verb); err != nil {
+			return err
+		}
+	}
+	if r.site.Store == nil && !what.public {
 		return store.ErrUnavailable
 	}
-	return what.run(w, r)
+	if what.run != nil {
+		return what.run(w, r)
+	}
+	decide, err := what.plan(w, r)
+	if err != nil {
+		return err
+	}
+	done, err := r.carryOut(decide)
+	if err != nil {
+		return err
+	}
+	return what.answer(w, r, done)
 }
 
 // negotiate settles how to answer, before anything can go wrong.
@@ -100,9 +147,11 @@ func (r *request) parsePath() (siteID string, err error) {
 		}
 	}
 	r.segment, r.id, r.version = values["type"], values["id"], values["vid"]
-	var ok bool
-	if r.kind, ok = r4.TypeOf(r.segment); !ok {
-		return "", &typeUnknownError{segment: r.segment}
+	if slices.Contains(chi.RouteContext(r.Context()).URLParams.Keys, "type") {
+		var ok bool
+		if r.kind, ok = r4.TypeOf(r.segment); !ok {
+			return "", &typeUnknownError{segment: r.segment}
+		}
 	}
 	if r.id != "" && !r4.ValidID(r.id) {
 		return "", r.invalidID()
@@ -138,16 +187,29 @@ func (r *request) authorize(verb string) error {
 	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access, action)
 }
 
-// key names the record of the path.
+// authorizeType asks whether the caller may do what the verb says to all records
+// of a type.
+func (r *request) authorizeType(verb string, kind r4.Type) error {
+	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
+		access.Action{Verb: verb, Group: Group, Resource: kind.Resource})
+}
+
+// key names the record of the path, or its type where it names no record.
 func (r *request) key() store.Key { return store.Key{Type: r.kind.Name, ID: r.id} }
 
 // typeURL is the address of the type.
 func (r *request) typeURL() string { return r.site.BaseURL + "/" + r.segment }
 
+// recordPath is where a record is below the base. The type is spelled as in the
+// request; a request that names none gets FHIR's spelling.
+func (r *request) recordPath(key store.Key) string {
+	return cmp.Or(r.segment, key.Type) + "/" + key.ID
+}
+
 // recordURL is the address of a record.
-func (r *request) recordURL(id string) string { return r.typeURL() + "/" + id }
+func (r *request) recordURL(key store.Key) string { return r.site.BaseURL + "/" + r.recordPath(key) }
 
 // versionURL is the address of a version.
 func (r *request) versionURL(rec store.Record) string {
-	return r.recordURL(rec.Key.ID) + "/_history/" + strconv.FormatInt(rec.Version, 10)
+	return r.recordURL(rec.Key) + "/_history/" + strconv.FormatInt(rec.Version, 10)
 }

@@ -46,9 +46,10 @@ func (r *request) setCaching(header http.Header) {
 }
 
 // setVersion says which version an answer is about.
-func setVersion(header http.Header, rec store.Record) {
-	header.Set("ETag", etag(rec.Version))
-	header.Set("Last-Modified", rec.Updated.UTC().Format(http.TimeFormat))
+func (r *request) setVersion(w http.ResponseWriter, rec store.Record) {
+	r.updated = rec.Updated
+	w.Header().Set("ETag", etag(rec.Version))
+	w.Header().Set("Last-Modified", rec.Updated.UTC().Format(http.TimeFormat))
 }
 
 // render writes a stored record as its resource, or the elements of it that are
@@ -65,6 +66,7 @@ func render(dst []byte, rec store.Record, elements []string) ([]byte, error) {
 
 // respondOutcome writes an OperationOutcome.
 func (r *request) respondOutcome(w http.ResponseWriter, status int, issues ...r4.Issue) error {
+	r.saysOutcome = true
 	body, err := appendOutcome(nil, issues)
 	if err != nil {
 		return err

@@ -6,13 +6,22 @@ import (
 	"slices"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // interaction is one thing that can be done at a path.
 type interaction struct {
-	// verb is the right it needs, in the terms of Kubernetes RBAC.
+	// verb is the right it needs, in the terms of Kubernetes RBAC. Without one, it
+	// asks for rights itself.
 	verb string
-	run  func(w http.ResponseWriter, r *request) error
+	// public interactions need no token, and no storage.
+	public bool
+	// run serves an interaction that writes nothing. One that writes has plan, which
+	// reads what is asked for, and answer, which says what became of it.
+	run    func(w http.ResponseWriter, r *request) error
+	plan   func(w http.ResponseWriter, r *request) (decision, error)
+	answer func(w http.ResponseWriter, r *request, done store.Result) error
 }
 
 // methods are the interactions of one path. HEAD is wherever GET is.
@@ -44,23 +53,48 @@ func (h *handler) routes() http.Handler {
 	router.MethodNotAllowed(h.fails(&methodUnknownError{}))
 	router.NotFound(h.fails(&pathUnknownError{}))
 	router.Route("/site/{siteId}/fhir", func(site chi.Router) {
-		site.Handle("/{type}", h.serve(methods{
-			http.MethodGet:  {"list", h.search},
-			http.MethodPost: {"create", h.create},
+		site.Handle("/", h.serve(methods{
+			http.MethodPost:    {run: h.bundle},
+			http.MethodOptions: {public: true, run: h.metadata},
 		}))
+		site.Handle("/metadata", h.serve(methods{
+			http.MethodGet: {public: true, run: h.metadata},
+		}))
+		site.Handle("/_history", h.serve(methods{
+			http.MethodGet: {run: h.siteHistory},
+		}))
+		ofType := h.serve(methods{
+			http.MethodGet:    {verb: "list", run: h.search},
+			http.MethodPost:   {verb: "create", plan: h.create, answer: answerWritten},
+			http.MethodPut:    {verb: "update", plan: h.updateChosen, answer: answerWritten},
+			http.MethodPatch:  {verb: "patch", plan: h.patchChosen, answer: answerWritten},
+			http.MethodDelete: {verb: "delete", plan: h.removeChosen, answer: answerDeleted},
+		})
+		site.Handle("/{type}", ofType)
+		site.Handle("/{type}/", ofType) // R4 writes a conditional delete so
 		site.Handle("/{type}/_search", h.serve(methods{
-			http.MethodPost: {"list", h.searchByPost},
+			http.MethodPost: {verb: "list", run: h.searchByPost},
+		}))
+		validate := h.serve(methods{http.MethodPost: {verb: "create", run: h.validate}})
+		site.Handle("/{type}/$validate", validate)
+		site.Handle("/{type}/%24validate", validate) // as some clients write it
+		site.Handle("/{type}/_history", h.serve(methods{
+			http.MethodGet: {verb: "list", run: h.typeHistory},
 		}))
 		site.Handle("/{type}/{id}", h.serve(methods{
-			http.MethodGet:    {"get", h.read},
-			http.MethodPut:    {"update", h.update},
-			http.MethodDelete: {"delete", h.delete},
+			http.MethodGet:    {verb: "get", run: h.read},
+			http.MethodPut:    {verb: "update", plan: h.update, answer: answerWritten},
+			http.MethodPatch:  {verb: "patch", plan: h.patch, answer: answerWritten},
+			http.MethodDelete: {verb: "delete", plan: h.remove, answer: answerDeleted},
 		}))
-		history := h.serve(methods{http.MethodGet: {"list", h.history}})
+		validateRecord := h.serve(methods{http.MethodPost: {verb: "update", run: h.validate}})
+		site.Handle("/{type}/{id}/$validate", validateRecord)
+		site.Handle("/{type}/{id}/%24validate", validateRecord)
+		history := h.serve(methods{http.MethodGet: {verb: "list", run: h.history}})
 		site.Handle("/{type}/{id}/history", history)
 		site.Handle("/{type}/{id}/_history", history)
 		site.Handle("/{type}/{id}/_history/{vid}", h.serve(methods{
-			http.MethodGet: {"get", h.readVersion},
+			http.MethodGet: {verb: "get", run: h.readVersion},
 		}))
 	})
 	return router
@@ -69,6 +103,10 @@ func (h *handler) routes() http.Handler {
 // fails answers every request with an error.
 func (h *handler) fails(err error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if e := entryOf(r.Context()); e != nil {
+			e.err = err
+			return
+		}
 		req := &request{Request: r}
 		if negotiateErr := req.negotiate(); negotiateErr != nil {
 			h.fail(w, req, negotiateErr)

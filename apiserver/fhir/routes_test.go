@@ -35,12 +35,17 @@ func (f authorizerFunc) Authorize(_ context.Context, _ access.Caller, _ access.S
 // serveOne sends one request to a facade of which a test replaces parts.
 func serveOne(t *testing.T, r *http.Request, change func(*Config)) *httptest.ResponseRecorder {
 	t.Helper()
+	find := func(siteID string) (Site, error) {
+		if siteID != "demo" {
+			return Site{}, access.ErrSiteHidden
+		}
+		return Site{ID: "demo", BaseURL: "https://h/site/demo/fhir", MaxBodySize: 1 << 10}, nil
+	}
 	config := Config{
+		Find: find,
 		Admit: func(_ *http.Request, siteID string) (Site, access.Caller, error) {
-			if siteID != "demo" {
-				return Site{}, access.Caller{}, access.ErrSiteHidden
-			}
-			return Site{ID: "demo", BaseURL: "https://h/site/demo/fhir", MaxBodySize: 1 << 10}, access.Caller{Name: "ann"}, nil
+			site, err := find(siteID)
+			return site, access.Caller{Name: "ann"}, err
 		},
 		Authorizer: allowAll{},
 		TokenKey:   make([]byte, 32),
@@ -95,25 +100,47 @@ func TestFailures(t *testing.T) {
 		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, codeUnavailable, ""},
 		"vread":                            {"GET", patient + "/1/_history/1", nil, "", throughToStorage, codeUnavailable, ""},
 		"no site path":                     {"GET", "/", nil, "", 404, codeUnknownPath, ""},
-		"the base itself":                  {"GET", "/site/demo/fhir", nil, "", 404, codeUnknownPath, ""},
+		"GET at the base":                  {"GET", "/site/demo/fhir", nil, "", 405, codeMethodNotAllowed, "OPTIONS, POST"},
+		"a bundle":                         {"POST", "/site/demo/fhir", json, "{}", throughToStorage, codeUnavailable, ""},
+		"a bundle, with a slash":           {"POST", "/site/demo/fhir/", json, "{}", throughToStorage, codeUnavailable, ""},
+		"metadata of an unknown site":      {"GET", "/site/other/fhir/metadata", nil, "", 404, codeUnknownSite, ""},
+		"OPTIONS of an unknown site":       {"OPTIONS", "/site/other/fhir", nil, "", 404, codeUnknownSite, ""},
+		"metadata of terminology":          {"GET", "/site/demo/fhir/metadata?mode=terminology", nil, "", 400, codeInvalidQuery, ""},
+		"metadata by other parameters":     {"GET", "/site/demo/fhir/metadata?_elements=rest", nil, "", 400, codeInvalidQuery, ""},
+		"POST on metadata":                 {"POST", "/site/demo/fhir/metadata", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
+		"site history":                     {"GET", "/site/demo/fhir/_history", nil, "", throughToStorage, codeUnavailable, ""},
+		"DELETE on site history":           {"DELETE", "/site/demo/fhir/_history", nil, "", 405, codeMethodNotAllowed, "GET, HEAD"},
+		"history of an unknown type":       {"GET", "/site/demo/fhir/observation/_history", nil, "", 404, codeUnknownType, ""},
+		"a type with a slash":              {"GET", patient + "/", nil, "", throughToStorage, codeUnavailable, ""},
+		"no type":                          {"GET", "/site/demo/fhir//1", nil, "", 404, codeUnknownType, ""},
 		"too deep a path":                  {"GET", patient + "/1/_history/1/x", nil, "", 404, codeUnknownPath, ""},
 		"version under history":            {"GET", patient + "/1/history/1", nil, "", 404, codeUnknownPath, ""},
 		"an unknown site":                  {"GET", "/site/other/fhir/patient", nil, "", 404, codeUnknownSite, ""},
 		"an unknown type":                  {"GET", "/site/demo/fhir/observation", nil, "", 404, codeUnknownType, ""},
 		"a type in capitals":               {"GET", "/site/demo/fhir/PATIENT", nil, "", 404, codeUnknownType, ""},
 		"an RBAC resource":                 {"GET", "/site/demo/fhir/patients", nil, "", 404, codeUnknownType, ""},
-		"type history":                     {"GET", patient + "/_history", nil, "", 404, codeNotFound, ""},
-		"an operation":                     {"GET", patient + "/$validate", nil, "", 404, codeNotFound, ""},
+		"type history":                     {"GET", patient + "/_history", nil, "", throughToStorage, codeUnavailable, ""},
+		"an operation":                     {"POST", patient + "/$validate", json, "{}", throughToStorage, codeUnavailable, ""},
+		"an operation, escaped":            {"POST", patient + "/%24validate", json, "{}", throughToStorage, codeUnavailable, ""},
+		"an operation on a record":         {"POST", patient + "/1/%24validate", json, "{}", throughToStorage, codeUnavailable, ""},
+		"an operation on no id":            {"POST", patient + "/a_b/$validate", json, "{}", 404, codeNotFound, ""},
+		"GET on an operation":              {"GET", patient + "/1/$validate", nil, "", 405, codeMethodNotAllowed, "POST"},
+		"an unknown operation":             {"GET", patient + "/$everything", nil, "", 404, codeNotFound, ""},
+		"an unknown operation on a record": {"POST", patient + "/1/$everything", nil, "", 404, codeUnknownPath, ""},
 		"a read of no id":                  {"GET", patient + "/a_b", nil, "", 404, codeNotFound, ""},
 		"a delete of no id":                {"DELETE", patient + "/" + strings.Repeat("x", 65), nil, "", 404, codeNotFound, ""},
 		"an update of no id":               {"PUT", patient + "/a_b", json, "{}", 400, "invalid_id", ""},
-		"PATCH on a record":                {"PATCH", patient + "/1", nil, "", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PUT"},
-		"POST on a record":                 {"POST", patient + "/1", json, "{}", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PUT"},
-		"DELETE on a type":                 {"DELETE", patient, nil, "", 405, codeMethodNotAllowed, "GET, HEAD, POST"},
+		"a patch":                          {"PATCH", patient + "/1", nil, "", throughToStorage, codeUnavailable, ""},
+		"a patch of no id":                 {"PATCH", patient + "/a_b", nil, "", 404, codeNotFound, ""},
+		"POST on a record":                 {"POST", patient + "/1", json, "{}", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, PUT"},
+		"a conditional update":             {"PUT", patient + "?identifier=1", json, "{}", throughToStorage, codeUnavailable, ""},
+		"a conditional patch":              {"PATCH", patient + "?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
+		"a conditional delete":             {"DELETE", patient + "?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
+		"a conditional delete, as in R4":   {"DELETE", patient + "/?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
 		"GET on _search":                   {"GET", patient + "/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
 		"DELETE on history":                {"DELETE", patient + "/1/history", nil, "", 405, codeMethodNotAllowed, "GET, HEAD"},
 		"PUT on a version":                 {"PUT", patient + "/1/_history/1", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
-		"OPTIONS":                          {"OPTIONS", patient, nil, "", 405, codeMethodNotAllowed, "GET, HEAD, POST"},
+		"OPTIONS":                          {"OPTIONS", patient, nil, "", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, POST, PUT"},
 		"a method that HTTP does not have": {"FROB", patient, nil, "", 501, codeUnknownMethod, ""},
 		"no JSON acceptable":               {"GET", patient, http.Header{"Accept": {"application/fhir+xml"}}, "", 406, codeNotAcceptable, ""},
 		"_format without JSON":             {"GET", patient + "?_format=xml", nil, "", 406, codeNotAcceptable, ""},
@@ -197,6 +224,13 @@ func TestActions(t *testing.T) {
 		"update":         {"PUT", "/patient/ABC", "update patients.r4.fhir.paddock.health abc"},
 		"delete":         {"DELETE", "/patient/ABC", "delete patients.r4.fhir.paddock.health abc"},
 		"history":        {"GET", "/patient/ABC/history", "list patients.r4.fhir.paddock.health"},
+		"type history":   {"GET", "/patient/_history", "list patients.r4.fhir.paddock.health"},
+		"patch":          {"PATCH", "/patient/ABC", "patch patients.r4.fhir.paddock.health abc"},
+		"update chosen":  {"PUT", "/patient?identifier=1", "update patients.r4.fhir.paddock.health"},
+		"patch chosen":   {"PATCH", "/patient?identifier=1", "patch patients.r4.fhir.paddock.health"},
+		"delete chosen":  {"DELETE", "/patient?identifier=1", "delete patients.r4.fhir.paddock.health"},
+		"validate":       {"POST", "/patient/$validate", "create patients.r4.fhir.paddock.health"},
+		"validate at id": {"POST", "/patient/ABC/$validate", "update patients.r4.fhir.paddock.health abc"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -279,11 +313,13 @@ func TestAnswersAreCompressed(t *testing.T) {
 
 func TestNewChecksItsConfig(t *testing.T) {
 	admit := func(*http.Request, string) (Site, access.Caller, error) { return Site{}, access.Caller{}, nil }
+	find := func(string) (Site, error) { return Site{}, nil }
 	for name, config := range map[string]Config{
-		"no Admit":      {Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
-		"no Authorizer": {Admit: admit, TokenKey: make([]byte, 32)},
-		"no key":        {Admit: admit, Authorizer: allowAll{}},
-		"a short key":   {Admit: admit, Authorizer: allowAll{}, TokenKey: make([]byte, 16)},
+		"no Admit":      {Find: find, Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
+		"no Find":       {Admit: admit, Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
+		"no Authorizer": {Admit: admit, Find: find, TokenKey: make([]byte, 32)},
+		"no key":        {Admit: admit, Find: find, Authorizer: allowAll{}},
+		"a short key":   {Admit: admit, Find: find, Authorizer: allowAll{}, TokenKey: make([]byte, 16)},
 	} {
 		if _, err := New(config); err == nil {
 			t.Errorf("%s: taken", name)

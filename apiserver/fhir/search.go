@@ -28,10 +28,10 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	return h.search(w, r)
 }
 
-// storeQuery says a query in the words of the storage contract.
-func (r *request) storeQuery(query search.Query, after store.Position) store.Query {
+// storeQuery says a query on a type in the words of the storage contract.
+func storeQuery(typeName string, query search.Query, after store.Position) store.Query {
 	return store.Query{
-		Type:    r.kind.Name,
+		Type:    typeName,
 		IDs:     query.IDs,
 		Updated: timeRanges(query.Updated),
 		Tokens:  tokenConditions(query.Tokens),
@@ -55,14 +55,14 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.site.Store.Search(r.Context(), r.storeQuery(query, after))
+	page, err := r.site.Store.Search(r.Context(), storeQuery(r.kind.Name, query, after))
 	if err != nil {
 		return err
 	}
 	links := h.pageLinks(r.typeURL(), query, binding, page.Next)
 	b := newBundle("searchset", page.Total, append([]link{{"search", address(r.typeURL(), query.Encode(""))}}, links...))
 	for _, rec := range page.Records {
-		if err := b.match(r.recordURL(rec.Key.ID), rec, query.Elements); err != nil {
+		if err := b.match(r.recordURL(rec.Key), rec, query.Elements); err != nil {
 			return err
 		}
 	}

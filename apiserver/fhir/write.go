@@ -1,8 +1,6 @@
 package fhir
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 
@@ -12,170 +10,165 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// create serves POST …/{type}. R4 http.html#create: the server chooses the id.
-func (h *handler) create(w http.ResponseWriter, r *request) error {
+// create plans POST …/{type}. R4 http.html#create: the server chooses the id.
+func (h *handler) create(w http.ResponseWriter, r *request) (decision, error) {
 	sent, err := r.readResource(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	id, err := uuid.NewV7()
+	created, err := r.creation(sent, store.MethodPost)
 	if err != nil {
-		return err
-	}
-	op := store.Op{
-		Kind:   store.Put,
-		Key:    store.Key{Type: r.kind.Name, ID: id.String()},
-		Method: store.MethodPost,
-		Body:   sent.stored(),
-		If:     store.Precondition{Absent: true},
+		return nil, err
 	}
 	if criteria := r.Header.Values("If-None-Exist"); len(criteria) > 0 {
-		return h.createUnlessFound(w, r, op, criteria)
+		return h.createUnlessFound(r, created, criteria)
 	}
-	done, err := write(r.Context(), r.site.Store, op)
-	if err != nil {
-		return err
-	}
-	return r.respondWritten(w, done)
+	return once(created), nil
 }
 
-// update serves PUT …/{id}. R4 http.html#update.
-func (h *handler) update(w http.ResponseWriter, r *request) error {
+// creation is the step that creates a record under a new id.
+func (r *request) creation(sent body, method store.Method) (step, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return step{}, err
+	}
+	return step{sent: sent, isNew: true, op: store.Op{
+		Kind:   store.Put,
+		Key:    store.Key{Type: r.kind.Name, ID: id.String()},
+		Method: method,
+		Body:   sent.stored(),
+		If:     store.Precondition{Absent: true},
+	}}, nil
+}
+
+// update plans PUT …/{id}. R4 http.html#update.
+func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
 	asked, err := parseConditions(r.Header)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sent, err := r.readResource(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.checkID(sent); err != nil {
-		return err
+		return nil, err
 	}
-	op := store.Op{Kind: store.Put, Key: r.key(), Method: store.MethodPut, Body: sent.stored()}
-	var done store.Result
+	put := step{sent: sent, op: store.Op{Kind: store.Put, Key: r.key(), Method: store.MethodPut, Body: sent.stored()}}
 	switch {
 	case asked.absent:
-		done, err = r.putAbsent(op)
+		return func(failed error) (step, error) {
+			if failed != nil {
+				return step{}, failed
+			}
+			return r.putAbsent(put)
+		}, nil
 	case asked.ifMatch.given:
-		done, err = r.writeIfMatch(op, asked.ifMatch)
+		return r.ifMatch(put, asked.ifMatch), nil
 	default:
-		done, err = r.put(op)
+		return r.put(put), nil
 	}
-	if err != nil {
-		return err
-	}
-	return r.respondWritten(w, done)
 }
 
-// delete serves DELETE …/{id}. R4 http.html#delete: deleting what is gone or never
+// remove plans DELETE …/{id}. R4 http.html#delete: deleting what is gone or never
 // was succeeds too.
-func (h *handler) delete(w http.ResponseWriter, r *request) error {
+func (h *handler) remove(_ http.ResponseWriter, r *request) (decision, error) {
 	asked, err := parseConditions(r.Header)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if asked.absent {
-		return &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match makes no sense on a delete"}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match makes no sense on a delete"}
 	}
-	done, err := r.writeIfMatch(store.Op{Kind: store.Delete, Key: r.key(), Method: store.MethodDelete}, asked.ifMatch)
-	if err != nil {
-		return err
-	}
-	if done.Record.Version != 0 {
-		w.Header().Set("ETag", etag(done.Record.Version))
-	}
-	if r.dialect.deleteAcknowledgment {
-		return r.respond(w, http.StatusOK, []byte(`{"status":200,"statusText":"OK"}`))
-	}
-	return r.respondOutcome(w, http.StatusOK, information("deleted", "the record is deleted"))
+	return r.ifMatch(step{op: deletion(r.key())}, asked.ifMatch), nil
+}
+
+func deletion(key store.Key) store.Op {
+	return store.Op{Kind: store.Delete, Key: key, Method: store.MethodDelete}
 }
 
 // checkID compares the ids of the body and the path. Ids that differ in case only
 // are one (contract 2.2).
 func (r *request) checkID(sent body) error {
 	id := sent.resource.ID
-	invalid := func(diagnostics string) error {
-		return &invalidError{code: r4.CodeInvalidID, diagnostics: diagnostics, expression: r.kind.Name + ".id"}
-	}
 	switch {
 	case id == "" && sent.dialect.idFromPath:
 		return nil
 	case id == "":
-		return invalid("the resource has no id; for an update it must have that of the path, " + r4.Quote(r.id))
+		return r.wrongID("the resource has no id; for an update it must have that of the path, " + r4.Quote(r.id))
 	case !strings.EqualFold(id, r.id):
-		return invalid("the id of the resource, " + r4.Quote(id) + ", is not that of the path, " + r4.Quote(r.id))
+		return r.wrongID("the id of the resource, " + r4.Quote(id) + ", is not that of the path, " + r4.Quote(r.id))
 	}
 	return nil
 }
 
+// wrongID says what is wrong with the id in a body.
+func (r *request) wrongID(diagnostics string) error {
+	return &invalidError{code: r4.CodeInvalidID, diagnostics: diagnostics, expression: r.kind.Name + ".id"}
+}
+
 // put updates the record or, where the site allows it, creates it.
-func (r *request) put(op store.Op) (store.Result, error) {
-	for {
-		op.If = store.Precondition{Present: true}
-		done, err := write(r.Context(), r.site.Store, op)
-		if !isAbsent(err) || !r.site.UpdateCreate {
-			return done, err
+func (r *request) put(put step) decision {
+	return func(failed error) (step, error) {
+		switch {
+		case failed == nil, isConflict(failed): // somebody created it: there is something to update now
+			put.op.If = store.Precondition{Present: true}
+			return put, nil
+		case isAbsent(failed) && r.site.UpdateCreate:
+			return r.putAbsent(put)
+		default:
+			return step{}, failed
 		}
-		done, err = r.putAbsent(op)
-		if conflict := new(store.PreconditionError); !errors.As(err, &conflict) || r.Context().Err() != nil {
-			return done, err
-		}
-		// Somebody created it in between: there is something to update now.
 	}
 }
 
 // putAbsent creates the record, which must not exist, under the id of the path.
-func (r *request) putAbsent(op store.Op) (store.Result, error) {
+func (r *request) putAbsent(put step) (step, error) {
 	if !r.site.UpdateCreate {
-		current, err := r.site.Store.Get(r.Context(), op.Key)
+		current, err := r.site.Store.Get(r.Context(), put.op.Key)
 		if err == nil {
 			err = &store.PreconditionError{Key: current.Key, Current: &current}
 		}
-		return store.Result{}, err
+		return step{}, err
 	}
 	if err := r.authorize("create"); err != nil {
-		return store.Result{}, err
+		return step{}, err
 	}
-	op.If = store.Precondition{Absent: true}
-	return write(r.Context(), r.site.Store, op)
+	put.op.If = store.Precondition{Absent: true}
+	return put, nil
 }
 
-// writeIfMatch writes if the record is at one of the versions. If-Match: * asks for
-// any, so that an absent record fails the condition too (RFC 9110 §13.1.1).
-func (r *request) writeIfMatch(op store.Op, versions etags) (store.Result, error) {
-	var err error
-	if op.If, err = versions.precondition(r); err != nil {
-		return store.Result{}, err
+// ifMatch writes if the record is at one of the versions, if any are given.
+// If-Match: * asks for any, so that an absent record fails the condition too (RFC
+// 9110 §13.1.1).
+func (r *request) ifMatch(write step, versions etags) decision {
+	return func(failed error) (step, error) {
+		if versions.any && isAbsent(failed) {
+			failed = &store.PreconditionError{Key: write.op.Key}
+		}
+		if failed != nil {
+			return step{}, failed
+		}
+		var err error
+		write.op.If, err = versions.precondition(r)
+		return write, err
 	}
-	done, err := write(r.Context(), r.site.Store, op)
-	if versions.any && isAbsent(err) {
-		err = &store.PreconditionError{Key: op.Key}
-	}
-	return done, err
 }
 
-// write makes one operation.
-func write(ctx context.Context, to store.Store, op store.Op) (store.Result, error) {
-	results, err := to.Write(ctx, []store.Op{op})
-	if err != nil {
-		return store.Result{}, err
-	}
-	return results[0], nil
-}
-
-// respondWritten answers a create or an update.
-func (r *request) respondWritten(w http.ResponseWriter, done store.Result) error {
+// answerWritten answers a create, an update or a patch.
+func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	status, said := http.StatusOK, information("updated", "the record is updated")
 	rec := done.Record
 	switch done.Outcome {
 	case store.Created:
 		status, said = http.StatusCreated, information("created", "the record is created")
-		w.Header().Set("Location", r.versionURL(rec))
 	case store.Unchanged:
 		said = information("unchanged", "the record is what was sent already; it stays at its version")
 	}
-	setVersion(w.Header(), rec)
+	if done.Outcome == store.Created || r.id == "" { // where it is follows from the path otherwise
+		w.Header().Set("Location", r.versionURL(rec))
+	}
+	r.setVersion(w, rec)
 	switch parsePreferences(r.Header).answer {
 	case answerMinimal:
 		return r.respondEmpty(w, status)
@@ -187,4 +180,15 @@ func (r *request) respondWritten(w http.ResponseWriter, done store.Result) error
 		return err
 	}
 	return r.respond(w, status, body)
+}
+
+// answerDeleted answers a delete.
+func answerDeleted(w http.ResponseWriter, r *request, done store.Result) error {
+	if done.Record.Version != 0 {
+		w.Header().Set("ETag", etag(done.Record.Version))
+	}
+	if r.dialect.deleteAcknowledgment && !r.inBundle { // a bundle holds resources only
+		return r.respond(w, http.StatusOK, []byte(`{"status":200,"statusText":"OK"}`))
+	}
+	return r.respondOutcome(w, http.StatusOK, information("deleted", "the record is deleted"))
 }

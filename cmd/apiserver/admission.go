@@ -30,6 +30,20 @@ func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Cal
 	if err != nil {
 		return fhir.Site{}, access.Caller{}, err
 	}
+	return a.describe(site), caller, nil
+}
+
+// find finds the site of a request that needs no token.
+func (a *admission) find(siteID string) (fhir.Site, error) {
+	site, found := a.sites.Find(siteID)
+	if !found {
+		return fhir.Site{}, access.ErrSiteHidden
+	}
+	return a.describe(site), nil
+}
+
+// describe tells the facade of a site.
+func (a *admission) describe(site sites.Site) fhir.Site {
 	return fhir.Site{
 		ID:           site.ID,
 		BaseURL:      a.publicURL + "/site/" + site.ID + "/fhir",
@@ -37,5 +51,5 @@ func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Cal
 		Store:        site.Store,
 		UpdateCreate: site.UpdateCreate,
 		MaxBodySize:  site.MaxBodySize,
-	}, caller, nil
+	}
 }

@@ -77,8 +77,11 @@ func (s *server) makeFacade(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	admission := &admission{sites: s.sites, access: reviews, publicURL: s.options.publicURL}
 	handler, err := fhir.New(fhir.Config{
-		Admit:      (&admission{sites: s.sites, access: reviews, publicURL: s.options.publicURL}).admit,
+		Admit:      admission.admit,
+		Find:       admission.find,
+		Version:    version,
 		Authorizer: reviews,
 		TokenKey:   s.options.tokenKey,
 		Log:        s.log,

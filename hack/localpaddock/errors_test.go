@@ -94,7 +94,7 @@ var _ = Describe("Whoever may not, or asks wrongly,", func() {
 	})
 
 	It("is told so: methods, types, bodies", func() {
-		refused(request{method: "PATCH", url: patients}, want{405, "method_not_allowed"})
+		refused(request{method: "PUT", url: patients + "/_search"}, want{405, "method_not_allowed"})
 		refused(request{method: "GET", url: balanced + "/site/demo/fhir/pet"}, want{404, "unknown_type"})
 		refused(request{method: "GET", url: patients + "/never"}, want{404, "resource_not_found"})
 		refused(request{method: "POST", url: patients, body: `{"resourceType":"Patient",`}, want{400, "unparseable_resource"})

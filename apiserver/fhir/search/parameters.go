@@ -3,6 +3,8 @@ package search
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -215,3 +217,12 @@ func (p *parser) pageToken(value string) (string, error) {
 
 // presentation takes what content negotiation has already checked.
 func (p *parser) presentation(value string) (string, error) { return value, nil }
+
+// WithoutPresentation leaves out the parameters that say how to answer, which
+// every request may have.
+func WithoutPresentation(values url.Values) url.Values {
+	rest := maps.Clone(values)
+	delete(rest, paramFormat)
+	delete(rest, paramPretty)
+	return rest
+}

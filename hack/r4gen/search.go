@@ -39,6 +39,8 @@ type searchPath struct {
 	refersTo string
 	// truth makes it a boolean: whether there is a value and it is not false.
 	truth bool
+	// urls are those that the extensions on the way must have.
+	urls []string
 }
 
 type searchComponent struct {
@@ -65,10 +67,66 @@ func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
 			programs = append(programs, program)
 		}
 	}
+	programs = append(programs, veterinary()...)
+	programs = append(programs, contractual(programs, rows)...)
 	slices.SortFunc(programs, func(a, b searchProgram) int {
 		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.code, b.code))
 	})
 	return programs, nil
+}
+
+// veterinary are the parameters for HL7's extension patient-animal.
+func veterinary() []searchProgram {
+	var programs []searchProgram
+	for name, inner := range map[string]string{"species": "species", "breed": "breed", "gender-status": "genderStatus"} {
+		path := searchPath{steps: []string{"extension", "extension", "value"}, urls: []string{structurePrefix + "patient-animal", inner}}
+		programs = append(programs, searchProgram{base: "Patient", code: name, kind: "token", paths: []searchPath{path}})
+	}
+	return programs
+}
+
+// contractual are telecom and patient on the types for which R4 has none: any
+// contact point, and any reference to a patient. Contract 4.1.
+func contractual(standard []searchProgram, rows []typeRow) []searchProgram {
+	var programs []searchProgram
+	for base := range kept {
+		has := func(code string) bool {
+			return slices.ContainsFunc(standard, func(p searchProgram) bool { return p.base == base && p.code == code })
+		}
+		telecom := searchProgram{base: base, code: "telecom", kind: "token"}
+		patient := searchProgram{base: base, code: "patient", kind: "reference", targets: []string{"Patient"}}
+		walkElements(base, nil, rows, func(steps []string, element elementRow) {
+			steps = slices.Clone(steps)
+			switch {
+			case element.typeName == "ContactPoint":
+				telecom.paths = append(telecom.paths, searchPath{steps: steps})
+			case element.typeName == "Reference" && slices.Contains(element.references, "Patient"):
+				patient.paths = append(patient.paths, searchPath{steps: steps, refersTo: "Patient"})
+			}
+		})
+		for _, program := range []searchProgram{telecom, patient} {
+			if len(program.paths) > 0 && !has(program.code) {
+				programs = append(programs, program)
+			}
+		}
+	}
+	return programs
+}
+
+// walkElements visits the elements of a type and of its components.
+func walkElements(typeName string, steps []string, rows []typeRow, visit func(steps []string, element elementRow)) {
+	for _, row := range rows {
+		if row.name != typeName {
+			continue
+		}
+		for _, element := range row.elements {
+			below := append(steps, element.base)
+			visit(below, element)
+			if strings.Contains(element.typeName, ".") {
+				walkElements(element.typeName, below, rows, visit)
+			}
+		}
+	}
 }
 
 // isStandard reports whether the parameter is of R4's own list; the package holds
@@ -180,9 +238,9 @@ func checkPath(path searchPath, base string, rows []typeRow) error {
 }
 
 func writeSearch(b *bytes.Buffer, programs []searchProgram) {
-	b.WriteString("// searchParameters are R4's parameters of the types kept, by type and name; those\n// of Resource are of all types.\nvar searchParameters = [...]searchParameter{\n")
+	b.WriteString("// searchParameters are R4's parameters of the types kept, those of the contract and\n// the veterinary ones, by type and name; those of Resource are of all types.\nvar searchParameters = [...]SearchParameter{\n")
 	for _, p := range programs {
-		fmt.Fprintf(b, "{base: %s, name: %q, kind: %s", identifier("type", p.base), p.code, identifier("Search", p.kind))
+		fmt.Fprintf(b, "{base: %s, Name: %q, Kind: %s", identifier("type", p.base), p.code, identifier("Search", p.kind))
 		if len(p.targets) > 0 {
 			b.WriteString(", targets: []typeIndex{")
 			for _, target := range p.targets {
@@ -196,12 +254,9 @@ func writeSearch(b *bytes.Buffer, programs []searchProgram) {
 		}
 		b.WriteString("}")
 		if len(p.components) > 0 {
-			b.WriteString(", components: []searchComponent{")
+			b.WriteString(", Components: []SearchComponent{")
 			for _, c := range p.components {
-				fmt.Fprintf(b, "{name: %q, path: searchPath", c.code)
-				writePath(b, c.path)
-				b.Truncate(b.Len() - 1)
-				b.WriteString("},")
+				fmt.Fprintf(b, "{Name: %q, Element: %q},", c.code, strings.Join(c.path.steps, "."))
 			}
 			b.WriteString("}")
 		}
@@ -223,6 +278,9 @@ func writePath(b *bytes.Buffer, path searchPath) {
 	}
 	if path.truth {
 		b.WriteString(", truth: true")
+	}
+	if len(path.urls) > 0 {
+		fmt.Fprintf(b, ", urls: []string{%s}", quoteAll(path.urls))
 	}
 	b.WriteString("},")
 }

@@ -29,6 +29,10 @@ func BenchmarkRead(b *testing.B) {
 			_, err := Read(body, Options{Type: "Patient"})
 			return err
 		})
+		run("reader-with-index", func() error {
+			_, err := Read(body, Options{Type: "Patient", Index: true})
+			return err
+		})
 		var buffer bytes.Buffer
 		decoder := jsontext.NewDecoder(&buffer)
 		run("bare-walk", func() error {

@@ -61,7 +61,7 @@ func (r *reader) oneCompanion(e *element) (from int, ok bool) {
 	if !r.open() {
 		return 0, false
 	}
-	return r.offset() - 1, r.object(typeElement)
+	return r.offset() - 1, r.object(typeElement, nil)
 }
 
 // checkCompanions makes sure that each primitive of an object has a value, or a

@@ -73,7 +73,7 @@ func (r *reader) resource(f *frame, e *element) bool {
 	if e.name != "contained" {
 		outer := r.scope
 		r.scope.start(typ)
-		ok = r.object(typ)
+		ok = r.object(typ, nil)
 		r.scope = outer
 		return ok
 	}
@@ -83,7 +83,7 @@ func (r *reader) resource(f *frame, e *element) bool {
 	outer := r.scope.current
 	r.scope.current = len(r.scope.contained)
 	r.scope.contained = append(r.scope.contained, containedResource{typ: typ})
-	ok = r.object(typ)
+	ok = r.object(typ, nil)
 	r.scope.current = outer
 	return ok
 }

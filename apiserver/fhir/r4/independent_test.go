@@ -1,13 +1,10 @@
 package r4
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -48,8 +45,22 @@ func TestIndependentValidator(t *testing.T) {
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		t.Logf("%5d %s", classes[class], class)
 	}
+	checkExplained(t, classes)
 	if len(samples) < 2000 {
 		t.Errorf("there are %d samples", len(samples))
+	}
+}
+
+// checkExplained makes sure that the guide says whose error each class is.
+func checkExplained(t *testing.T, classes map[string]int) {
+	guide, err := os.ReadFile("../../../docs/fhir-validation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for class := range classes {
+		if !strings.Contains(string(guide), "| "+class+" |") {
+			t.Errorf("docs/fhir-validation.md does not explain the class %q", class)
+		}
 	}
 }
 
@@ -85,14 +96,16 @@ var refusedByUs = map[string]string{
 }
 
 // refusedByThem are the reasons for which the other validator refuses what R4 allows.
-var refusedByThem = []struct {
-	pattern *regexp.Regexp
-	class   string
-}{
+var refusedByThem = []reason{
 	{regexp.MustCompile(`^String must contain non-whitespace content`), "strings of white space"},
 	{regexp.MustCompile(`^Invalid numeric value`), "large exponents"},
 	{regexp.MustCompile(`^Invalid (instant|dateTime|time) format`), "fractions of more than 9 digits"},
 	{regexp.MustCompile(`tim-9|^Error evaluating invariant expression .*\.repeat$`), "tim-9 with several whens"},
+}
+
+type reason struct {
+	pattern *regexp.Regexp
+	class   string
 }
 
 // classify names the reason of a disagreement, as docs/fhir-validation.md does.
@@ -102,12 +115,7 @@ func classify(s sample, accepted bool, theirs []string) string {
 	}
 	class := ""
 	for _, issue := range theirs {
-		i := slices.IndexFunc(refusedByThem, func(r struct {
-			pattern *regexp.Regexp
-			class   string
-		}) bool {
-			return r.pattern.MatchString(issue)
-		})
+		i := slices.IndexFunc(refusedByThem, func(r reason) bool { return r.pattern.MatchString(issue) })
 		if i < 0 {
 			return ""
 		}
@@ -145,31 +153,20 @@ func makeSamples(t *testing.T) (samples []sample) {
 }
 
 // judge asks the independent validator what is wrong with each sample.
-func judge(t *testing.T, samples []sample) [][]string {
-	tool := installTool(t)
+func judge(t *testing.T, samples []sample) (judgments [][]string) {
 	definitions := filepath.Join(t.TempDir(), "definitions.json")
 	if err := os.WriteFile(definitions, structureDefinitions(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var input bytes.Buffer
-	fmt.Fprintln(&input, definitions)
+	input := [][]byte{[]byte(definitions)}
 	for _, s := range samples {
 		line, err := json.Marshal(s.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		input.Write(append(line, '\n'))
+		input = append(input, line)
 	}
-	command := exec.CommandContext(t.Context(), "node", filepath.Join(tool, "check.mjs"))
-	command.Stdin = &input
-	var complaints bytes.Buffer
-	command.Stderr = &complaints
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("node: %v\n%s", err, complaints.String())
-	}
-	var judgments [][]string
-	for line := range bytes.Lines(output) {
+	for _, line := range runTool(t, "check.mjs", input) {
 		var issues []string
 		if err := json.Unmarshal(line, &issues); err != nil {
 			t.Fatal(err)
@@ -180,41 +177,6 @@ func judge(t *testing.T, samples []sample) [][]string {
 		t.Fatalf("%d judgments of %d samples", len(judgments), len(samples))
 	}
 	return judgments
-}
-
-// installTool installs hack/r4check below bin, where it stays.
-func installTool(t *testing.T) string {
-	const source = "../../../hack/r4check"
-	tool, err := filepath.Abs("../../../bin/r4check")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(tool, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	current := true
-	for _, name := range []string{"package.json", "package-lock.json", ".npmrc", "check.mjs"} {
-		text, err := os.ReadFile(filepath.Join(source, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, _ := os.ReadFile(filepath.Join(tool, name))
-		if !bytes.Equal(before, text) {
-			current = current && name == "check.mjs"
-			if err := os.WriteFile(filepath.Join(tool, name), text, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if _, err := os.Stat(filepath.Join(tool, "node_modules")); current && err == nil {
-		return tool
-	}
-	command := exec.CommandContext(t.Context(), "npm", "ci", "--silent", "--no-audit", "--no-fund")
-	command.Dir = tool
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, output)
-	}
-	return tool
 }
 
 // structureDefinitions are HL7's of all types, as one array.

@@ -12,6 +12,12 @@ type frame struct {
 	at    *element
 	item  int
 	other *string
+	// trail is where search parameters lead from here, or nil; start is where the
+	// object begins, in the body, and indexed where, in the index.
+	trail          *trail
+	start, indexed int
+	// refersTo is the type that a reference refers to, if that can be told.
+	refersTo typeIndex
 	// seen has the bits of the elements with a value, noted of those with a companion.
 	seen, noted uint64
 	// values is where the members of this object begin in the reader's.
@@ -46,8 +52,9 @@ func (r *reader) pop(f *frame) {
 }
 
 // object reads an object of a type from behind its brace on.
-func (r *reader) object(t typeIndex) bool {
+func (r *reader) object(t typeIndex, on *trail) bool {
 	f := r.push(t)
+	f.trail, f.start, f.indexed = on, r.offset()-1, len(r.index)
 	if t.isResource() && r.depth > 1 {
 		f.contained = r.frames[r.depth-2].at.name == "contained"
 	}
@@ -72,6 +79,13 @@ func (r *reader) object(t typeIndex) bool {
 		return r.fail(err)
 	}
 	ok := r.complete(f)
+	if on != nil {
+		r.note(on, t, f, r.body[f.start:r.offset()])
+		r.noteTruths(f)
+		if on.gated {
+			r.dropOthers(f)
+		}
+	}
 	r.pop(f)
 	return ok
 }

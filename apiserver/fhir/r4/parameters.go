@@ -14,14 +14,45 @@ const (
 	SearchSpecial
 )
 
-// searchParameter says where a search parameter finds its values in a type.
-type searchParameter struct {
-	base       typeIndex
-	name       string
-	kind       SearchKind
-	targets    []typeIndex
-	paths      []searchPath
-	components []searchComponent
+// SearchParameter says where a search parameter finds its values in resources of a type.
+type SearchParameter struct {
+	Name string
+	Kind SearchKind
+	// Components are the parts of a composite.
+	Components []SearchComponent
+
+	base    typeIndex
+	targets []typeIndex
+	paths   []searchPath
+}
+
+// SearchComponent is a part of a composite parameter: a parameter of its own, and
+// the element of the composite's values that has its value.
+type SearchComponent struct {
+	Name    string
+	Element string
+}
+
+// Targets are the types that values of a reference parameter can refer to; none
+// for any.
+func (p *SearchParameter) Targets() []string {
+	names := make([]string, len(p.targets))
+	for i, typ := range p.targets {
+		names[i] = types[typ].name
+	}
+	return names
+}
+
+// SearchParameters are those of a type, and those of all types.
+func SearchParameters(typeName string) []*SearchParameter {
+	typ, _ := resourceNamed([]byte(typeName))
+	var found []*SearchParameter
+	for i := range searchParameters {
+		if p := &searchParameters[i]; p.base == typ || p.base == typeResource {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // searchPath is a way from a resource to values, and what they must meet.
@@ -35,10 +66,6 @@ type searchPath struct {
 	refersTo typeIndex
 	// truth asks whether there is a value that is not false.
 	truth bool
-}
-
-// searchComponent is a part of a composite parameter.
-type searchComponent struct {
-	name string
-	path searchPath
+	// urls are those that the extensions on the way must have.
+	urls []string
 }

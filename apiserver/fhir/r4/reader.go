@@ -21,10 +21,12 @@ type Options struct {
 	Optional []string
 	// Warnings asks for what is to be said of a valid resource too.
 	Warnings bool
+	// Index asks for what searches look for.
+	Index bool
 }
 
 // Read validates a body in one pass and prepares it for storing. The error, if any,
-// is of type Errors. The body is neither changed nor kept.
+// is of type Errors. The body is not changed, nor kept but by an index that was asked for.
 func Read(body []byte, opts Options) (Resource, error) {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -35,6 +37,7 @@ func Read(body []byte, opts Options) (Resource, error) {
 	}
 	resource := r.splice()
 	resource.Warnings = r.issues
+	resource.Index = r.index
 	return resource, nil
 }
 
@@ -53,6 +56,7 @@ type reader struct {
 	// values are the members of these objects that have been read.
 	values []value
 	scope  scope
+	index  []IndexValue
 	// unescaped holds the text of a string that is written with escapes.
 	unescaped []byte
 
@@ -85,7 +89,7 @@ const maxKept = 1 << 10
 func (r *reader) release() {
 	r.decoder.Reset(strings.NewReader(""))
 	r.buffer = bytes.Buffer{}
-	r.body, r.opts, r.issues = nil, Options{}, nil
+	r.body, r.opts, r.issues, r.index = nil, Options{}, nil, nil
 	r.depth, r.values, r.scope = 0, r.values[:0], scope{}
 	if cap(r.values) > maxKept {
 		r.values = nil
@@ -117,7 +121,12 @@ func (r *reader) root() {
 		return
 	}
 	r.scope.start(typ)
-	if r.open() && r.object(typ) {
+	var t *trail
+	if r.opts.Index {
+		t = trails[typ]
+		r.index = make([]IndexValue, 0, 32)
+	}
+	if r.open() && r.object(typ, t) {
 		r.end()
 	}
 }

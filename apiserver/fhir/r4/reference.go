@@ -21,6 +21,7 @@ func (r *reader) checkReference(f *frame) bool {
 	}
 	targets := r.frames[r.depth-2].at.targets
 	named, ok := r.checkReferenceType(f, targets)
+	f.refersTo = named.typ
 	if !ok || f.seen&bitReferenceReference == 0 {
 		return ok
 	}
@@ -32,6 +33,9 @@ func (r *reader) checkReference(f *frame) bool {
 		return r.noteLocalReference(text[1:], targets)
 	}
 	l, problem := r.parseLiteral(text)
+	if l.typed {
+		f.refersTo = l.typ
+	}
 	switch {
 	case problem != "":
 		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a reference: "+problem)

@@ -21,6 +21,8 @@ type Resource struct {
 	ID string
 	// Warnings are what is to be said of the resource all the same, when asked for.
 	Warnings []Issue
+	// Index is what searches look for, when asked for.
+	Index []IndexValue
 }
 
 // span is a range of the body. Offset 0 is before the opening brace, so the zero

@@ -46,7 +46,7 @@ func (r *reader) single(f *frame, e *element) (from int, ok bool) {
 	if e.typ == typeResource {
 		return from, r.resource(f, e)
 	}
-	return from, r.object(e.typ)
+	return from, r.object(e.typ, f.trail.to(e))
 }
 
 // primitive reads a value of a primitive type.
@@ -75,6 +75,9 @@ func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
 			code = CodeInvalidID
 		}
 		return from, r.report(IssueValue, code, e.name+" "+Quote(string(text))+" is not "+p.form)
+	}
+	if on := f.trail.to(e); on != nil {
+		r.note(on, e.typ, f, raw)
 	}
 	return from, r.checkText(f, e, text)
 }

@@ -1,0 +1,157 @@
+package r4
+
+// IndexValue is a value that a search parameter finds.
+type IndexValue struct {
+	Parameter *SearchParameter
+	// Type is the FHIR type of the value, such as CodeableConcept.
+	Type string
+	// JSON is the value. It is a part of the body that was read.
+	JSON []byte
+}
+
+// Index finds what searches look for in a resource as it is stored: one that Read
+// has accepted, without its id.
+func Index(body []byte, typeName string) []IndexValue {
+	r := readers.Get().(*reader)
+	defer r.release()
+	r.start(body, Options{Type: typeName, Index: true})
+	r.root()
+	return r.index
+}
+
+// trail is where search parameters lead: to the elements of an object, by their
+// bits, and to the object itself.
+type trail struct {
+	bits  uint64
+	next  []branchOff
+	finds []find
+	// truths, of a resource, are what asks whether it has an element at all.
+	truths []truth
+	// gated tells that, of an extension, the URL decides what is found in it.
+	gated bool
+}
+
+// branchOff leads on to an element.
+type branchOff struct {
+	element *element
+	to      *trail
+}
+
+// find is a parameter that finds a value, if that meets the path's conditions.
+type find struct {
+	parameter *SearchParameter
+	path      *searchPath
+}
+
+// truth is a parameter that asks whether there is an element that is not false.
+type truth struct {
+	parameter *SearchParameter
+	ord       uint8
+}
+
+// trails begin at the types kept.
+var trails = layTrails()
+
+func layTrails() map[typeIndex]*trail {
+	all := map[typeIndex]*trail{}
+	for _, t := range Types {
+		typ, _ := resourceNamed([]byte(t.Name))
+		all[typ] = &trail{}
+		for _, p := range SearchParameters(t.Name) {
+			for i := range p.paths {
+				all[typ].lay(typ, p.paths[i].steps, find{p, &p.paths[i]})
+			}
+		}
+	}
+	return all
+}
+
+// lay makes the trail along the steps from an object of a type.
+func (t *trail) lay(typ typeIndex, steps []string, f find) {
+	if len(steps) == 0 {
+		t.finds = append(t.finds, f)
+		return
+	}
+	t.gated = t.gated || typ == typeExtension
+	for i := range types[typ].elements {
+		e := &types[typ].elements[i]
+		if e.base() != steps[0] || f.path.as != 0 && e.isChoice() && e.typ != f.path.as {
+			continue
+		}
+		if f.path.truth {
+			t.truths = append(t.truths, truth{f.parameter, e.ord})
+			return
+		}
+		t.on(e).lay(e.typ, steps[1:], f)
+	}
+}
+
+// on is the trail on to an element.
+func (t *trail) on(e *element) *trail {
+	if to := t.to(e); to != nil {
+		return to
+	}
+	branch := branchOff{e, &trail{}}
+	t.bits |= e.bit()
+	t.next = append(t.next, branch)
+	return branch.to
+}
+
+// to is the trail to an element, or nil.
+func (t *trail) to(e *element) *trail {
+	if t == nil || t.bits&e.bit() == 0 {
+		return nil
+	}
+	for i := range t.next {
+		if t.next[i].element == e {
+			return t.next[i].to
+		}
+	}
+	return nil
+}
+
+// note notes a value that parameters may find. Of an object, f is its frame.
+func (r *reader) note(t *trail, typ typeIndex, f *frame, raw []byte) {
+	for i := range t.finds {
+		found := &t.finds[i]
+		if found.path.where != "" && !r.meets(f, found.path) || found.path.refersTo != 0 && f.refersTo != found.path.refersTo {
+			continue
+		}
+		r.index = append(r.index, IndexValue{found.parameter, types[typ].name, raw})
+	}
+}
+
+// meets reports whether an object has the value that a path asks for.
+func (r *reader) meets(f *frame, path *searchPath) bool {
+	e := lookup(f.typ, []byte(path.where))
+	return e != nil && string(r.textOf(f, e.bit())) == path.is
+}
+
+// dropOthers drops what was found in an extension, since its place in the index, by
+// parameters that look for another URL at its level.
+func (r *reader) dropOthers(f *frame) {
+	url, level := r.textOf(f, bitExtensionURL), r.depth-2
+	kept := r.index[:f.indexed]
+	for _, v := range r.index[f.indexed:] {
+		if urls := v.Parameter.paths[0].urls; len(urls) <= level || string(url) == urls[level] {
+			kept = append(kept, v)
+		}
+	}
+	r.index = kept
+}
+
+var jsonTrue, jsonFalse = []byte("true"), []byte("false")
+
+// noteTruths notes the parameters that ask whether a resource has an element that
+// is not false.
+func (r *reader) noteTruths(f *frame) {
+	for _, t := range f.trail.truths {
+		answer := jsonFalse
+		for _, v := range r.values[f.values:] {
+			if v.ord == t.ord && !v.companion && string(r.body[v.from:v.to]) != "false" {
+				answer = jsonTrue
+			}
+		}
+		r.index = append(r.index, IndexValue{t.parameter, types[typeBoolean].name, answer})
+	}
+}

@@ -96,7 +96,6 @@ func contractual(standard []searchProgram, rows []typeRow) []searchProgram {
 		telecom := searchProgram{base: base, code: "telecom", kind: "token"}
 		patient := searchProgram{base: base, code: "patient", kind: "reference", targets: []string{"Patient"}}
 		walkElements(base, nil, rows, func(steps []string, element elementRow) {
-			steps = slices.Clone(steps)
 			switch {
 			case element.typeName == "ContactPoint":
 				telecom.paths = append(telecom.paths, searchPath{steps: steps})
@@ -120,7 +119,7 @@ func walkElements(typeName string, steps []string, rows []typeRow, visit func(st
 			continue
 		}
 		for _, element := range row.elements {
-			below := append(steps, element.base)
+			below := slices.Concat(steps, []string{element.base})
 			visit(below, element)
 			if strings.Contains(element.typeName, ".") {
 				walkElements(element.typeName, below, rows, visit)

@@ -53,6 +53,19 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
+func BenchmarkIndex(b *testing.B) {
+	stored, err := Read(readTestdata(b, "patient-2.5k.json"), Options{Type: "Patient"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(Index(stored.Body, "Patient")) == 0 {
+			b.Fatal("nothing is indexed")
+		}
+	}
+}
+
 func BenchmarkAppendJSON(b *testing.B) {
 	body := readTestdata(b, "patient-2.5k.json")
 	res, err := Read(body, Options{Type: "Patient"})

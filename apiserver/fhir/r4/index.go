@@ -14,7 +14,7 @@ type IndexValue struct {
 func Index(body []byte, typeName string) []IndexValue {
 	r := readers.Get().(*reader)
 	defer r.release()
-	r.start(body, Options{Type: typeName, Index: true})
+	r.start(body, Options{Type: typeName, Index: true, stored: true})
 	r.root()
 	return r.index
 }

@@ -23,6 +23,9 @@ type Options struct {
 	Warnings bool
 	// Index asks for what searches look for.
 	Index bool
+
+	// stored bodies have an empty id, and meta may be empty.
+	stored bool
 }
 
 // Read validates a body in one pass and prepares it for storing. The error, if any,

@@ -58,6 +58,9 @@ func layTrails() map[typeIndex]*trail {
 		typ, _ := resourceNamed([]byte(t.Name))
 		all[typ] = &trail{}
 		for _, p := range SearchParameters(t.Name) {
+			if p.Name == "_id" || p.Name == "_lastUpdated" {
+				continue // not the body's to say
+			}
 			for i := range p.paths {
 				all[typ].lay(typ, p.paths[i].steps, find{p, &p.paths[i]})
 			}

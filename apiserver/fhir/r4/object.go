@@ -214,7 +214,7 @@ func (r *reader) complete(f *frame) bool {
 	}
 	// A companion with an id alone is enough for a primitive that has a value.
 	isEmpty := present>>1 == 0 && (f.typ != typeElement || present == 0)
-	if isEmpty && !f.flawed && !(r.opts.stored && f.typ == typeMeta && r.depth == 2) {
+	if isEmpty && !f.flawed && (!r.opts.stored || f.typ != typeMeta || r.depth != 2) {
 		return r.report(IssueStructure, CodeEmptyElement, emptyElement)
 	}
 	return r.checkInvariants(f)

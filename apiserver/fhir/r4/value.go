@@ -69,7 +69,7 @@ func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
 	if kind == jsontext.KindString {
 		text = r.unquote(raw)
 	}
-	if !p.valid(text) && !(r.opts.stored && r.depth == 1 && e.name == "id") {
+	if !p.valid(text) && (!r.opts.stored || r.depth != 1 || e.name != "id") {
 		code := CodeInvalidValue
 		if e.typ == typeID && f.typ.isResource() {
 			code = CodeInvalidID

@@ -76,23 +76,25 @@ func (c *child) say(m message) {
 
 // do does a task, with the fault that goes with it.
 func (c *child) do(ctx context.Context, t task) message {
-	c.arm(t.Fault)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.arm(t.Fault, cancel)
 	var m message
 	if t.Kind == history.Read {
 		m = c.read(ctx, t)
 	} else {
 		m = c.write(ctx, t)
 	}
-	c.arm(fault{})
+	c.arm(fault{}, nil)
 	m.Event = done
 	return m
 }
 
-func (c *child) arm(f fault) {
+func (c *child) arm(f fault, cancel context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.current = f
-	c.faults.arm(f)
+	c.faults.arm(f, cancel)
 }
 
 // afterStep is where the process dies or falls asleep: in its task, or in what the
@@ -184,6 +186,8 @@ func saidOf(err error) string {
 		return "claimed"
 	case errors.Is(err, store.ErrUnavailable):
 		return "unavailable"
+	case errors.Is(err, context.Canceled):
+		return "hung up"
 	default:
 		return err.Error()
 	}

@@ -81,6 +81,11 @@ func (c *client) get(ctx context.Context, id string) answer {
 	return c.do(ctx, http.MethodGet, c.url(id), contractJSON, nil, nil)
 }
 
+// impatient is a client that hangs up after a while.
+func (c *client) impatient(d time.Duration) *client {
+	return &client{kind: c.kind, server: c.server, http: &http.Client{Timeout: d, Transport: c.http.Transport}}
+}
+
 // apply does an operation and enters the answer into it.
 func (c *client) apply(ctx context.Context, op *history.Operation) answer {
 	header := http.Header{}

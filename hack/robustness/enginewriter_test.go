@@ -116,6 +116,8 @@ type engineWriter struct {
 	count  int
 	// holder is the last record that claimed something.
 	holder string
+	// planned are the tasks that come next.
+	planned []task
 }
 
 func (w *engineWriter) work(ctx context.Context) error {
@@ -128,6 +130,9 @@ func (w *engineWriter) work(ctx context.Context) error {
 		op := history.Operation{Kind: t.Kind, Record: t.Record, Token: t.Token, Lines: t.Lines, Start: clock()}
 		m, err := w.ask(ctx, t)
 		op.End = clock()
+		if (err != nil || m.Outcome == history.Unknown) && len(t.Lines) > 0 {
+			w.contest(t)
+		}
 		if err != nil {
 			op.Outcome = history.Unknown
 			w.run.log.record(op, w.name, "process died")
@@ -175,10 +180,28 @@ func (w *engineWriter) ask(ctx context.Context, t task) (message, error) {
 	}
 }
 
+// contest plans to look whether a write without an answer happened, and then to
+// claim for another record what that may hold.
+func (w *engineWriter) contest(t task) {
+	w.planned = []task{
+		{Kind: history.Read, Record: t.Record, Whole: true},
+		{Kind: history.Put, Record: w.run.name(w.random), Token: w.token(), Lines: t.Lines},
+	}
+}
+
+func (w *engineWriter) token() string {
+	w.count++
+	return fmt.Sprintf("%s-%06d", w.name, w.count)
+}
+
 // choose mixes the operations, and adds a fault that is still wanted.
 func (w *engineWriter) choose() task {
-	w.count++
-	t := task{Kind: history.Put, Record: w.run.name(w.random), Token: fmt.Sprintf("%s-%06d", w.name, w.count)}
+	if len(w.planned) > 0 {
+		t := w.planned[0]
+		w.planned = w.planned[1:]
+		return t
+	}
+	t := task{Kind: history.Put, Record: w.run.name(w.random), Token: w.token()}
 	switch n := w.random.IntN(100); {
 	case n < 10:
 		t.Kind = history.Delete
@@ -223,7 +246,8 @@ func (w *engineWriter) spoil(t *task, f fault) {
 	t.Kind = steps[f.Step]
 }
 
-// wantedFaults are so many of each kind after each step, and twice as many lost answers.
+// wantedFaults are so many of each kind after each step, and as many lost answers
+// and broken-off tasks in all.
 func wantedFaults(each int) []fault {
 	var wanted []fault
 	for range each {
@@ -231,8 +255,8 @@ func wantedFaults(each int) []fault {
 			wanted = append(wanted, fault{Do: die, Step: step}, fault{Do: sleep, Step: step})
 		}
 	}
-	for range 2 * each * len(steps) {
-		wanted = append(wanted, fault{Do: lose})
+	for range each * len(steps) {
+		wanted = append(wanted, fault{Do: lose}, fault{Do: hangUp})
 	}
 	return wanted
 }

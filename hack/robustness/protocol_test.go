@@ -36,6 +36,8 @@ const (
 	sleep mischief = "sleep"
 	// lose: the answer to a request that changes something in the cluster is lost.
 	lose mischief = "lose"
+	// hangUp: whoever asked for the task gives up on it behind such a request.
+	hangUp mischief = "hang up"
 )
 
 // fault is a mischief and when it happens: after a step of the engine, or at the

@@ -60,7 +60,7 @@ func (r *recorder) all() []history.Operation {
 // designed are the answers that the API, and the engine behind it, are meant to
 // give to correct requests while processes are killed. Any other one is a failure of its own.
 var designed = regexp.MustCompile(`^(no connection|connection broke|20[01]|404 resource_not_found|410 deleted|412 version_conflict|503 (unavailable|timeout)|` +
-	`ok|found|not found|deleted|claimed|unavailable|process died)$`)
+	`ok|found|not found|deleted|claimed|unavailable|hung up|process died)$`)
 
 // undesigned lists the other answers.
 func (r *recorder) undesigned() []string {

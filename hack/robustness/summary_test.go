@@ -43,7 +43,7 @@ func (s *summary) add(title string, log *recorder, victims []*victim) {
 // faults tells what happened to the writers on the engine.
 func (s *summary) faults(run *engineRun) {
 	fmt.Fprintf(&s.text, "  killed at random times %d times\n", run.kills)
-	for _, do := range []mischief{die, sleep, lose} {
+	for _, do := range []mischief{die, sleep, lose, hangUp} {
 		var at []string
 		for f, n := range run.happened {
 			if f.Do == do {
@@ -51,7 +51,7 @@ func (s *summary) faults(run *engineRun) {
 			}
 		}
 		slices.Sort(at)
-		fmt.Fprintf(&s.text, "  %-5s after  %s\n", do, strings.Join(at, ", "))
+		fmt.Fprintf(&s.text, "  %-7s after  %s\n", do, strings.Join(at, ", "))
 	}
 }
 

@@ -1,10 +1,10 @@
 package robustness
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
-	"time"
 )
 
 // faultyTransport loses the answer of a request that changes something, after the
@@ -18,6 +18,7 @@ type faultyTransport struct {
 	// that get nowhere.
 	left, cut int
 	armed     fault
+	cancel    context.CancelFunc
 }
 
 func (t *faultyTransport) wrap(next http.RoundTripper) http.RoundTripper {
@@ -25,12 +26,13 @@ func (t *faultyTransport) wrap(next http.RoundTripper) http.RoundTripper {
 	return t
 }
 
-// arm makes ready for a fault, if it is one for the transport.
-func (t *faultyTransport) arm(f fault) {
+// arm makes ready for a fault, if it is one for the transport. To hang up is to
+// cancel the task.
+func (t *faultyTransport) arm(f fault, cancel context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left, t.cut, t.armed = 0, 0, f
-	if f.Do == lose {
+	t.left, t.cut, t.armed, t.cancel = 0, 0, f, cancel
+	if f.Do == lose || f.Do == hangUp { // the others are for the engine
 		t.left = f.Nth
 	}
 }
@@ -46,13 +48,17 @@ func (t *faultyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || err != nil {
 		return response, err
 	}
-	delay, due := t.due()
-	if !due {
+	due, struck := t.due()
+	if !struck {
 		return response, nil
 	}
 	t.struck()
-	idle(r.Context(), delay) // others go on meanwhile
+	idle(r.Context(), due.Delay) // others go on meanwhile
 	_ = response.Body.Close()
+	if due.Do == hangUp {
+		t.cancel()
+		return nil, context.Canceled
+	}
 	return nil, errLost
 }
 
@@ -67,15 +73,15 @@ func (t *faultyTransport) isCut() bool {
 }
 
 // due counts a request that changes something. The answer to the last one is lost.
-func (t *faultyTransport) due() (time.Duration, bool) {
+func (t *faultyTransport) due() (fault, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.left == 0 {
-		return 0, false
+		return fault{}, false
 	}
 	if t.left--; t.left > 0 {
-		return 0, false
+		return fault{}, false
 	}
 	t.cut = t.armed.More
-	return t.armed.Delay, true
+	return t.armed, true
 }

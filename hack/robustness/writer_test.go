@@ -59,6 +59,9 @@ func startWriters(k kind, servers []string, h *herd, log *recorder) (stop func()
 func (w *writer) step(stopped context.Context) {
 	op := w.choose()
 	via := w.clients[w.random.IntN(len(w.clients))]
+	if w.random.IntN(hangUpShare) == 0 {
+		via = via.impatient(between(w.random, time.Millisecond, 60*time.Millisecond))
+	}
 	created := op.Record == ""
 	got := via.apply(context.WithoutCancel(stopped), &op)
 	w.log.recordAnswer(op, via, got)
@@ -71,6 +74,9 @@ func (w *writer) step(stopped context.Context) {
 		w.herd.saw(op.Record, got.version())
 	}
 }
+
+// hangUpShare is how many operations there are to one whose client hangs up on it.
+const hangUpShare = 30
 
 // criteriaShare is for how many of its contents a writer stays with some criteria.
 const criteriaShare = 30

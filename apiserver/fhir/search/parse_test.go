@@ -15,7 +15,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestParse(t *testing.T) {
 	newest := Sort{Field: SortCreated, Descending: true}
-	march := Range{From: date(2026, 3, 1), Until: date(2026, 4, 1)}
+	march := Range{From: firstOf(2026, 3), Until: firstOf(2026, 4)}
 	tests := map[string]struct {
 		query string
 		opts  Options
@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		"ids are alternatives":          {"_id=A,b-1.c", Options{}, Query{IDs: []string{"a", "b-1.c"}, Sort: newest, Count: 20}},
 		"ids given twice must agree":    {"_id=a,B,c&_id=b,C,d", Options{}, Query{IDs: []string{"b", "c"}, Sort: newest, Count: 20}},
 		"ids that never agree":          {"_id=a&_id=b", Options{}, Query{IDs: []string{}, Sort: newest, Count: 20}},
-		"dates are alternatives":        {"_lastUpdated=2026-03,ge2027", Options{}, Query{Updated: [][]Range{{march, {From: date(2027, 1, 1)}}}, Sort: newest, Count: 20}},
+		"dates are alternatives":        {"_lastUpdated=2026-03,ge2027", Options{}, Query{Updated: [][]Range{{march, {From: firstOf(2027, 1)}}}, Sort: newest, Count: 20}},
 		"dates given twice both hold":   {"_lastUpdated=ge2026-03&_lastUpdated=lt2026-04", Options{}, Query{Updated: [][]Range{{{From: march.From}}, {{Until: march.Until}}}, Sort: newest, Count: 20}},
 		"sort by lastUpdated":           {"_sort=-_lastUpdated", Options{}, Query{Sort: Sort{SortUpdated, true}, Count: 20}},
 		"sort by id":                    {"_sort=_id", Options{}, Query{Sort: Sort{SortID, false}, Count: 20}},
@@ -127,7 +127,7 @@ func TestParseHistoryAndRead(t *testing.T) {
 }
 
 func TestParseHistoryByTime(t *testing.T) {
-	march := Range{From: date(2026, 3, 1), Until: date(2026, 4, 1)}
+	march := Range{From: firstOf(2026, 3), Until: firstOf(2026, 4)}
 	tests := map[string]struct {
 		query   string
 		want    Query
@@ -138,7 +138,7 @@ func TestParseHistoryByTime(t *testing.T) {
 		"since a month":                       {"_since=2026-03", Query{Since: march.From}, false},
 		"at a month":                          {"_at=2026-03", Query{At: []Range{march}}, false},
 		"at any time until":                   {"_at=lt2026-03", Query{At: []Range{{Until: march.From}}}, false},
-		"at either of two":                    {"_at=2026-03,ge2027", Query{At: []Range{march, {From: date(2027, 1, 1)}}}, false},
+		"at either of two":                    {"_at=2026-03,ge2027", Query{At: []Range{march, {From: firstOf(2027, 1)}}}, false},
 		"both":                                {"_at=2026-03&_since=2026-04", Query{Since: march.Until, At: []Range{march}}, false},
 		"since a prefix":                      {"_since=gt2026", Query{}, true},
 		"since no date":                       {"_since=yesterday", Query{}, true},
@@ -249,6 +249,6 @@ func values(t *testing.T, query string) url.Values {
 	return v
 }
 
-func date(year int, month time.Month, day int) time.Time {
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+func firstOf(year int, month time.Month) time.Time {
+	return time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // companion reads the member _x of a primitive element x: its id and extensions.
-func (r *reader) companion(f *frame, e *element) bool {
+func (r *reader) companion(f *frame, e *element, row uint16) bool {
 	f.at = e
 	if (f.seen|f.noted)&e.bit() != 0 && !r.checkRepeated(f, e, true) {
 		return false
@@ -21,7 +21,7 @@ func (r *reader) companion(f *frame, e *element) bool {
 	} else {
 		from, ok = r.oneCompanion(e)
 	}
-	r.values = append(r.values, value{element: e, span: span{from, r.offset()}, companion: true})
+	r.values = append(r.values, value{span: span{from, r.offset()}, row: row, companion: true})
 	return ok
 }
 
@@ -69,18 +69,18 @@ func (r *reader) oneCompanion(e *element) (from int, ok bool) {
 // once more: companions are rare.
 func (r *reader) checkCompanions(f *frame) bool {
 	for _, v := range r.values[f.values:] {
-		ok := true
+		e, ok := f.element(v), true
 		switch {
-		case !v.typ.isPrimitive():
-		case v.companion && v.isMany():
-			ok = r.checkInStep(f, v.element, r.valueOf(f, v.element), v.span)
+		case !e.typ.isPrimitive():
+		case v.companion && e.isMany():
+			ok = r.checkInStep(f, e, r.valueOf(f, v.row), v.span)
 		case v.companion:
-			if !r.valueOf(f, v.element).found() && isBare(r.body[v.from:v.to]) {
-				f.at = v.element
+			if !r.valueOf(f, v.row).found() && isBare(r.body[v.from:v.to]) {
+				f.at = e
 				ok = r.report(IssueStructure, CodeEmptyElement, emptyElement)
 			}
-		case v.isMany() && f.noted&v.bit() == 0:
-			ok = r.checkInStep(f, v.element, v.span, span{})
+		case e.isMany() && f.noted&e.bit() == 0:
+			ok = r.checkInStep(f, e, v.span, span{})
 		}
 		if !ok {
 			return false
@@ -91,9 +91,9 @@ func (r *reader) checkCompanions(f *frame) bool {
 }
 
 // valueOf is where the object has the value of an element.
-func (r *reader) valueOf(f *frame, e *element) span {
+func (r *reader) valueOf(f *frame, row uint16) span {
 	for _, v := range r.values[f.values:] {
-		if v.element == e && !v.companion {
+		if v.row == row && !v.companion {
 			return v.span
 		}
 	}

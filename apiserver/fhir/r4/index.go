@@ -1,12 +1,31 @@
 package r4
 
-// IndexValue is a value that a search parameter finds.
+// IndexValue is a value that a search parameter finds in a body. It has no
+// pointers, so that finding it costs little.
 type IndexValue struct {
-	Parameter *SearchParameter
-	// Type is the FHIR type of the value, such as CodeableConcept.
-	Type string
-	// JSON is the value. It is a part of the body that was read.
-	JSON []byte
+	parameter uint16 // in searchParameters
+	typ       typeIndex
+	// from and to are where the body has the value. What only asks whether there is
+	// one has no place: it ends at 1 or at 0.
+	from, to uint32
+}
+
+// Parameter is the search parameter that finds the value.
+func (v IndexValue) Parameter() *SearchParameter { return &searchParameters[v.parameter] }
+
+// Type is the FHIR type of the value, such as CodeableConcept.
+func (v IndexValue) Type() string { return types[v.typ].name }
+
+// JSON is the value, out of the body that it was found in.
+func (v IndexValue) JSON(body []byte) []byte {
+	switch {
+	case v.from > 0:
+		return body[v.from:v.to]
+	case v.to > 0:
+		return []byte("true")
+	default:
+		return []byte("false")
+	}
 }
 
 // Index finds what searches look for in a resource as it is stored: one that Read
@@ -39,13 +58,13 @@ type branchOff struct {
 
 // find is a parameter that finds a value, if that meets the path's conditions.
 type find struct {
-	parameter *SearchParameter
+	parameter uint16
 	path      *searchPath
 }
 
 // truth is a parameter that asks whether there is an element that is not false.
 type truth struct {
-	parameter *SearchParameter
+	parameter uint16
 	ord       uint8
 }
 
@@ -57,12 +76,13 @@ func layTrails() map[typeIndex]*trail {
 	for _, t := range Types {
 		typ, _ := resourceNamed([]byte(t.Name))
 		all[typ] = &trail{}
-		for _, p := range SearchParameters(t.Name) {
-			if p.Name == "_id" || p.Name == "_lastUpdated" {
-				continue // not the body's to say
+		for n := range searchParameters {
+			p := &searchParameters[n]
+			if !p.isOf(typ) || p.Name == "_id" || p.Name == "_lastUpdated" { // those are not the body's to say
+				continue
 			}
 			for i := range p.paths {
-				all[typ].lay(typ, p.paths[i].steps, find{p, &p.paths[i]})
+				all[typ].lay(typ, p.paths[i].steps, find{uint16(n), &p.paths[i]})
 			}
 		}
 	}
@@ -114,13 +134,13 @@ func (t *trail) to(e *element) *trail {
 }
 
 // note notes a value that parameters may find. Of an object, f is its frame.
-func (r *reader) note(t *trail, typ typeIndex, f *frame, raw []byte) {
+func (r *reader) note(t *trail, typ typeIndex, f *frame, at span) {
 	for i := range t.finds {
 		found := &t.finds[i]
 		if found.path.where != "" && !r.meets(f, found.path) || found.path.refersTo != 0 && f.refersTo != found.path.refersTo {
 			continue
 		}
-		r.index = append(r.index, IndexValue{found.parameter, types[typ].name, raw})
+		r.index = append(r.index, IndexValue{found.parameter, typ, uint32(at.from), uint32(at.to)})
 	}
 }
 
@@ -136,25 +156,23 @@ func (r *reader) dropOthers(f *frame) {
 	url, level := r.textOf(f, bitExtensionURL), r.depth-2
 	kept := r.index[:f.indexed]
 	for _, v := range r.index[f.indexed:] {
-		if urls := v.Parameter.paths[0].urls; len(urls) <= level || string(url) == urls[level] {
+		if urls := v.Parameter().paths[0].urls; len(urls) <= level || string(url) == urls[level] {
 			kept = append(kept, v)
 		}
 	}
 	r.index = kept
 }
 
-var jsonTrue, jsonFalse = []byte("true"), []byte("false")
-
 // noteTruths notes the parameters that ask whether a resource has an element that
 // is not false.
 func (r *reader) noteTruths(f *frame) {
 	for _, t := range f.trail.truths {
-		answer := jsonFalse
+		answer := IndexValue{parameter: t.parameter, typ: typeBoolean}
 		for _, v := range r.values[f.values:] {
-			if v.ord == t.ord && !v.companion && string(r.body[v.from:v.to]) != "false" {
-				answer = jsonTrue
+			if f.element(v).ord == t.ord && !v.companion && string(r.body[v.from:v.to]) != "false" {
+				answer.to = 1
 			}
 		}
-		r.index = append(r.index, IndexValue{t.parameter, types[typeBoolean].name, answer})
+		r.index = append(r.index, answer)
 	}
 }

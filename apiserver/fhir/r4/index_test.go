@@ -65,7 +65,8 @@ func TestIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
 			for _, v := range Index([]byte(test.body), test.typ) {
-				got[v.Parameter.Name] = append(got[v.Parameter.Name], v.Type+" "+string(v.JSON))
+				name := v.Parameter().Name
+				got[name] = append(got[name], v.Type()+" "+string(v.JSON([]byte(test.body))))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -152,7 +153,8 @@ func TestIndexIndependently(t *testing.T) {
 		}
 		got := map[string][]string{}
 		for _, v := range Index([]byte(s.body), s.typ) {
-			got[v.Parameter.Name] = append(got[v.Parameter.Name], canonical(t, v.JSON))
+			name := v.Parameter().Name
+			got[name] = append(got[name], canonical(t, v.JSON([]byte(s.body))))
 		}
 		for j, name := range slices.Sorted(maps.Keys(byType[s.typ])) {
 			var want []string

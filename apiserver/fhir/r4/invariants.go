@@ -68,7 +68,7 @@ func (r *reader) checkInvariants(f *frame) bool {
 // rawOf is the JSON of an element of an object that has been read.
 func (r *reader) rawOf(f *frame, bit uint64) []byte {
 	for _, v := range r.values[f.values:] {
-		if v.bit() == bit && !v.companion {
+		if f.element(v).bit() == bit && !v.companion {
 			return r.body[v.from:v.to]
 		}
 	}

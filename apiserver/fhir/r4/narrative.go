@@ -54,7 +54,7 @@ type narrative struct {
 // checkNarrative returns the invariant that the XHTML breaks, and how.
 func checkNarrative(text []byte) (invariant, problem string) {
 	n := narrative{rest: bytes.Trim(text, " \t\r\n"), open: make([][]byte, 0, 16)}
-	if bytes.ContainsFunc(text, func(r rune) bool { return !isXMLCharacter(r) }) {
+	if !isXMLText(text) {
 		return invariantXHTML, "the narrative has a character that XML cannot have"
 	}
 	if !bytes.HasPrefix(n.rest, []byte("<div")) {
@@ -314,6 +314,21 @@ func entity(text []byte) (r rune, size int) {
 		return '&', 0
 	}
 	return rune(n), end + 1
+}
+
+// isXMLText reports whether XML can have all characters of a text, which is UTF-8.
+func isXMLText(text []byte) bool {
+	for i, c := range text {
+		switch {
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			return false
+		case c == 0xEF && bytes.HasPrefix(text[i:], []byte("\uFFFE")[:2]): // U+FFC0 to U+FFFF
+			if r, _ := utf8.DecodeRune(text[i:]); !isXMLCharacter(r) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isXMLCharacter reports whether XML can have the character. XML 1.0, 2.2.

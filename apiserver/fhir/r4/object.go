@@ -31,12 +31,17 @@ type frame struct {
 	nulls, flawed, mismatched bool
 }
 
-// value is a member of an object that has been read.
+// value is a member of an object that has been read. It has no pointers, so that
+// noting it costs little.
 type value struct {
-	*element
 	span
+	// row is the place of the element among those of the object's type.
+	row       uint16
 	companion bool
 }
+
+// element is the one that a member of the frame's object is.
+func (f *frame) element(v value) *element { return &types[f.typ].elements[v.row] }
 
 func (r *reader) push(t typeIndex) *frame {
 	f := &r.frames[r.depth]
@@ -80,7 +85,7 @@ func (r *reader) object(t typeIndex, on *trail) bool {
 	}
 	ok := r.complete(f)
 	if on != nil {
-		r.note(on, t, f, r.body[f.start:r.offset()])
+		r.note(on, t, f, span{f.start, r.offset()})
 		r.noteTruths(f)
 		if on.gated {
 			r.dropOthers(f)
@@ -92,7 +97,7 @@ func (r *reader) object(t typeIndex, on *trail) bool {
 
 // member reads the value of a member.
 func (r *reader) member(f *frame, name []byte) bool {
-	e := lookup(f.typ, name)
+	e, row := lookupRow(f.typ, name)
 	if e == nil {
 		return r.otherMember(f, name)
 	}
@@ -110,21 +115,21 @@ func (r *reader) member(f *frame, name []byte) bool {
 	if !ok {
 		return false
 	}
-	read := value{element: e, span: span{from, r.offset()}}
-	r.values = append(r.values, read)
+	at := span{from, r.offset()}
+	r.values = append(r.values, value{span: at, row: row})
 	if r.depth == 1 {
-		r.noteOwn(read)
+		r.noteOwn(e, at)
 	}
 	return true
 }
 
 // noteOwn notes where the resource has its id and its meta.
-func (r *reader) noteOwn(v value) {
-	switch v.name {
+func (r *reader) noteOwn(e *element, at span) {
+	switch e.name {
 	case "id":
-		r.idValue = v.span
+		r.idValue = at
 	case "meta":
-		r.metaInside = v.from + 1
+		r.metaInside = at.from + 1
 		r.cuts.close()
 	}
 }
@@ -135,8 +140,8 @@ func (r *reader) otherMember(f *frame, name []byte) bool {
 		return r.readResourceType(f)
 	}
 	if len(name) > 1 && name[0] == '_' {
-		if e := lookup(f.typ, name[1:]); e != nil && e.typ.isPrimitive() && e.is&plain == 0 {
-			return r.companion(f, e)
+		if e, row := lookupRow(f.typ, name[1:]); e != nil && e.typ.isPrimitive() && e.is&plain == 0 {
+			return r.companion(f, e, row)
 		}
 	}
 	f.flawed = true
@@ -176,13 +181,14 @@ func (r *reader) readResourceType(f *frame) bool {
 // checkRepeated looks into an element that was met before: it may be the companion
 // of that, or that of this.
 func (r *reader) checkRepeated(f *frame, e *element, companion bool) bool {
-	for _, before := range r.values[f.values:] {
+	for _, v := range r.values[f.values:] {
+		before := f.element(v)
 		switch {
 		case before.ord != e.ord:
-		case before.element != e:
+		case before != e:
 			return r.report(IssueStructure, CodeConflictingChoice,
 				"there is "+before.name+" already; of "+e.base()+"[x] there can be one only")
-		case before.companion == companion:
+		case v.companion == companion:
 			return r.report(IssueStructure, CodeDuplicateElement,
 				"the name "+Quote(memberName(e, companion))+" is given twice in one object")
 		}

@@ -48,12 +48,14 @@ func SearchParameters(typeName string) []*SearchParameter {
 	typ, _ := resourceNamed([]byte(typeName))
 	var found []*SearchParameter
 	for i := range searchParameters {
-		if p := &searchParameters[i]; p.base == typ || p.base == typeResource {
+		if p := &searchParameters[i]; p.isOf(typ) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
+
+func (p *SearchParameter) isOf(typ typeIndex) bool { return p.base == typ || p.base == typeResource }
 
 // searchPath is a way from a resource to values, and what they must meet.
 type searchPath struct {

@@ -21,7 +21,7 @@ type Options struct {
 	Optional []string
 	// Warnings asks for what is to be said of a valid resource too.
 	Warnings bool
-	// Index asks for what searches look for.
+	// Index asks for what searches look for, in the body as it is read.
 	Index bool
 
 	// stored bodies have an empty id, and meta may be empty.
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Read validates a body in one pass and prepares it for storing. The error, if any,
-// is of type Errors. The body is not changed, nor kept but by an index that was asked for.
+// is of type Errors. The body is neither changed nor kept.
 func Read(body []byte, opts Options) (Resource, error) {
 	r := readers.Get().(*reader)
 	defer r.release()

@@ -21,7 +21,8 @@ type Resource struct {
 	ID string
 	// Warnings are what is to be said of the resource all the same, when asked for.
 	Warnings []Issue
-	// Index is what searches look for, when asked for.
+	// Index is what searches look for, when asked for. It is about the body that was
+	// read, not about Body.
 	Index []IndexValue
 }
 
@@ -78,14 +79,24 @@ func (c *cuts) close() {
 	c.spans = append(c.spans, c.dropped)
 }
 
-// edit replaces a span of the body by text; mark, if any, gets the offset in the
-// outcome of the text's byte at.
+// edit replaces a span of the body by text. What it marks is where, in the outcome,
+// the text's byte at is.
 type edit struct {
 	span
-	text string
-	mark *int
-	at   int
+	text  string
+	marks mark
+	at    int
 }
+
+// mark is a place in a stored body.
+type mark int
+
+const (
+	nothing mark = iota
+	idMark
+	metaMark
+	marksCount
+)
 
 const (
 	insertedID   = `,"id":""`
@@ -95,41 +106,42 @@ const (
 // splice makes the stored body of a resource without issues.
 func (r *reader) splice() Resource {
 	res := Resource{Type: r.opts.Type}
-	edits := make([]edit, 0, 8)
+	var room [8]edit
+	edits := room[:0]
 	behind := span{r.resourceType.to, r.resourceType.to}
 	if r.idValue.found() {
 		res.ID = string(r.unquote(r.body[r.idValue.from:r.idValue.to]))
-		edits = append(edits, edit{span: span{r.idValue.from + 1, r.idValue.to - 1}, mark: &res.IDOffset})
+		edits = append(edits, edit{span: span{r.idValue.from + 1, r.idValue.to - 1}, marks: idMark})
 		behind = span{r.idValue.to, r.idValue.to}
 	} else {
-		edits = append(edits, edit{span: behind, text: insertedID, mark: &res.IDOffset, at: len(insertedID) - 1})
+		edits = append(edits, edit{span: behind, text: insertedID, marks: idMark, at: len(insertedID) - 1})
 	}
 	if r.metaInside != 0 {
-		edits = append(edits, edit{span: span{r.metaInside, r.metaInside}, mark: &res.MetaOffset})
+		edits = append(edits, edit{span: span{r.metaInside, r.metaInside}, marks: metaMark})
 		for _, cut := range r.cuts.spans {
 			edits = append(edits, edit{span: cut})
 		}
 	} else {
-		edits = append(edits, edit{span: behind, text: insertedMeta, mark: &res.MetaOffset, at: len(insertedMeta) - 1})
+		edits = append(edits, edit{span: behind, text: insertedMeta, marks: metaMark, at: len(insertedMeta) - 1})
 	}
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
-	res.Body = apply(r.body, edits)
+	var offsets [marksCount]int
+	res.Body, offsets = apply(r.body, edits)
+	res.IDOffset, res.MetaOffset = offsets[idMark], offsets[metaMark]
 	return res
 }
 
 // apply makes the edits, which are in order and do not overlap.
-func apply(body []byte, edits []edit) []byte {
-	out := make([]byte, 0, len(body)+len(insertedID)+len(insertedMeta))
+func apply(body []byte, edits []edit) (out []byte, offsets [marksCount]int) {
+	out = make([]byte, 0, len(body)+len(insertedID)+len(insertedMeta))
 	done := 0
 	for _, e := range edits {
 		out = append(out, body[done:e.from]...)
-		if e.mark != nil {
-			*e.mark = len(out) + e.at
-		}
+		offsets[e.marks] = len(out) + e.at
 		out = append(out, e.text...)
 		done = e.to
 	}
-	return append(out, body[done:]...)
+	return append(out, body[done:]...), offsets
 }
 
 // instantFormat is how meta.lastUpdated is written.

@@ -98,17 +98,23 @@ func hash(name []byte) int {
 
 // lookup finds an element of a type.
 func lookup(t typeIndex, name []byte) *element {
+	e, _ := lookupRow(t, name)
+	return e
+}
+
+// lookupRow finds an element of a type, and its place among them.
+func lookupRow(t typeIndex, name []byte) (*element, uint16) {
 	slots := names[t]
 	if len(slots) == 0 {
-		return nil
+		return nil, 0
 	}
 	for at := hash(name); ; at++ {
 		slot := slots[at&(len(slots)-1)]
 		if slot == 0 {
-			return nil
+			return nil, 0
 		}
 		if e := &types[t].elements[slot-1]; e.name == string(name) {
-			return e
+			return e, slot - 1
 		}
 	}
 }

@@ -51,20 +51,21 @@ func (r *reader) single(f *frame, e *element) (from int, ok bool) {
 
 // primitive reads a value of a primitive type.
 func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
-	p := &primitives[e.typ]
-	kind := r.decoder.PeekKind()
-	if !p.takes(kind) {
-		if kind == jsontext.KindNull && f.item >= 0 {
-			f.nulls = true // for checkCompanions
-			return r.offset(), r.skip()
-		}
-		return r.offset(), r.wrongKind(e.name, kind, p.wants())
-	}
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
 		return 0, r.fail(err)
 	}
 	from = r.offset() - len(raw)
+	p := &primitives[e.typ]
+	kind := raw.Kind()
+	if !p.takes(kind) {
+		if kind == jsontext.KindNull && f.item >= 0 {
+			f.nulls = true // for checkCompanions
+			return from, true
+		}
+		f.flawed = true
+		return from, r.reportKind(e.name, kind, p.wants())
+	}
 	text := []byte(raw)
 	if kind == jsontext.KindString {
 		text = r.unquote(raw)
@@ -77,7 +78,7 @@ func (r *reader) primitive(f *frame, e *element) (from int, ok bool) {
 		return from, r.report(IssueValue, code, e.name+" "+Quote(string(text))+" is not "+p.form)
 	}
 	if on := f.trail.to(e); on != nil {
-		r.note(on, e.typ, f, raw)
+		r.note(on, e.typ, f, span{from, from + len(raw)})
 	}
 	return from, r.checkText(f, e, text)
 }
@@ -128,11 +129,15 @@ func (r *reader) checkElementID(text []byte) bool {
 	return true
 }
 
-// wrongKind reports a value of the wrong kind of JSON.
+// wrongKind reports a value of the wrong kind of JSON, and reads it.
 func (r *reader) wrongKind(name string, kind jsontext.Kind, wants string) bool {
 	if kind == jsontext.KindInvalid || kind == jsontext.KindEndObject || kind == jsontext.KindEndArray {
 		return r.skip() // there is no value: reports why
 	}
 	r.frames[r.depth-1].flawed = true
-	return r.report(IssueStructure, CodeWrongKind, name+" is "+withArticle(kind)+"; it must be "+wants) && r.skip()
+	return r.reportKind(name, kind, wants) && r.skip()
+}
+
+func (r *reader) reportKind(name string, kind jsontext.Kind, wants string) bool {
+	return r.report(IssueStructure, CodeWrongKind, name+" is "+withArticle(kind)+"; it must be "+wants)
 }

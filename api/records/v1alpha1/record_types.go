@@ -32,6 +32,10 @@ type RecordSpec struct {
 	// purging says that the record is being removed with all its history.
 	// +optional
 	Purging bool `json:"purging,omitempty"`
+	// placeholder says, beside purging, that the record was never more than the
+	// first step of its creation: it has no history, and its creation may yet finish.
+	// +optional
+	Placeholder bool `json:"placeholder,omitempty"`
 	// body is the JSON text of the record, byte for byte.
 	// +optional
 	Body string `json:"body,omitempty"`

@@ -242,3 +242,45 @@ func TestClaimOfADeadWriter(t *testing.T) {
 		})
 	}
 }
+
+// TestPlaceholderMetLate lets a writer find the placeholder of a create under way,
+// fall asleep, and go on when the record is long there and has a history.
+func TestPlaceholderMetLate(t *testing.T) {
+	namespace, key := newSite(t)
+	sleepAt := func(at string) (site store.Store, asleep, wake chan struct{}) {
+		asleep, wake = make(chan struct{}), make(chan struct{})
+		var once atomic.Bool
+		return newEngine(t, cluster.Options{AfterStep: func(step string) {
+			if step == at && once.CompareAndSwap(false, true) {
+				close(asleep)
+				<-wake
+			}
+		}}).Open(namespace, key, cluster.DefaultLimits), asleep, wake
+	}
+	creator, created, finish := sleepAt(cluster.StepPlaceholder)
+	late, met, goOn := sleepAt(cluster.StepPurgeMet)
+	results := make(chan error, 2)
+	go func() {
+		_, err := creator.Write(t.Context(), []store.Op{claimed(rex(1), "line")})
+		results <- err
+	}()
+	<-created
+	go func() {
+		_, err := late.Write(t.Context(), []store.Op{rex(3)})
+		results <- err
+	}()
+	<-met
+	close(finish)
+	if err := <-results; err != nil {
+		t.Fatal(err)
+	}
+	other := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	mustWrite(t, other, rex(2))
+	close(goOn)
+	if err := <-results; err != nil {
+		t.Fatal(err)
+	}
+	if seen := observe(t, other); seen.Version != 3 || len(seen.Versions) != 3 {
+		t.Errorf("version %d with the history %v, want 3 whole versions", seen.Version, seen.Versions)
+	}
+}

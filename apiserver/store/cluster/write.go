@@ -22,6 +22,7 @@ const (
 	StepRecord      = "record"
 	StepReleased    = "released"
 	StepPurging     = "purging"
+	StepPurgeMet    = "purge-met"
 	StepHistoryGone = "history-gone"
 	StepRecordGone  = "record-gone"
 )
@@ -138,7 +139,8 @@ func (w *write) create(ctx context.Context, p plan) (store.Result, error) {
 		return w.put(ctx, p, obj, false)
 	}
 	placeholder := w.object(p.next, metav1.ObjectMeta{})
-	placeholder.Spec.Purging, placeholder.Spec.Body, placeholder.Spec.Claims = true, "", nil
+	placeholder.Spec.Purging, placeholder.Spec.Placeholder = true, true
+	placeholder.Spec.Body, placeholder.Spec.Claims = "", nil
 	meta, err := w.site.engine.client.create(ctx, recordsResource, w.site.namespace, placeholder)
 	if err != nil {
 		return store.Result{}, w.writeError(err)
@@ -291,13 +293,18 @@ func (s *Site) newHistory(name string, current *recordsv1.Record, past recordsv1
 	}
 }
 
-// finishPurge removes what a purge left: the history first, the Record last.
+// finishPurge removes what a purge left: the history first, the Record last. A
+// placeholder is let go by its Record alone: its creator may be about to finish,
+// and then there is a history, which is not for others to remove.
 func (s *Site) finishPurge(ctx context.Context, obj *recordsv1.Record) error {
-	history := historyName(obj.Name, obj.Spec.Lineage)
-	if err := s.engine.client.delete(ctx, historiesResource, s.namespace, history, nil); err != nil {
-		return storeError("remove history "+history, err)
+	s.engine.afterStep(StepPurgeMet)
+	if !obj.Spec.Placeholder {
+		history := historyName(obj.Name, obj.Spec.Lineage)
+		if err := s.engine.client.delete(ctx, historiesResource, s.namespace, history, nil); err != nil {
+			return storeError("remove history "+history, err)
+		}
+		s.engine.afterStep(StepHistoryGone)
 	}
-	s.engine.afterStep(StepHistoryGone)
 	err := s.engine.client.delete(ctx, recordsResource, s.namespace, obj.Name, &obj.ObjectMeta)
 	if apierrors.IsConflict(err) {
 		return errStale

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -87,13 +88,23 @@ func (n *narrative) next() (problem string) {
 	case bytes.HasPrefix(n.rest, []byte("<!--")):
 		return n.comment()
 	case bytes.HasPrefix(n.rest, []byte("<![CDATA[")):
-		n.said = true
-		return n.skipPast("<![CDATA[", "]]>")
+		return n.cdata()
 	case len(n.rest) > 1 && (n.rest[1] == '!' || n.rest[1] == '?'):
 		return "it has a declaration or a processing instruction"
 	default:
 		return n.startTag()
 	}
+}
+
+// cdata reads text in which nothing is escaped.
+func (n *narrative) cdata() (problem string) {
+	text := n.rest[len("<![CDATA["):]
+	if problem := n.skipPast("<![CDATA[", "]]>"); problem != "" {
+		return problem
+	}
+	text = text[:len(text)-len(n.rest)-len("]]>")]
+	n.said = n.said || len(bytes.TrimSpace(text)) > 0
+	return ""
 }
 
 // comment reads a comment, in which there can be no two hyphens.
@@ -124,13 +135,29 @@ func (n *narrative) text() (problem string) {
 		text = n.rest[:tag]
 	}
 	n.rest = n.rest[len(text):]
-	if !n.said {
-		n.said = len(bytes.TrimSpace(text)) > 0
-	}
 	if bytes.Contains(text, []byte("]]>")) {
 		return "it has a ]]> that ends nothing"
 	}
-	return checkEntities(text)
+	if problem := checkEntities(text); problem != "" {
+		return problem
+	}
+	n.said = n.said || saysSomething(text)
+	return ""
+}
+
+// saysSomething reports whether a text has more than white space.
+func saysSomething(text []byte) bool {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == '&' {
+			r, size = entity(text)
+		}
+		if !unicode.IsSpace(r) {
+			return true
+		}
+		text = text[size:]
+	}
+	return false
 }
 
 func (n *narrative) endTag() (problem string) {

@@ -51,7 +51,7 @@ func FuzzNarrative(f *testing.F) {
 				t.Fatalf("%T in %q", token, text)
 			}
 		}
-		if !said && !strings.Contains(text, "<![CDATA[") {
+		if !said {
 			t.Errorf("nothing is said in %q", text)
 		}
 	})

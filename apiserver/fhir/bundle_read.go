@@ -102,10 +102,10 @@ func readBundle(text []byte, limit int) (sentBundle, error) {
 		return sentBundle{}, err
 	}
 	if resourceType != "Bundle" {
-		issues = append(issues, r4.Issue{
+		return sentBundle{}, r4.Errors{{
 			Severity: r4.SeverityError, Type: r4.IssueValue, Code: r4.CodeResourceMismatch, Expression: "Bundle.resourceType",
 			Diagnostics: "the resourceType is " + r4.Quote(resourceType) + `; this address takes "Bundle"`,
-		})
+		}}
 	}
 	if bundle.kind != batchBundle && bundle.kind != transactionBundle {
 		issues = append(issues, invalidBundle("Bundle.type", "the type is "+r4.Quote(bundle.kind)+"; a bundle is processed as a batch or a transaction"))

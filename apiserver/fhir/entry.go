@@ -60,7 +60,9 @@ func (h *handler) entriesOf(bundle sentBundle, r *request, spoken *dialect) []*e
 		}
 		header := http.Header{}
 		header.Set("Accept", r.dialect.contentType)
-		header.Set("Content-Type", contentType)
+		if len(body) > 0 {
+			header.Set("Content-Type", contentType)
+		}
 		header["Prefer"] = r.Header.Values("Prefer")
 		for name, value := range e.header {
 			header.Set(name, value)

@@ -77,6 +77,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Find:       find,
 		Authorizer: rights{},
 		TokenKey:   make([]byte, 32),
+		Version:    "v0-test",
 		Log:        slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 		Now:        func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) },
 	})

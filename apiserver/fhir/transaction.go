@@ -14,6 +14,9 @@ import (
 // writes came in between.
 const transactionAttempts = 50
 
+// maxIssues bounds what is said of the form of a bundle.
+const maxIssues = 50
+
 // entryError says why an entry makes its transaction fail.
 type entryError struct {
 	// at is the FHIRPath of the entry.
@@ -96,6 +99,13 @@ func (h *handler) transact(r *request, entries []*entry, conditional conditional
 
 // planAll reads what all entries ask for, in the order of processing.
 func (h *handler) planAll(entries []*entry) (writings []*writing, readings []*entry, err error) {
+	var wrong r4.Errors
+	for _, e := range entries {
+		wrong = append(wrong, e.issues...)
+	}
+	if len(wrong) > 0 {
+		return nil, nil, wrong[:min(len(wrong), maxIssues)]
+	}
 	for _, e := range inOrder(entries) {
 		err := e.err
 		switch {

@@ -1,0 +1,273 @@
+package fhir_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+)
+
+// claim is a site and a type that its CapabilityStatement speaks of.
+type claim struct {
+	site
+	kind string
+	// updateCreate is what it says of that.
+	updateCreate bool
+}
+
+// body is a valid resource of the type with an identifier, and more members.
+func (c claim) body(identifier, more string) string {
+	return `{"resourceType":"` + c.kind + `","identifier":[{"system":"urn:chip","value":"` + identifier + `"}]` + least[c.kind] + more + `}`
+}
+
+// create makes a record and returns its id.
+func (c claim) create(identifier string) string {
+	GinkgoHelper()
+	a := c.send("POST", "/"+c.kind, c.body(identifier, ""))
+	Expect(a.status).To(Equal(http.StatusCreated), a.body)
+	return a.json()["id"].(string)
+}
+
+// send speaks FHIR both ways.
+func (c claim) send(method, path, body string, options ...option) answer {
+	GinkgoHelper()
+	return c.do(method, path, body, append([]option{sendFHIR, acceptFHIR}, options...)...)
+}
+
+func (c claim) succeed(method, path, body string, options ...option) answer {
+	GinkgoHelper()
+	a := c.send(method, path, body, options...)
+	Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusCreated), method+" "+path+": "+a.body)
+	return a
+}
+
+// interactionProofs exercise what a type's interaction codes say.
+var interactionProofs = map[string]func(c claim){
+	"read": func(c claim) {
+		id := c.create("read")
+		Expect(c.succeed("GET", "/"+c.kind+"/"+id, "").json()).To(HaveKeyWithValue("id", id))
+	},
+	"vread": func(c claim) {
+		id := c.create("vread")
+		c.succeed("PUT", "/"+c.kind+"/"+id, c.body("vread", `,"language":"en","id":"`+id+`"`))
+		Expect(c.succeed("GET", "/"+c.kind+"/"+id+"/_history/2", "").json().at("meta", "versionId")).To(Equal("2"))
+	},
+	"update": func(c claim) {
+		id := c.create("update")
+		updated := c.succeed("PUT", "/"+c.kind+"/"+id, c.body("update", `,"language":"en","id":"`+id+`"`))
+		Expect(updated.json()).To(HaveKeyWithValue("language", "en"))
+	},
+	"patch": func(c claim) {
+		id := c.create("patch")
+		patched := c.succeed("PATCH", "/"+c.kind+"/"+id, `[{"op":"add","path":"/language","value":"en"}]`, sendPatch)
+		Expect(patched.json()).To(HaveKeyWithValue("language", "en"))
+	},
+	"delete": func(c claim) {
+		id := c.create("delete")
+		c.succeed("DELETE", "/"+c.kind+"/"+id, "")
+		Expect(c.send("GET", "/"+c.kind+"/"+id, "").status).To(Equal(http.StatusGone))
+	},
+	"history-instance": func(c claim) {
+		id := c.create("history")
+		Expect(c.succeed("GET", "/"+c.kind+"/"+id+"/_history", "").json()["total"]).To(BeEquivalentTo(1))
+	},
+	"history-type": func(c claim) {
+		c.create("history-type")
+		expectValid(c.succeed("GET", "/"+c.kind+"/_history?_count=1", ""))
+	},
+	"create":      func(c claim) { c.create("create") },
+	"search-type": func(c claim) { expectValid(c.succeed("GET", "/"+c.kind, "")) },
+}
+
+// memberProofs exercise what the other members of a type's entry say.
+var memberProofs = map[string]func(c claim, value any){
+	"type":    func(c claim, value any) { Expect(value).To(Equal(c.kind)) },
+	"profile": func(c claim, value any) { Expect(value).To(HaveSuffix("/StructureDefinition/" + c.kind)) },
+	"interaction": func(c claim, value any) {
+		for _, each := range value.([]any) {
+			code := each.(map[string]any)["code"].(string)
+			Expect(interactionProofs).To(HaveKey(code))
+			interactionProofs[code](c)
+		}
+		Expect(value).To(HaveLen(len(interactionProofs)))
+	},
+	"versioning": func(c claim, value any) {
+		Expect(value).To(Equal("versioned-update"))
+		id := c.create("versioning")
+		body := c.body("versioning", `,"language":"en","id":"`+id+`"`)
+		Expect(c.send("PUT", "/"+c.kind+"/"+id, body, with("If-Match", `W/"2"`)).status).To(Equal(http.StatusPreconditionFailed))
+		Expect(c.succeed("PUT", "/"+c.kind+"/"+id, body, with("If-Match", `W/"1"`)).header.Get("ETag")).To(Equal(`W/"2"`))
+	},
+	"readHistory": func(c claim, value any) {
+		Expect(value).To(BeTrue())
+		id := c.create("past")
+		c.succeed("DELETE", "/"+c.kind+"/"+id, "")
+		c.succeed("GET", "/"+c.kind+"/"+id+"/_history/1", "")
+	},
+	"updateCreate": func(c claim, value any) {
+		Expect(value).To(Equal(c.updateCreate))
+		status := http.StatusNotFound
+		if value == true {
+			status = http.StatusCreated
+		}
+		Expect(c.send("PUT", "/"+c.kind+"/chosen", c.body("chosen", `,"id":"chosen"`)).status).To(Equal(status))
+	},
+	"conditionalCreate": func(c claim, value any) {
+		Expect(value).To(BeTrue())
+		c.create("once")
+		again := c.send("POST", "/"+c.kind, c.body("once", ""), with("If-None-Exist", "identifier=urn:chip|once"))
+		Expect(again.status).To(Equal(http.StatusOK))
+	},
+	"conditionalRead": func(c claim, value any) {
+		Expect(value).To(Equal("full-support"))
+		read := c.succeed("GET", "/"+c.kind+"/"+c.create("conditional"), "")
+		path := "/" + c.kind + "/" + read.json()["id"].(string)
+		Expect(c.send("GET", path, "", with("If-None-Match", read.header.Get("ETag"))).status).To(Equal(http.StatusNotModified))
+		Expect(c.send("GET", path, "", with("If-Modified-Since", read.header.Get("Last-Modified"))).status).To(Equal(http.StatusNotModified))
+	},
+	"conditionalUpdate": func(c claim, value any) {
+		Expect(value).To(BeTrue())
+		id := c.create("by-criteria")
+		updated := c.succeed("PUT", "/"+c.kind+"?identifier=urn:chip|by-criteria", c.body("by-criteria", `,"language":"en"`))
+		Expect(updated.json()).To(HaveKeyWithValue("id", id))
+	},
+	"conditionalDelete": func(c claim, value any) {
+		Expect(value).To(Equal("single"))
+		id := c.create("single")
+		c.succeed("DELETE", "/"+c.kind+"?identifier=urn:chip|single", "")
+		Expect(c.send("GET", "/"+c.kind+"/"+id, "").status).To(Equal(http.StatusGone))
+		c.create("several")
+		c.create("several")
+		Expect(c.send("DELETE", "/"+c.kind+"?identifier=urn:chip|several", "").status).To(Equal(http.StatusPreconditionFailed))
+	},
+	"searchParam": func(c claim, value any) {
+		id := c.create("search")
+		values := map[string]string{"_id": id, "_lastUpdated": "gt2020", "identifier": "urn:chip|search"}
+		for _, each := range value.([]any) {
+			name := each.(map[string]any)["name"].(string)
+			Expect(values).To(HaveKey(name))
+			Expect(c.succeed("GET", "/"+c.kind+"?_count=1000&"+name+"="+values[name], "").json().ids()).To(ContainElement(id), name)
+			none := map[string]string{"_id": "nobody", "_lastUpdated": "lt2020", "identifier": "urn:chip|nobody"}[name]
+			Expect(c.succeed("GET", "/"+c.kind+"?"+name+"="+none, "").json().ids()).To(BeEmpty(), name)
+		}
+		Expect(value).To(HaveLen(len(values)))
+	},
+	"operation": func(c claim, value any) {
+		Expect(value).To(HaveLen(1))
+		Expect(value.([]any)[0]).To(HaveKeyWithValue("name", "validate"))
+		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
+		Expect(c.succeed("POST", "/"+c.kind+"/$validate", `{}`).body).To(ContainSubstring(`"error"`))
+	},
+}
+
+// systemProofs exercise what the interaction codes of the whole site say.
+var systemProofs = map[string]func(s site){
+	"batch": func(s site) {
+		Expect(s.do("POST", "", bundleOf("batch", asks("POST", "Patient", luna), asks("POST", "Patient", luna))).status).To(Equal(http.StatusOK))
+	},
+	"transaction": func(s site) {
+		Expect(s.do("POST", "", bundleOf("transaction", asks("POST", "Patient", luna), asks("POST", "Patient", luna))).status).To(Equal(http.StatusOK))
+	},
+	"history-system": func(s site) { Expect(s.do("GET", "/_history", "").status).To(Equal(http.StatusOK)) },
+}
+
+var _ = Describe("The CapabilityStatement", func() {
+	for name, change := range map[string]struct {
+		apply        func(*fhir.Site)
+		updateCreate bool
+		interactions []string
+	}{
+		"of a site as it comes":         {func(*fhir.Site) {}, true, []string{"batch", "history-system"}},
+		"of a site that chooses ids":    {func(s *fhir.Site) { s.UpdateCreate = false }, false, []string{"batch", "history-system"}},
+		"of a site that writes several": {writingSeveral, true, []string{"batch", "history-system", "transaction"}},
+	} {
+		It(name+" claims nothing that is false", func(ctx context.Context) {
+			s := newSite(ctx, change.apply)
+			a := s.do("GET", "/metadata", "", acceptFHIR)
+			Expect(a.status).To(Equal(http.StatusOK))
+			expectValid(a)
+			said := a.json()
+			Expect(said["status"]).To(Equal("active"))
+			Expect(said["kind"]).To(Equal("instance"))
+			Expect(said["fhirVersion"]).To(Equal("4.0.1"))
+			Expect(said.at("software", "version")).To(Equal("v0-test"))
+			Expect(said.at("implementation", "url")).To(Equal(s.base))
+			rest := document(said.at("rest", 0).(map[string]any))
+			Expect(said["rest"]).To(HaveLen(1))
+			Expect(rest["mode"]).To(Equal("server"))
+
+			By("answering in each format, and in patches in each patch format")
+			record := "/Patient/" + s.do("POST", "/patient", luna).json()["id"].(string)
+			for _, format := range said["format"].([]any) {
+				named := s.do("GET", record+"?_format="+strings.ReplaceAll(format.(string), "+", "%2B"), "")
+				Expect(named.status).To(Equal(http.StatusOK), format)
+				if strings.Contains(format.(string), "/") {
+					Expect(named.header.Get("Content-Type")).To(Equal(format))
+					Expect(s.do("GET", record, "", with("Accept", format.(string))).header.Get("Content-Type")).To(Equal(format))
+					Expect(s.do("PUT", record, `{"resourceType":"Patient","id":"`+strings.TrimPrefix(record, "/Patient/")+`"}`, with("Content-Type", format.(string))).status).To(Equal(http.StatusOK))
+				}
+			}
+			for _, format := range said["patchFormat"].([]any) {
+				Expect(s.do("PATCH", record, "[]", with("Content-Type", format.(string))).status).To(Equal(http.StatusOK))
+			}
+
+			By("not allowing other origins")
+			Expect(rest.at("security", "cors")).To(BeFalse())
+			Expect(s.do("GET", record, "", with("Origin", "https://elsewhere.example")).header).NotTo(HaveKey("Access-Control-Allow-Origin"))
+
+			By("doing what it says of the whole site, and no more of that kind")
+			var codes []string
+			for _, each := range rest["interaction"].([]any) {
+				codes = append(codes, each.(map[string]any)["code"].(string))
+				systemProofs[codes[len(codes)-1]](s)
+			}
+			Expect(codes).To(Equal(change.interactions))
+			if len(codes) == 2 {
+				refused := s.do("POST", "", bundleOf("transaction", asks("POST", "Patient", luna), asks("POST", "Patient", luna)))
+				Expect(refused.status).To(Equal(http.StatusNotImplemented))
+			}
+
+			By("doing what it says of each type")
+			resources := rest["resource"].([]any)
+			Expect(resources).To(HaveLen(len(r4.Types)))
+			for i, kind := range r4.Types {
+				Expect(resources[i]).To(HaveLen(len(memberProofs)))
+				for member, value := range resources[i].(map[string]any) {
+					Expect(memberProofs).To(HaveKey(member), fmt.Sprintf("%s.%s is claimed and not proven", kind.Name, member))
+					memberProofs[member](claim{s, kind.Name, change.updateCreate}, value)
+				}
+			}
+		})
+	}
+
+	It("needs no token, and is also what OPTIONS at the base answers", func(ctx context.Context) {
+		s := newSite(ctx)
+		a := s.do("GET", "/metadata", "")
+		for _, again := range []answer{
+			s.do("OPTIONS", "", ""), s.do("OPTIONS", "/", ""), s.do("GET", "/metadata?mode=full", ""), s.do("GET", "/metadata?mode=normative&_format=json", ""),
+		} {
+			Expect(again.status).To(Equal(http.StatusOK))
+			Expect(again.body).To(Equal(a.body))
+		}
+		Expect(s.do("GET", "/metadata", "", with("X-Caller", "no-get")).status).To(Equal(http.StatusOK))
+		Expect(s.do("HEAD", "/metadata", "").body).To(BeEmpty())
+		Expect(s.do("GET", "/metadata?_pretty=true", "").body).To(HavePrefix("{\n"))
+		tag := a.header.Get("ETag")
+		Expect(tag).NotTo(BeEmpty())
+		Expect(s.do("GET", "/metadata", "", with("If-None-Match", tag)).status).To(Equal(http.StatusNotModified))
+		Expect(s.do("GET", "/metadata", "", with("If-None-Match", `W/"1"`)).status).To(Equal(http.StatusOK))
+
+		By("of a site whose storage is away too")
+		away := newSite(ctx, func(site *fhir.Site) { site.Store = nil })
+		Expect(away.do("GET", "/metadata", "").status).To(Equal(http.StatusOK))
+		Expect(away.do("GET", "/patient", "").status).To(Equal(http.StatusServiceUnavailable))
+		unknown := s.do("GET", strings.Replace(s.base, "clinic-", "nothing-", 1)+"/metadata", "")
+		Expect(unknown.code()).To(Equal("unknown_site"))
+	})
+})

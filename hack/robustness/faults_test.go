@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,6 +20,8 @@ type victim struct {
 	kills    int
 	pauses   int
 	downtime time.Duration
+	// leasesLost counts the ends of a controller that is not to blame for them.
+	leasesLost int
 }
 
 // restartPatience is how long a killed process may take to serve again, while
@@ -59,30 +63,25 @@ func (v *victim) pause(ctx context.Context, d time.Duration) error {
 	return v.process.Resume()
 }
 
-// breakAPIServer kills and pauses an API server at random times.
-func breakAPIServer(ctx context.Context, v *victim, random *rand.Rand, kills, pauses int) error {
-	for _, n := range random.Perm(kills + pauses) {
+// breakAPIServer kills and pauses an API server at random times. Long pauses are
+// longer than a request to the cluster may take.
+func breakAPIServer(ctx context.Context, v *victim, random *rand.Rand, kills, pauses, longPauses int) error {
+	for _, n := range random.Perm(kills + pauses + longPauses) {
 		idle(ctx, between(random, 50*time.Millisecond, 1200*time.Millisecond))
 		var err error
-		if n < kills {
+		switch {
+		case n < kills:
 			err = v.crash(ctx)
-		} else {
-			err = v.pause(ctx, nap(random))
+		case n < kills+pauses:
+			err = v.pause(ctx, between(random, 100*time.Millisecond, 3*time.Second))
+		default:
+			err = v.pause(ctx, between(random, 16*time.Second, 18*time.Second))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// nap is how long a process is paused: seconds, or longer than a request to the
-// cluster may take.
-func nap(random *rand.Rand) time.Duration {
-	if random.IntN(8) == 0 {
-		return between(random, 16*time.Second, 18*time.Second)
-	}
-	return between(random, 100*time.Millisecond, 3*time.Second)
 }
 
 // breakControlPlane kills one process of the control plane after the other, and
@@ -103,6 +102,34 @@ func breakControlPlane(ctx context.Context, victims []*victim, random *rand.Rand
 		}
 	}
 	return nil
+}
+
+// leaseLost is what a controller ends with that could not renew its lease in
+// time. Ending is how it makes sure that there is one leader at most.
+const leaseLost = "leader election lost"
+
+// superviseController restarts the controller whenever it lost its lease, as a
+// cluster would, until ctx ends. Any other end is an error.
+func superviseController(ctx context.Context, v *victim) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-v.process.Exited():
+		}
+		log, err := os.ReadFile(v.process.LogFile())
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, leaseLost) {
+			return fmt.Errorf("%s ended by itself: %s", v.name, last)
+		}
+		v.leasesLost++
+		if err := v.revive(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
 }
 
 func between(random *rand.Rand, shortest, longest time.Duration) time.Duration {

@@ -1,6 +1,8 @@
 package robustness
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -25,17 +27,23 @@ var _ = Describe("two API servers under load", Label("load"), func() {
 		var faults errgroup.Group
 		for i, v := range servers {
 			faults.Go(func() error {
-				return breakAPIServer(ctx, v, newRandom(v.name, i), share(*kills, i), share(*pauses, i))
+				return breakAPIServer(ctx, v, newRandom(v.name, i), share(*kills, i), share(*pauses, i), share(*longPauses, i))
 			})
 		}
 		faults.Go(func() error {
 			return breakControlPlane(ctx, controlPlane, newRandom("control plane", 0), *controlPlaneKills)
 		})
+		controller := &victim{name: "controller", process: paddock.Controllers[0]}
+		supervised, unsupervise := context.WithCancel(ctx)
+		DeferCleanup(unsupervise)
+		var supervision errgroup.Group
+		supervision.Go(func() error { return superviseController(supervised, controller) })
 		Expect(faults.Wait()).To(Succeed())
 		expectRecovery(ctx, log)
 		stop()
-		Expect(paddock.Controllers[0].Running()).To(BeTrue(), "the controller ended: see %s", paddock.Controllers[0].LogFile())
-		report.add("under load", log, append(servers, controlPlane...))
+		unsupervise()
+		Expect(supervision.Wait()).To(Succeed())
+		report.add("under load", log, slices.Concat(servers, controlPlane, []*victim{controller}))
 		verify(ctx, patients, log)
 	}, SpecTimeout(30*time.Minute))
 })

@@ -33,7 +33,11 @@ func (s *summary) add(title string, log *recorder, victims []*victim) {
 		outcomes[history.Acknowledged], len(acknowledged), outcomes[history.Refused], outcomes[history.Unknown])
 	fmt.Fprintf(&s.text, "  longest time without an acknowledged write  %s\n", longestGap(acknowledged).Round(time.Millisecond))
 	for _, v := range victims {
-		fmt.Fprintf(&s.text, "  %-16s killed %3d times, paused %2d times, down for %s\n", v.name, v.kills, v.pauses, v.downtime.Round(time.Millisecond))
+		fmt.Fprintf(&s.text, "  %-23s killed %3d times, paused %2d times", v.name, v.kills, v.pauses)
+		if v.leasesLost > 0 {
+			fmt.Fprintf(&s.text, ", lost its lease %d times", v.leasesLost)
+		}
+		fmt.Fprintf(&s.text, ", down for %s\n", v.downtime.Round(time.Millisecond))
 	}
 	for _, said := range slices.Sorted(maps.Keys(log.answers)) {
 		fmt.Fprintf(&s.text, "  answer      %-24s %6d\n", said, log.answers[said])

@@ -32,6 +32,7 @@ var steps = map[string]history.Kind{
 	cluster.StepRecord:      history.Put,
 	cluster.StepReleased:    history.Delete,
 	cluster.StepPurging:     history.Purge,
+	cluster.StepPurgeMet:    history.Purge,
 	cluster.StepHistoryGone: history.Purge,
 	cluster.StepRecordGone:  history.Purge,
 }

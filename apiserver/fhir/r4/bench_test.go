@@ -78,3 +78,18 @@ func BenchmarkAppendJSON(b *testing.B) {
 		dst = AppendJSON(dst[:0], res.Body, res.IDOffset, res.MetaOffset, "bella-2", 12, updated)
 	}
 }
+
+// TestReadAllocates keeps an eye on what a body costs the garbage collector.
+func TestReadAllocates(t *testing.T) {
+	for _, name := range []string{"patient-1k.json", "patient-2.5k.json"} {
+		body := readTestdata(t, name)
+		got := testing.AllocsPerRun(100, func() {
+			if _, err := Read(body, Options{Type: "Patient", Index: true}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got > 10 {
+			t.Errorf("%s is read with %v allocations", name, got)
+		}
+	}
+}

@@ -95,17 +95,15 @@ func resourceTypeOf(text []byte) ([]byte, bool) {
 		return nil, false
 	}
 	for d.PeekKind() == jsontext.KindString {
-		name, err := d.ReadValue()
+		name, err := d.ReadToken()
 		if err != nil {
 			return nil, false
 		}
-		if isResourceType := string(name) == `"resourceType"`; !isResourceType {
-			if unescaped, _ := jsontext.AppendUnquote(nil, name); string(unescaped) != "resourceType" {
-				if d.SkipValue() != nil {
-					return nil, false
-				}
-				continue
+		if name.String() != resourceTypeName {
+			if d.SkipValue() != nil {
+				return nil, false
 			}
+			continue
 		}
 		value, err := d.ReadValue()
 		if err != nil || value.Kind() != jsontext.KindString {

@@ -34,7 +34,7 @@ func (g *generator) generate(typeName string) []byte {
 	typ, _ := resourceNamed([]byte(typeName))
 	g.local = map[typeIndex][]*localID{}
 	var contained []*node
-	if g.chance(20) {
+	if lookup(typ, []byte("contained")) != nil && g.chance(20) {
 		for i := range 1 + g.IntN(2) {
 			inner, _ := resourceNamed([]byte(pick(g, Types...).Name))
 			local := &localID{id: fmt.Sprintf("c%d", i)}
@@ -132,6 +132,9 @@ func (g *generator) add(n *node, e *element, depth int, required bool) {
 		values := g.several(e, func() *node {
 			if e.typ == typeReference {
 				return g.reference(e, depth)
+			}
+			if e.typ == typeResource {
+				return dict().put("resourceType", quoted("Basic")).put("code", dict().put("text", quoted(g.words())))
 			}
 			if e.typ == typeCodeableConcept && e.codes != 0 {
 				return g.concept(e)
@@ -391,4 +394,17 @@ func TestGenerated(t *testing.T) {
 		}
 	}
 	t.Logf("%d resources, %d bytes", perType*len(Types), size)
+}
+
+// TestGeneratedOfAllTypes reads resources of the types that can be contained only.
+func TestGeneratedOfAllTypes(t *testing.T) {
+	for typ := firstResource; typ < numTypes; typ++ {
+		g := newGenerator(uint64(typ))
+		for range 20 {
+			body := g.generate(types[typ].name)
+			if _, err := Read(body, Options{Type: types[typ].name}); err != nil {
+				t.Fatalf("%s: %v\n%s", types[typ].name, err, body)
+			}
+		}
+	}
 }

@@ -4,17 +4,20 @@ import (
 	"fmt"
 )
 
-// step is one step of a path into a resource.
+// step is one step of a path into a resource: the place of an element among those
+// of its type, and a repetition, or -1. It has no pointers, as there can be many.
 type step struct {
-	*element
-	item int32 // or -1
+	typ  typeIndex
+	row  uint16
+	item int32
 }
 
 // appendSteps appends the way to what is being read.
 func (r *reader) appendSteps(steps []step) []step {
 	for i := range r.depth {
 		if f := &r.frames[i]; f.at != nil {
-			steps = append(steps, step{f.at, int32(f.item)})
+			_, row := lookupRow(f.typ, []byte(f.at.name))
+			steps = append(steps, step{f.typ, row, int32(f.item)})
 		}
 	}
 	return steps
@@ -24,9 +27,10 @@ func (r *reader) appendSteps(steps []step) []step {
 func (r *reader) pathOf(steps []step) string {
 	path := []byte(r.opts.Type)
 	for _, s := range steps {
-		path = appendElement(path, s.base())
-		if s.isChoice() {
-			path = append(append(append(path, ".ofType("...), types[s.typ].name...), ')')
+		e := &types[s.typ].elements[s.row]
+		path = appendElement(path, e.base())
+		if e.isChoice() {
+			path = append(append(append(path, ".ofType("...), types[e.typ].name...), ')')
 		}
 		if s.item >= 0 {
 			path = appendIndex(path, int(s.item))

@@ -185,6 +185,12 @@ type Limits struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('64Mi')) <= 0",message="maxBodySize must be between 1Ki and 64Mi"
 	MaxBodySize *resource.Quantity `json:"maxBodySize,omitempty"`
+
+	// maxBundleEntries is the most entries of a batch or transaction. Default 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxBundleEntries *int32 `json:"maxBundleEntries,omitempty"`
 }
 
 // SiteStatus is what the controller and the API servers saw.

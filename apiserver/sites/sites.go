@@ -33,6 +33,8 @@ type Site struct {
 	UpdateCreate bool
 	// MaxBodySize is in bytes.
 	MaxBodySize int64
+	// MaxBundleEntries is 0 where the Site does not say.
+	MaxBundleEntries int
 }
 
 // Sites knows the sites that are served.
@@ -184,6 +186,9 @@ func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
 	}
 	if size := object.Spec.Limits.MaxBodySize; size != nil {
 		site.MaxBodySize = size.Value()
+	}
+	if entries := object.Spec.Limits.MaxBundleEntries; entries != nil {
+		site.MaxBundleEntries = int(*entries)
 	}
 	ready := meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady)
 	if ready && object.Status.SiteKey == key {

@@ -45,11 +45,12 @@ func (a *admission) find(siteID string) (fhir.Site, error) {
 // describe tells the facade of a site.
 func (a *admission) describe(site sites.Site) fhir.Site {
 	return fhir.Site{
-		ID:           site.ID,
-		BaseURL:      a.publicURL + "/site/" + site.ID + "/fhir",
-		Access:       site.Access,
-		Store:        site.Store,
-		UpdateCreate: site.UpdateCreate,
-		MaxBodySize:  site.MaxBodySize,
+		ID:               site.ID,
+		BaseURL:          a.publicURL + "/site/" + site.ID + "/fhir",
+		Access:           site.Access,
+		Store:            site.Store,
+		UpdateCreate:     site.UpdateCreate,
+		MaxBodySize:      site.MaxBodySize,
+		MaxBundleEntries: site.MaxBundleEntries,
 	}
 }

@@ -23,7 +23,7 @@ for patch in "$PWD"/hack/robustness/planted/*.patch; do
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$bin/apiserver-planted" ./cmd/apiserver
 	)
 	echo "planted bug $bug: expecting \"$caught\""
-	if (cd hack/robustness && "$bin/robustness.test" -test.timeout 10m -bin "$bin" -apiserver apiserver-planted \
+	if (cd hack/robustness && TMPDIR=$scratch "$bin/robustness.test" -test.timeout 10m -bin "$bin" -apiserver apiserver-planted \
 		-kills 6 -control-plane-kills 1 -pauses 2 -ginkgo.label-filter load -ginkgo.no-color) >"$scratch/$bug.log" 2>&1; then
 		echo "planted bug $bug was not caught" >&2
 		exit 1

@@ -96,6 +96,30 @@ var _ = Describe("The contract's paths", func() {
 				Expect(send("Delete", id, "").status).To(Equal(http.StatusOK))
 				Expect(send("Read", id, "").status).To(Equal(http.StatusGone))
 			})
+
+			It("serve FHIR's other interactions at "+spelled, func(ctx context.Context) {
+				s := newSite(ctx)
+				record, criteria := "/"+spelled+"/a", "/"+spelled+"?identifier=urn:chip|1"
+				body := `{"resourceType":"` + name + `","id":"a","identifier":[{"system":"urn:chip","value":"1"}]` + least[name]
+				Expect(s.do("PUT", criteria, body+"}", sendFHIR).header.Get("Location")).To(Equal(s.base + record + "/_history/1"))
+				Expect(s.do("PUT", criteria, body+`,"language":"en"}`, sendFHIR).header.Get("ETag")).To(Equal(`W/"2"`))
+				patched := s.do("PATCH", record, `[{"op":"replace","path":"/language","value":"de"}]`, sendPatch)
+				Expect(patched.json()).To(HaveKeyWithValue("language", "de"))
+				Expect(s.do("PATCH", criteria, `[{"op":"remove","path":"/language"}]`, sendPatch).json()).NotTo(HaveKey("language"))
+				for _, path := range []string{"/" + spelled + "/$validate", record + "/$validate"} {
+					Expect(s.do("POST", path, body+"}").status).To(Equal(http.StatusOK))
+				}
+				Expect(s.do("HEAD", record+"/_history/4", "").status).To(Equal(http.StatusOK))
+				Expect(s.do("DELETE", criteria, "").status).To(Equal(http.StatusOK))
+				history := s.do("GET", "/"+spelled+"/_history", "", acceptFHIR)
+				expectValid(history)
+				Expect(methods(history.json())).To(Equal([]string{"DELETE", "PATCH", "PATCH", "PUT", "PUT"}))
+				Expect(history.json().entries()[1].at("response", "location")).To(Equal(s.base + record + "/_history/4"))
+				Expect(s.do("GET", "/_history?_count=0", "", acceptFHIR).json()["total"]).To(BeEquivalentTo(5))
+				batch := s.do("POST", "", bundleOf("batch", asks("GET", spelled+"/a/_history/1", ""), asks("PUT", spelled+"/b", strings.Replace(body, `"id":"a",`, "", 1)+"}")))
+				Expect(statuses(batch.json())).To(Equal([]string{"200 OK", "201 Created"}), batch.body)
+				Expect(batch.json().entries()[1].at("response", "location")).To(Equal(s.base + "/" + spelled + "/b/_history/1"))
+			})
 		}
 	}
 })

@@ -13,6 +13,7 @@ import (
 type admission struct {
 	sites     *sites.Sites
 	access    *kubernetes.Access
+	ready     *readiness
 	publicURL string
 }
 
@@ -22,6 +23,10 @@ func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Cal
 		return fhir.Site{}, access.Caller{}, err
 	}
 	site, found := a.sites.Find(siteID)
+	if !found && !a.ready.knowsSites() {
+		// Nobody can tell yet whether there is such a site.
+		return fhir.Site{}, access.Caller{}, access.ErrUnavailable
+	}
 	if !found {
 		caller, err := a.access.Authenticate(r.Context(), nil, token)
 		return fhir.Site{}, caller, err
@@ -36,6 +41,9 @@ func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Cal
 // find finds the site of a request that needs no token.
 func (a *admission) find(siteID string) (fhir.Site, error) {
 	site, found := a.sites.Find(siteID)
+	if !found && !a.ready.knowsSites() {
+		return fhir.Site{}, access.ErrUnavailable
+	}
 	if !found {
 		return fhir.Site{}, access.ErrSiteHidden
 	}

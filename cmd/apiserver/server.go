@@ -77,7 +77,7 @@ func (s *server) makeFacade(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	admission := &admission{sites: s.sites, access: reviews, publicURL: s.options.publicURL}
+	admission := &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL}
 	handler, err := fhir.New(fhir.Config{
 		Admit:      admission.admit,
 		Find:       admission.find,

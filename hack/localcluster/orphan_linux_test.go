@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/prometheus/procfs"
 )
@@ -36,6 +37,10 @@ func TestEndOrphan(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			// A killed process gives its memory up before the kernel calls it ended.
+			for deadline := time.Now().Add(5 * time.Second); test.ended && running(t, orphan.Process.Pid) && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
 			if ended := !running(t, orphan.Process.Pid); ended != test.ended {
 				t.Errorf("process ended: %t, want %t", ended, test.ended)
 			}

@@ -129,6 +129,9 @@ func storeError(doing string, err error) error {
 		return &store.LimitError{Scope: store.LimitRecord, What: "bytes", Max: maxObjectCeiling}
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: %w", doing, err)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		// Said too by an API server that is starting and does not know its roles yet.
+		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 	case errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
 		return fmt.Errorf("%s: %w", doing, err)
 	default:

@@ -63,6 +63,11 @@ func (w *write) run(ctx context.Context) (store.Result, error) {
 	current, fresh := w.site.index.lookup(w.name), false
 	for attempt := 0; ; attempt++ {
 		result, err := w.try(ctx, current)
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
+			// It may have happened: tried again, it would happen twice, and the Record
+			// may list the claims.
+			return store.Result{}, err
+		}
 		if err == nil && (fresh || result.Outcome != store.Unchanged) || err != nil && fresh && !errors.Is(err, errStale) {
 			w.release(ctx, dropped(w.entered, w.listed))
 			return result, err

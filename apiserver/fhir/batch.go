@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -33,8 +30,8 @@ func (h *handler) bundle(w http.ResponseWriter, r *request) error {
 	if err := r.authorizeType("list", r4.Types[0]); err != nil && !errors.As(err, &forbidden) {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(r.query))) {
-		return search.Errors{{Parameter: name, Problem: "is not known here; a bundle takes none"}}
+	if err := refuseOthers(r.query); err != nil {
+		return err
 	}
 	spoken, err := bodyDialect(r.Header.Get("Content-Type"))
 	if err != nil {

@@ -3,7 +3,6 @@ package fhir
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -107,15 +106,10 @@ func (h *handler) metadata(w http.ResponseWriter, r *request) error {
 
 // checkMetadataQuery takes the modes that are answered with a CapabilityStatement.
 func checkMetadataQuery(r *request) error {
-	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(r.query))) {
-		if name != "mode" {
-			return search.Errors{{Parameter: name, Problem: "is not known for metadata; known is mode"}}
-		}
-		if mode := r.query.Get(name); mode != "" && mode != "full" && mode != "normative" {
-			return search.Errors{{Parameter: name, Problem: r4.Quote(mode) + " is not supported; give full or normative"}}
-		}
+	if mode := r.query.Get("mode"); mode != "" && mode != "full" && mode != "normative" {
+		return search.Errors{{Parameter: "mode", Problem: r4.Quote(mode) + " is not supported; give full or normative"}}
 	}
-	return nil
+	return refuseOthers(r.query, "mode")
 }
 
 // capabilities says what a site can do.

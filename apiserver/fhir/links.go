@@ -20,9 +20,12 @@ import (
 // entry's fullUrl stands for, and to what conditional references choose.
 // R4 http.html#trules.
 type links struct {
-	handler  *handler
-	request  *request
-	writings []*writing
+	handler *handler
+	request *request
+	// written are the records that the transaction leaves, touched all that it
+	// writes, by reference in lower case.
+	written []writtenRecord
+	touched map[string]bool
 	// targets are relative references by fullUrl, chosen those by search URI.
 	targets map[string]string
 	chosen  map[string]string
@@ -58,13 +61,22 @@ func (c conditionalReferences) replace(resource []byte) ([]byte, error) {
 	return applyEdits(resource, edits), err
 }
 
+// writtenRecord is a record that a transaction writes, with what it can be found by.
+type writtenRecord struct {
+	typeName, reference string
+	tokens              []r4.Token
+}
+
 // newLinks finds out what the entries' fullUrls stand for. Errors: r4.Errors.
 func newLinks(h *handler, r *request, writings []*writing, conditional conditionalReferences) (*links, error) {
 	l := &links{
-		handler: h, request: r, writings: writings,
+		handler: h, request: r, touched: map[string]bool{},
 		targets: map[string]string{}, chosen: map[string]string{}, conditional: conditional,
 	}
 	for _, w := range writings {
+		if len(conditional) > 0 && w.step.found == nil {
+			l.touch(w)
+		}
 		if w.fullURL == "" || w.method == http.MethodDelete {
 			continue
 		}
@@ -74,6 +86,15 @@ func newLinks(h *handler, r *request, writings []*writing, conditional condition
 		l.targets[w.fullURL] = w.reference()
 	}
 	return l, nil
+}
+
+// touch notes what an entry writes.
+func (l *links) touch(w *writing) {
+	reference := w.reference()
+	l.touched[strings.ToLower(reference)] = true
+	if op := w.step.op; op.Kind == store.Put {
+		l.written = append(l.written, writtenRecord{op.Key.Type, reference, r4.Tokens(op.Body.JSON)})
+	}
 }
 
 // reference is a relative reference to the record of an entry.
@@ -181,20 +202,18 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 		return "", err
 	}
 	var found []string
-	touched := map[string]bool{}
-	for _, w := range l.writings {
-		touched[strings.ToLower(w.reference())] = w.step.found == nil
-		if w.step.found == nil && w.step.op.Kind == store.Put && w.step.op.Key.Type == kind.Name && criteria.HoldsFor(r4.Tokens(w.step.op.Body.JSON)) {
-			found = append(found, w.reference())
+	for _, record := range l.written {
+		if record.typeName == kind.Name && criteria.HoldsFor(record.tokens) {
+			found = append(found, record.reference)
 		}
 	}
-	criteria.Count = len(l.writings) + 2
+	criteria.Count = len(l.touched) + 2
 	page, err := l.request.site.Store.Search(l.request.Context(), storeQuery(kind.Name, criteria, nil))
 	if err != nil {
 		return "", err
 	}
 	for _, rec := range page.Records {
-		if reference := rec.Key.Type + "/" + rec.Key.ID; !touched[strings.ToLower(reference)] {
+		if reference := rec.Key.Type + "/" + rec.Key.ID; !l.touched[strings.ToLower(reference)] {
 			found = append(found, reference)
 		}
 	}

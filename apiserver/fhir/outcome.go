@@ -6,6 +6,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
+// maxIssues bounds how much is said of one request.
+const maxIssues = 50
+
 // outcome is an OperationOutcome, in the order in which it is written.
 type outcome struct {
 	ResourceType string         `json:"resourceType"`

@@ -3,6 +3,7 @@ package fhir
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -136,6 +138,24 @@ func (r *request) setQuery(query url.Values) error {
 	r.dialect = chosen
 	r.pretty, err = wantsPretty(query)
 	return err
+}
+
+// refuseOthers refuses parameters beside those known, each of which may be given
+// once, and those that every request may have.
+func refuseOthers(query url.Values, known ...string) error {
+	var wrong search.Errors
+	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(query))) {
+		switch {
+		case !slices.Contains(known, name):
+			wrong = append(wrong, search.Error{Parameter: name, Problem: "is not known here; known are " + strings.Join(append(known, "_format", "_pretty"), ", ")})
+		case len(query[name]) > 1:
+			wrong = append(wrong, search.Error{Parameter: name, Problem: "is given more than once"})
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong[:min(len(wrong), maxIssues)]
+	}
+	return nil
 }
 
 // parsePath takes site, type and id out of the path.

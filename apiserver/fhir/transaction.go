@@ -14,9 +14,6 @@ import (
 // writes came in between.
 const transactionAttempts = 50
 
-// maxIssues bounds what is said of the form of a bundle.
-const maxIssues = 50
-
 // entryError says why an entry makes its transaction fail.
 type entryError struct {
 	// at is the FHIRPath of the entry.

@@ -2,15 +2,12 @@ package fhir
 
 import (
 	"errors"
-	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/fhir/search"
 )
 
 // validation is what a $validate asks for.
@@ -83,10 +80,10 @@ func (r *request) judge(asked validation) ([]r4.Issue, error) {
 // readValidation reads a body that is a resource, or Parameters with one in it,
 // and the parameters in the query string.
 func (r *request) readValidation(w http.ResponseWriter) (validation, error) {
-	var asked validation
-	if err := asked.takeQuery(r.query); err != nil {
+	if err := refuseOthers(r.query, "mode", "profile"); err != nil {
 		return validation{}, err
 	}
+	asked := validation{mode: r.query.Get("mode"), profile: r.query.Get("profile")}
 	raw, err := r.readBody(w)
 	if err != nil {
 		return validation{}, err
@@ -104,23 +101,6 @@ func (r *request) readValidation(w http.ResponseWriter) (validation, error) {
 		}
 	}
 	return asked, asked.check(r)
-}
-
-func (v *validation) takeQuery(query url.Values) error {
-	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(query))) {
-		values := query[name]
-		switch {
-		case len(values) > 1:
-			return search.Errors{{Parameter: name, Problem: "is given more than once"}}
-		case name == "mode":
-			v.mode = values[0]
-		case name == "profile":
-			v.profile = values[0]
-		default:
-			return search.Errors{{Parameter: name, Problem: "is not known for $validate; known are mode, profile"}}
-		}
-	}
-	return nil
 }
 
 // isParameters reports whether a text is a Parameters resource. A text that cannot

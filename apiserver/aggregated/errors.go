@@ -25,7 +25,7 @@ func (r *resource) status(ctx context.Context, err error, name string) error {
 		return apierrors.NewNotFound(r.groupResource(), name)
 	case errors.Is(err, store.ErrBadPosition):
 		return apierrors.NewBadRequest("continue: this is not where a page of this list ended; list from the start")
-	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrUnavailable):
+	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrQueryTimeout):
 		namespace := request.NamespaceValue(ctx)
 		slog.WarnContext(ctx, "the records of a site are not available", "namespace", namespace, "resource", r.kind.Plural, "error", err)
 		return r.unavailable("the records of namespace "+namespace+" are not available right now", name)

@@ -98,7 +98,7 @@ func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 
 // query turns the options of a request into a query of a store.
 func (r *resource) query(options *internalversion.ListOptions) (store.Query, error) {
-	query := store.Query{Type: r.kind.Name, Sort: store.Sort{Field: store.SortID}, Count: maxPage, Total: store.TotalNone}
+	query := store.Query{Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone}
 	if options.Limit > 0 {
 		query.Count = int(min(options.Limit, maxPage))
 	}
@@ -108,9 +108,12 @@ func (r *resource) query(options *internalversion.ListOptions) (store.Query, err
 	if options.ShardSelector != "" {
 		return query, fmt.Errorf("shard selector %q: shards are not supported", options.ShardSelector)
 	}
-	var err error
-	if query.IDs, err = selectedNames(options.FieldSelector); err != nil {
+	names, err := selectedNames(options.FieldSelector)
+	if err != nil {
 		return query, err
+	}
+	if names != nil {
+		query.Where = store.IDIn(names)
 	}
 	if options.Continue != "" {
 		if query.After, err = base64.RawURLEncoding.DecodeString(options.Continue); err != nil {

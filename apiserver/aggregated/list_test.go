@@ -47,19 +47,19 @@ func TestQuery(t *testing.T) {
 		},
 		"one name": {
 			options: internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "rex")},
-			change:  func(query *store.Query) { query.IDs = []string{"rex"} },
+			change:  func(query *store.Query) { query.Where = store.IDIn{"rex"} },
 		},
 		"a name that no object has": {
 			options: internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "Rex")},
-			change:  func(query *store.Query) { query.IDs = []string{} },
+			change:  func(query *store.Query) { query.Where = store.IDIn{} },
 		},
 		"the same name twice": {
 			options: internalversion.ListOptions{FieldSelector: fields.ParseSelectorOrDie("metadata.name=rex,metadata.name==rex")},
-			change:  func(query *store.Query) { query.IDs = []string{"rex"} },
+			change:  func(query *store.Query) { query.Where = store.IDIn{"rex"} },
 		},
 		"two names at once": {
 			options: internalversion.ListOptions{FieldSelector: fields.ParseSelectorOrDie("metadata.name=rex,metadata.name=bella")},
-			change:  func(query *store.Query) { query.IDs = []string{} },
+			change:  func(query *store.Query) { query.Where = store.IDIn{} },
 		},
 		"all names but one": {
 			options: internalversion.ListOptions{FieldSelector: fields.ParseSelectorOrDie("metadata.name!=rex")}, refused: true,
@@ -86,7 +86,7 @@ func TestQuery(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := store.Query{Type: "Patient", Sort: store.Sort{Field: store.SortID}, Count: maxPage, Total: store.TotalNone}
+			want := store.Query{Types: []string{"Patient"}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone}
 			if test.change != nil {
 				test.change(&want)
 			}

@@ -55,6 +55,7 @@ const (
 	codeMultipleMatches      = "multiple_matches"
 	codeStorageFull          = "storage_full"
 	codeUnavailable          = "unavailable"
+	codeQueryTimeout         = "query_timeout"
 	codeTimeout              = "timeout"
 	codeTooCostly            = "too_costly"
 	codeLoginRequired        = "login_required"

@@ -12,7 +12,7 @@ func Extract(recordType string, body []byte) []store.Entry {
 	}
 	var entries []store.Entry
 	for _, token := range r4.Tokens(body) {
-		entries = append(entries, store.Entry{Param: token.Param, Token: store.Token{System: token.System, Code: token.Code}})
+		entries = append(entries, store.Entry{Param: token.Param, Value: store.Token{System: token.System, Code: token.Code}})
 	}
 	return entries
 }

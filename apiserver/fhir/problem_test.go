@@ -65,6 +65,7 @@ func TestProblemOf(t *testing.T) {
 		"a transaction":               {store.ErrNotAtomic, 501, issueNotSupported, codeNotSupported, nil},
 		"storage away":                {store.ErrUnavailable, 503, issueTransient, codeUnavailable, retry},
 		"index being built":           {store.ErrNotReady, 503, issueTransient, codeUnavailable, retry},
+		"a query that takes long":     {store.ErrQueryTimeout, 503, issueTooCostly, codeQueryTimeout, retry},
 		"identity away":               {access.ErrUnavailable, 503, issueTransient, codeUnavailable, retry},
 		"too slow":                    {context.DeadlineExceeded, 503, issueTimeout, codeTimeout, retry},
 		"a full site":                 {&store.LimitError{Scope: store.LimitSite}, 507, issueNoStore, codeStorageFull, nil},

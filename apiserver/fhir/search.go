@@ -30,15 +30,31 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 
 // storeQuery says a query on a type in the words of the storage contract.
 func storeQuery(typeName string, query search.Query, after store.Position) store.Query {
+	var where store.All
+	if query.IDs != nil {
+		where = append(where, store.IDIn(query.IDs))
+	}
+	for _, alternatives := range query.Updated {
+		var ranges store.Any
+		for _, r := range alternatives {
+			ranges = append(ranges, store.UpdatedIn(r))
+		}
+		where = append(where, ranges)
+	}
+	for _, condition := range query.Tokens {
+		var tokens store.Any
+		for _, match := range condition.AnyOf {
+			tokens = append(tokens, store.TokenIs{Param: condition.Param, System: match.System, Code: match.Code})
+		}
+		where = append(where, tokens)
+	}
 	return store.Query{
-		Type:    typeName,
-		IDs:     query.IDs,
-		Updated: timeRanges(query.Updated),
-		Tokens:  tokenConditions(query.Tokens),
-		Sort:    store.Sort{Field: storeSorts[query.Sort.Field], Descending: query.Sort.Descending},
-		Count:   query.Count,
-		After:   after,
-		Total:   storeTotals[query.Total],
+		Types: []string{typeName},
+		Where: where,
+		Sort:  []store.Sort{{Field: storeSorts[query.Sort.Field], Descending: query.Sort.Descending}},
+		Count: query.Count,
+		After: after,
+		Total: storeTotals[query.Total],
 	}
 }
 
@@ -129,28 +145,4 @@ var storeTotals = map[search.Total]store.TotalMode{
 	search.TotalWhenFree: store.TotalWhenFree,
 	search.TotalAccurate: store.TotalAccurate,
 	search.TotalNone:     store.TotalNone,
-}
-
-func timeRanges(conditions [][]search.Range) [][]store.TimeRange {
-	var converted [][]store.TimeRange
-	for _, alternatives := range conditions {
-		ranges := make([]store.TimeRange, len(alternatives))
-		for i, r := range alternatives {
-			ranges[i] = store.TimeRange(r)
-		}
-		converted = append(converted, ranges)
-	}
-	return converted
-}
-
-func tokenConditions(conditions []search.TokenCondition) []store.TokenCondition {
-	var all []store.TokenCondition
-	for _, condition := range conditions {
-		said := store.TokenCondition{Param: condition.Param}
-		for _, match := range condition.AnyOf {
-			said.AnyOf = append(said.AnyOf, store.TokenMatch(match))
-		}
-		all = append(all, said)
-	}
-	return all
 }

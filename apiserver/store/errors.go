@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,8 @@ var (
 	ErrNotReady = errors.New("search index is being built")
 	// ErrNotAtomic says that the engine cannot write several records as one.
 	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
+	// ErrQueryTimeout says that a query took longer than the engine lets it.
+	ErrQueryTimeout = errors.New("the query takes too long")
 	// ErrBadPosition says that a Position is not one of this query's.
 	ErrBadPosition = errors.New("position does not belong to this query")
 )
@@ -52,6 +55,17 @@ type ClaimError struct {
 
 func (e *ClaimError) Error() string {
 	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Line, e.Holder.Type, e.Holder.ID)
+}
+
+// AmbiguousError says that an id alone does not tell which record is referred to:
+// references to records of several types match.
+type AmbiguousError struct {
+	Param, ID string
+	Types     []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s matches references to %s, all with the id %q", e.Param, strings.Join(e.Types, " and "), e.ID)
 }
 
 // LimitScope says whose limit was met.

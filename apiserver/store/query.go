@@ -4,19 +4,25 @@ import (
 	"time"
 )
 
-// SortField is a field that every record has and pages can be ordered by.
+// SortField is what pages can be ordered by.
 type SortField int
 
-// The sort fields. Every order ends in the id, so that it is total.
+// The sort fields. Every order ends in the id and the type, so that it is total.
 const (
 	SortCreated SortField = iota
 	SortUpdated
 	SortID
+	// SortParam orders by the texts or the beginnings of the periods of a parameter.
+	// Of several values the one counts that comes first in the order; records
+	// without any come last, in both directions.
+	SortParam
 )
 
-// Sort is an order of results. The zero value is by creation, oldest first.
+// Sort is a part of an order of results. The zero value is by creation, oldest first.
 type Sort struct {
-	Field      SortField
+	Field SortField
+	// Param is the parameter of SortParam.
+	Param      string
 	Descending bool
 }
 
@@ -48,40 +54,40 @@ func (r TimeRange) Overlaps(from, until time.Time) bool {
 	return (until.IsZero() || r.From.Before(until)) && (r.Until.IsZero() || from.Before(r.Until))
 }
 
-// TokenMatch is one value that a token condition takes: a nil System takes any, a
-// nil Code too.
-type TokenMatch struct {
-	System, Code *string
-}
-
-// Matches reports whether a value is one that the condition takes.
-func (m TokenMatch) Matches(t Token) bool {
-	return (m.System == nil || *m.System == t.System) && (m.Code == nil || *m.Code == t.Code)
-}
-
-// TokenCondition holds for a record with a value of the parameter that one of
-// AnyOf takes.
-type TokenCondition struct {
-	Param string
-	AnyOf []TokenMatch
-}
-
-// Query asks for live records of one type. Its conditions must all hold.
+// Query asks for live records.
 type Query struct {
-	Type string
-	// IDs, when not nil, are the ids to choose from, in any spelling.
-	IDs []string
-	// Updated holds conditions on the time of the newest version: for each
-	// element, one of its ranges must contain it.
-	Updated [][]TimeRange
-	// Tokens are conditions on token parameters.
-	Tokens []TokenCondition
-	Sort   Sort
+	// Types are those of the records to choose from.
+	Types []string
+	// Where is what the records must meet; nil: nothing.
+	Where  Condition
+	Access Access
+	// Bases are the addresses of this site: what refers there refers to its records.
+	Bases []string
+	// Sort is the order, its most important part first; none is by creation.
+	Sort []Sort
 	// Count is the largest number of records on the page; 0 asks for the total only.
 	Count int
 	// After continues behind the last record of an earlier page of the same query.
-	After Position
-	Total TotalMode
+	After    Position
+	Total    TotalMode
+	Includes []Include
+	// MaxIncluded bounds the number of included records of a page.
+	MaxIncluded int
+}
+
+// Include asks for the records that those of a page refer to, or that refer to them.
+// R4 search.html#include.
+type Include struct {
+	// Reverse asks for those that refer to records of the page.
+	Reverse bool
+	// Type is that of the referring records; empty: any.
+	Type string
+	// Param is the parameter that finds the references; empty: any.
+	Param string
+	// Target is the type referred to; empty: any.
+	Target string
+	// Iterate applies it to included records too.
+	Iterate bool
 }
 
 // Position is where a page ended, opaque outside the engine that made it. The
@@ -111,6 +117,10 @@ const UnknownTotal int64 = -1
 // Page is one page of an answer.
 type Page struct {
 	Records []Record
+	// Included are the records that the query's Includes ask for beside these, each
+	// once; IncludedCut tells that MaxIncluded left some out.
+	Included    []Record
+	IncludedCut bool
 	// Total is the number of records on all pages, or UnknownTotal.
 	Total int64
 	// Next is where the following page starts, nil on the last one.

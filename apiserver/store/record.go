@@ -1,7 +1,6 @@
 package store
 
 import (
-	"net/http"
 	"time"
 )
 
@@ -33,10 +32,10 @@ type Method string
 
 // The methods that make a version.
 const (
-	MethodPost   Method = http.MethodPost
-	MethodPut    Method = http.MethodPut
-	MethodPatch  Method = http.MethodPatch
-	MethodDelete Method = http.MethodDelete
+	MethodPost   Method = "POST"
+	MethodPut    Method = "PUT"
+	MethodPatch  Method = "PATCH"
+	MethodDelete Method = "DELETE"
 )
 
 // Record is one version of one record.
@@ -85,20 +84,3 @@ func (c Claim) startsBefore(other Claim) bool {
 func (c Claim) SameInterval(other Claim) bool {
 	return c.Line == other.Line && c.From.Equal(other.From) && c.Until.Equal(other.Until)
 }
-
-// Token is a coded value: an identifier, a code, a tag. R4 search.html#token.
-type Token struct {
-	// System is the namespace of the code, empty when the value has none.
-	System string
-	Code   string
-}
-
-// Entry is one searchable value of one search parameter of a record.
-type Entry struct {
-	Param string
-	Token Token
-}
-
-// Extract returns the searchable values of a record. It is a pure function of
-// type and body, so that engines may call it whenever they index a record.
-type Extract func(recordType string, body []byte) []Entry

@@ -27,7 +27,8 @@ type Store interface {
 
 	// Search returns the live records that match. A write that this replica
 	// acknowledged is in the next search here; in those of other replicas within
-	// a second. Errors: ErrNotReady, ErrBadPosition, ErrUnavailable.
+	// a second. Errors: ErrNotReady, ErrBadPosition,
+	// *AmbiguousError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 
 	// Write applies the operations: all of them or none. Errors: ErrNotFound,

@@ -33,9 +33,13 @@ var rules = map[string]rule{
 		from: []string{"api"}, not: append([]string{module, "k8s.io/api/", "k8s.io/apiserver"}, kubernetesClients...),
 		except: []string{module + "/api"},
 	},
-	"the FHIR tables and the query language are pure": {
-		from: []string{"apiserver/fhir/r4", "apiserver/fhir/search"},
+	"the FHIR tables are pure": {
+		from: []string{"apiserver/fhir/r4"},
 		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io", module + "/apiserver/store"}),
+	},
+	"the query language and the extraction are pure": {
+		from: []string{"apiserver/fhir/search", "apiserver/fhir/search/extract", "apiserver/fhir/search/fold"},
+		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io"}, engines),
 	},
 	"the storage contract knows no engine and no cluster": {
 		from: []string{"apiserver/store"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io"}),

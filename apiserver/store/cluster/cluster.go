@@ -6,6 +6,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -27,6 +28,9 @@ type Options struct {
 	MaxRecords, MaxBytes int64
 	// Extract finds the searchable values of records. Default: they have none.
 	Extract store.Extract
+	// QueryTimeout bounds how long a search may keep a site's writers waiting.
+	// Default: two seconds.
+	QueryTimeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// AfterStep, if not nil, is called after each step of a write. Crash tests end
@@ -41,7 +45,10 @@ type Cluster struct {
 	extract   store.Extract
 	now       func() time.Time
 	afterStep func(string)
-	synced    chan struct{}
+
+	queryTimeout time.Duration
+
+	synced chan struct{}
 
 	mu    sync.Mutex
 	sites map[siteID]*index
@@ -68,7 +75,10 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		now:       options.Now,
 		afterStep: options.AfterStep,
 		synced:    make(chan struct{}),
-		sites:     map[siteID]*index{},
+
+		queryTimeout: cmp.Or(options.QueryTimeout, 2*time.Second),
+
+		sites: map[siteID]*index{},
 	}
 	if options.MaxRecords > 0 {
 		c.limits.MaxRecords = options.MaxRecords

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +23,8 @@ type entry struct {
 	entries []store.Entry
 }
 
-// visible reports whether searches may find the record.
-func (e *entry) visible() bool {
+// searchable reports whether searches may find the record.
+func (e *entry) searchable() bool {
 	return !e.obj.Spec.Deleted && !e.obj.Spec.Purging
 }
 
@@ -41,10 +43,10 @@ type index struct {
 	used    usage
 }
 
-// typeIndex holds the visible records of one type in each order, and by token.
+// typeIndex holds the searchable records of one type in each order, and by value.
 type typeIndex struct {
 	created, updated, id *btree.BTreeG[*entry]
-	tokens               postings
+	postings             postings
 }
 
 func newIndex(extract store.Extract) *index {
@@ -59,10 +61,10 @@ func newIndex(extract store.Extract) *index {
 func newTypeIndex() *typeIndex {
 	options := btree.Options{NoLocks: true}
 	return &typeIndex{
-		created: btree.NewBTreeGOptions(byCreated, options),
-		updated: btree.NewBTreeGOptions(byUpdated, options),
-		id:      btree.NewBTreeGOptions(byID, options),
-		tokens:  postings{},
+		created:  btree.NewBTreeGOptions(byCreated, options),
+		updated:  btree.NewBTreeGOptions(byUpdated, options),
+		id:       btree.NewBTreeGOptions(byID, options),
+		postings: newPostings(),
 	}
 }
 
@@ -70,14 +72,14 @@ func (t *typeIndex) add(e *entry) {
 	t.created.Set(e)
 	t.updated.Set(e)
 	t.id.Set(e)
-	t.tokens.add(e)
+	t.postings.add(e)
 }
 
 func (t *typeIndex) remove(e *entry) {
 	t.created.Delete(e)
 	t.updated.Delete(e)
 	t.id.Delete(e)
-	t.tokens.remove(e)
+	t.postings.remove(e)
 }
 
 func byCreated(a, b *entry) bool {
@@ -106,6 +108,19 @@ func (x *index) lookup(name string) *recordsv1.Record {
 	return nil
 }
 
+// visible returns the record with a key, in lower case, if searches may find it.
+func (x *index) visible(key store.Key) *entry {
+	t := x.types[key.Type]
+	if t == nil {
+		return nil
+	}
+	e, _ := t.id.Get(&entry{id: key.ID})
+	return e
+}
+
+// typeNames lists the types of the records, in alphabetical order.
+func (x *index) typeNames() []string { return slices.Sorted(maps.Keys(x.types)) }
+
 // usage returns what the site stores.
 func (x *index) usage() usage {
 	x.mu.RLock()
@@ -116,6 +131,10 @@ func (x *index) usage() usage {
 // apply takes a state of a Record in, unless a newer one is known. It returns by
 // how much the site's usage changed.
 func (x *index) apply(obj *recordsv1.Record) usage {
+	added := &entry{obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec)}
+	if added.searchable() {
+		added.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, gone := x.removed[obj.UID]; gone {
@@ -126,15 +145,13 @@ func (x *index) apply(obj *recordsv1.Record) usage {
 		return usage{}
 	}
 	change := x.drop(old)
-	added := &entry{obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec)}
 	x.names[obj.Name] = added
-	if added.visible() {
+	if added.searchable() {
 		t := x.types[obj.Spec.Type]
 		if t == nil {
 			t = newTypeIndex()
 			x.types[obj.Spec.Type] = t
 		}
-		added.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
 		t.add(added)
 	}
 	change.records++
@@ -173,7 +190,7 @@ func (x *index) drop(old *entry) usage {
 		return usage{}
 	}
 	delete(x.names, old.obj.Name)
-	if old.visible() {
+	if old.searchable() {
 		x.types[old.obj.Spec.Type].remove(old)
 	}
 	x.used.records--

@@ -2,212 +2,155 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
-	"strings"
-	"time"
+	"iter"
 
-	"github.com/tidwall/btree"
-
-	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // freeTotal is how many matches are counted for a total that nobody insisted on.
 const freeTotal = 1000
 
-// searchPosition is the last record of a page, in the terms of the page's order.
-type searchPosition struct {
-	Sort store.Sort `json:"s"`
-	// Millis is the time that the order is by; 0 when it is by id.
-	Millis int64  `json:"t,omitempty"`
-	ID     string `json:"id"`
-}
-
 // Search implements store.Store.
-func (s *Site) Search(_ context.Context, query store.Query) (store.Page, error) {
+func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	if !s.engine.isSynced() {
 		return store.Page{}, store.ErrNotReady
 	}
-	var after *entry
-	if query.After != nil {
-		var err error
-		if after, err = parsePosition(query); err != nil {
-			return store.Page{}, err
-		}
+	o := orderOf(query)
+	after, err := o.parse(query.After)
+	if err != nil {
+		return store.Page{}, err
 	}
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	t := s.index.types[query.Type]
-	if t == nil {
-		return store.Page{Total: total(query, 0, true)}, nil
+	c := &compiler{
+		index: s.index, bases: query.Bases, access: query.Access,
+		visible: map[string]filter{}, work: newWork(ctx, s.engine.queryTimeout),
 	}
-	page, err := collect(query, t.candidates(query, s.index, after), after)
-	if err == nil && after != nil && query.Total == store.TotalAccurate {
-		page.Total = 0
-		for e := range t.candidates(query, s.index, nil) {
-			if matches(query, e) {
-				page.Total++
-			}
+	sources := make([]source, 0, len(query.Types))
+	for _, typeName := range query.Types {
+		f, err := c.restricted(typeName, query.Where)
+		if err != nil {
+			return store.Page{}, err
+		}
+		if t := s.index.types[typeName]; t != nil {
+			sources = append(sources, source{t, f})
 		}
 	}
+	found, err := c.page(query, o, after, sources)
+	if err != nil {
+		return store.Page{}, err
+	}
+	page := store.Page{Total: found.total}
+	for _, at := range found.places {
+		page.Records = append(page.Records, toRecord(at.entry.obj))
+	}
+	if found.more && len(found.places) > 0 {
+		if page.Next, err = o.position(found.places[len(found.places)-1]); err != nil {
+			return store.Page{}, err
+		}
+	}
+	err = c.include(query, found.places, &page)
 	return page, err
 }
 
-func parsePosition(query store.Query) (*entry, error) {
-	var position searchPosition
-	if err := json.Unmarshal(query.After, &position); err != nil || position.Sort != query.Sort {
-		return nil, store.ErrBadPosition
-	}
-	at := recordsv1.Record{}
-	at.Spec.Created.Time = time.UnixMilli(position.Millis)
-	at.Spec.Updated = at.Spec.Created
-	return &entry{obj: &at, id: position.ID}, nil
+// source is the entries of a type, and which of them match.
+type source struct {
+	types  *typeIndex
+	filter filter
 }
 
-func positionOf(sort store.Sort, e *entry) (store.Position, error) {
-	position := searchPosition{Sort: sort, ID: e.id}
-	switch sort.Field {
-	case store.SortCreated:
-		position.Millis = e.obj.Spec.Created.UnixMilli()
-	case store.SortUpdated:
-		position.Millis = e.obj.Spec.Updated.UnixMilli()
-	case store.SortID:
-	}
-	return json.Marshal(position)
+// found is what is on a page, whether there is more, and how many match.
+type found struct {
+	places []ranked
+	more   bool
+	total  int64
 }
 
-// candidates yields, in the query's order, the records behind a position that
-// the query's cheapest condition leaves.
-func (t *typeIndex) candidates(query store.Query, x *index, after *entry) func(yield func(*entry) bool) {
-	tree, less := t.created, byCreated
-	switch query.Sort.Field {
-	case store.SortUpdated:
-		tree, less = t.updated, byUpdated
-	case store.SortID:
-		tree, less = t.id, byID
-	case store.SortCreated:
-	}
-	if query.Sort.Descending {
-		ascending := less
-		less = func(a, b *entry) bool { return ascending(b, a) }
-	}
-	var chosen []*entry
-	switch {
-	case query.IDs != nil:
-		chosen = x.withIDs(query.Type, query.IDs)
-	case query.Tokens != nil:
-		chosen = t.tokens.fewest(query.Tokens)
-	default:
-		return walk(tree, query.Sort.Descending, after, less)
-	}
-	slices.SortFunc(chosen, func(a, b *entry) int {
-		if less(a, b) {
-			return -1
-		}
-		return 1
-	})
-	return func(yield func(*entry) bool) {
-		for _, e := range chosen {
-			if (after == nil || less(after, e)) && !yield(e) {
-				return
+func (c *compiler) page(query store.Query, o order, after *ranked, sources []source) (found, error) {
+	var page found
+	counted := query.Total == store.TotalAccurate || after == nil && query.Total == store.TotalWhenFree
+	if len(sources) == 1 {
+		if entries, ok := sources[0].types.inOrder(o, sources[0].filter, after); ok {
+			page = c.stream(query, o, entries, sources[0].filter, counted && after == nil)
+			if counted && after != nil {
+				page.total = c.count(sources)
 			}
+			return page, c.work.err()
 		}
 	}
-}
-
-func walk(tree *btree.BTreeG[*entry], descending bool, after *entry, less func(a, b *entry) bool) func(yield func(*entry) bool) {
-	return func(yield func(*entry) bool) {
-		step := func(e *entry) bool {
-			if after != nil && !less(after, e) {
-				return true
-			}
-			return yield(e)
-		}
-		switch {
-		case after == nil && descending:
-			tree.Reverse(step)
-		case after == nil:
-			tree.Scan(step)
-		case descending:
-			tree.Descend(after, step)
-		default:
-			tree.Ascend(after, step)
-		}
+	page = c.gather(query, o, after, sources)
+	if !counted || page.more && query.Total == store.TotalWhenFree && page.total > freeTotal {
+		page.total = store.UnknownTotal
 	}
+	return page, c.work.err()
 }
 
-// withIDs returns the visible records of a type with one of the ids, each once.
-func (x *index) withIDs(recordType string, ids []string) []*entry {
-	var found []*entry
-	for _, id := range ids {
-		e := x.names[recordName(store.Key{Type: recordType, ID: id})]
-		if e != nil && e.visible() && e.id == strings.ToLower(id) && !slices.Contains(found, e) {
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-// collect takes a page off the candidates and counts on as far as the query's
-// total wants it.
-func collect(query store.Query, candidates func(yield func(*entry) bool), after *entry) (store.Page, error) {
-	var page store.Page
-	var last *entry
+// stream takes a page off entries that come in order, and counts on as far as the
+// query's total wants it.
+func (c *compiler) stream(query store.Query, o order, entries iter.Seq[*entry], f filter, counted bool) found {
+	page := found{total: store.UnknownTotal}
 	matched, ended := int64(0), true
-	for e := range candidates {
-		if !matches(query, e) {
-			continue
-		}
-		if len(page.Records) < query.Count {
-			page.Records = append(page.Records, toRecord(e.obj))
-			last = e
-		} else if !countOn(query, matched, after) {
-			matched, ended = matched+1, false
+	for e := range entries {
+		if c.work.done(1) {
 			break
 		}
+		if !f.holds(e) {
+			continue
+		}
 		matched++
-	}
-	var err error
-	if last != nil && matched > int64(len(page.Records)) {
-		page.Next, err = positionOf(query.Sort, last)
-	}
-	page.Total = store.UnknownTotal
-	if after == nil {
-		page.Total = total(query, matched, ended)
-	}
-	return page, err
-}
-
-func matches(query store.Query, e *entry) bool {
-	for _, anyOf := range query.Updated {
-		if !slices.ContainsFunc(anyOf, func(r store.TimeRange) bool { return r.Contains(e.obj.Spec.Updated.Time) }) {
-			return false
+		if len(page.places) < query.Count {
+			page.places = append(page.places, o.rank(e))
+			continue
+		}
+		page.more = true
+		if !counted || query.Total == store.TotalWhenFree && matched > freeTotal {
+			ended = false
+			break
 		}
 	}
-	for _, condition := range query.Tokens {
-		if !e.hasToken(condition) {
-			return false
+	if counted && ended {
+		page.total = matched
+	}
+	return page
+}
+
+// gather takes a page off entries in no order.
+func (c *compiler) gather(query store.Query, o order, after *ranked, sources []source) found {
+	var page found
+	first := firsts{order: o, n: query.Count + 1}
+	for _, s := range sources {
+		for e := range s.types.candidates(s.filter) {
+			if c.work.done(1) {
+				break
+			}
+			if !s.filter.holds(e) {
+				continue
+			}
+			page.total++
+			if at := o.rank(e); after == nil || o.compare(*after, at) < 0 {
+				first.add(at)
+			}
 		}
 	}
-	return true
+	first.cut()
+	page.places = first.kept
+	if page.more = len(page.places) > query.Count; page.more {
+		page.places = page.places[:query.Count]
+	}
+	return page
 }
 
-// countOn decides whether to count more matches once the page is full.
-func countOn(query store.Query, matched int64, after *entry) bool {
-	switch query.Total {
-	case store.TotalAccurate:
-		return after == nil
-	case store.TotalNone:
-		return false
-	default:
-		return after == nil && matched < freeTotal
+func (c *compiler) count(sources []source) int64 {
+	var n int64
+	for _, s := range sources {
+		for e := range s.types.candidates(s.filter) {
+			if c.work.done(1) {
+				break
+			}
+			if s.filter.holds(e) {
+				n++
+			}
+		}
 	}
-}
-
-func total(query store.Query, matched int64, ended bool) int64 {
-	if query.Total == store.TotalNone || !ended {
-		return store.UnknownTotal
-	}
-	return matched
+	return n
 }

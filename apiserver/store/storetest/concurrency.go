@@ -187,7 +187,7 @@ func testDeletePutRead(t *testing.T, open Open) {
 	}
 	for _, replica := range []store.Store{s, other} {
 		within(t, "search agrees with reads", func() bool {
-			found := walk(t, replica, store.Query{Type: patient, Count: 10, Sort: store.Sort{Field: store.SortID}})
+			found := walk(t, replica, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}})
 			want := []string{}
 			for n := range 3 {
 				if _, err := replica.Get(t.Context(), key(fmt.Sprintf("mixed-%d", n))); err == nil {

@@ -115,7 +115,7 @@ func testPurge(t *testing.T, open Open) {
 			t.Errorf("%s: history after purge: got %v, want ErrNotFound", name, err)
 		}
 	}
-	same(t, "search after purge", walk(t, s, store.Query{Type: patient, Count: 10}), []string{})
+	same(t, "search after purge", walk(t, s, store.Query{Types: patients, Count: 10}), []string{})
 	same(t, "records after purge", s.Stats().Records, int64(0))
 	again := write(t, other, put("REX", body(3)))
 	same(t, "a namesake starts over", []any{again.Outcome, again.Record.Version, again.Record.Key.ID}, []any{store.Created, int64(1), "REX"})
@@ -205,7 +205,7 @@ func testIDs(t *testing.T, open Open) {
 			same(t, "body of "+id, counter(t, r), i)
 		}
 	}
-	found := walk(t, s, store.Query{Type: patient, Count: 7, Sort: store.Sort{Field: store.SortID}})
+	found := walk(t, s, store.Query{Types: patients, Count: 7, Sort: []store.Sort{{Field: store.SortID}}})
 	same(t, "number of records", len(found), len(folded))
 	if _, err := s.Get(t.Context(), store.Key{Type: "Person", ID: "a"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an id is shared between types: %v", err)
@@ -311,7 +311,7 @@ func testSeveral(t *testing.T, open Open) {
 	_, err := s.Write(t.Context(), []store.Op{put("one", body(1)), put("two", body(2))})
 	same(t, "atomic", s.Atomic(), !errors.Is(err, store.ErrNotAtomic))
 	if errors.Is(err, store.ErrNotAtomic) {
-		same(t, "records after a refused write", walk(t, s, store.Query{Type: patient, Count: 10}), []string{})
+		same(t, "records after a refused write", walk(t, s, store.Query{Types: patients, Count: 10}), []string{})
 		return
 	}
 	if err != nil {
@@ -322,5 +322,5 @@ func testSeveral(t *testing.T, open Open) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a PreconditionError", err)
 	}
-	same(t, "all or none", walk(t, s, store.Query{Type: patient, Count: 10, Sort: store.Sort{Field: store.SortID}}), []string{"one", "two"})
+	same(t, "all or none", walk(t, s, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}}), []string{"one", "two"})
 }

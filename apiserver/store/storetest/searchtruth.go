@@ -1,0 +1,273 @@
+package storetest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// settle makes random records of all types that refer to each other.
+func settle(t *testing.T, s store.Store, d dice, writes int) *truth {
+	t.Helper()
+	live := map[store.Key]store.Record{}
+	for range writes {
+		k := store.Key{Type: pick(d, world...), ID: d.id()}
+		op := store.Op{Kind: store.Put, Key: k, Method: store.MethodPut, Body: d.values().body(t)}
+		if d.IntN(7) == 0 {
+			op = store.Op{Kind: store.Delete, Key: k, Method: store.MethodDelete}
+		}
+		result := write(t, s, op)
+		if op.Kind == store.Delete {
+			delete(live, k)
+		} else {
+			live[k] = result.Record
+		}
+	}
+	all := make([]store.Record, 0, len(live))
+	for _, r := range live {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b store.Record) int {
+		return cmp.Or(cmp.Compare(a.Key.Type, b.Key.Type), cmp.Compare(a.Key.ID, b.Key.ID))
+	})
+	return newTruth(all)
+}
+
+// condition makes a random one, of other conditions down to a depth.
+func (d dice) condition(all []known, depth int) store.Condition {
+	if depth > 0 && d.IntN(2) == 0 {
+		part := func() store.Condition { return d.condition(all, depth-1) }
+		switch d.IntN(5) {
+		case 0:
+			return store.All{part(), part()}
+		case 1:
+			return store.Any{part(), part()}
+		case 2:
+			return store.Not{Condition: part()}
+		case 3:
+			return store.Chain{Param: pick(d, "owner", "partof", ""), Type: pick(d, world...), Where: part()}
+		default:
+			return store.ReferredBy{Type: pick(d, world...), Param: pick(d, "owner", "partof"), Where: part()}
+		}
+	}
+	return d.leaf(all)
+}
+
+func (d dice) tokenIs(param string) store.TokenIs {
+	token := d.token()
+	is := store.TokenIs{Param: param, System: &token.System, Code: &token.Code}
+	switch {
+	case d.IntN(3) == 0:
+		is.System = nil
+	case token.System != "" && d.IntN(3) == 0:
+		is.Code = nil
+	}
+	return is
+}
+
+func (d dice) bounds() store.Bounds {
+	b := store.Bounds{Least: d.time(), Most: d.time() + 5000}
+	switch d.IntN(3) {
+	case 0:
+		b.Least = store.TheBeginning
+	case 1:
+		b.Most = store.TheEnd
+	}
+	return b
+}
+
+func (d dice) leaf(all []known) store.Condition {
+	switch d.IntN(11) {
+	case 0:
+		ids := store.IDIn{}
+		for range d.IntN(20) {
+			ids = append(ids, pick(d, d.id(), "R3", "nobody"))
+		}
+		return ids
+	case 1:
+		return store.UpdatedIn{From: all[d.IntN(len(all))].Updated, Until: pick(d, time.Time{}, all[d.IntN(len(all))].Updated)}
+	case 2:
+		return store.Present{Param: pick(d, "code", "name", "owner", "date", "near", "pair", "nothing")}
+	case 3, 4:
+		many := store.Any{}
+		for range 1 + d.IntN(12) {
+			many = append(many, d.tokenIs(pick(d, "code", "identifier")))
+		}
+		return pick[store.Condition](d, d.tokenIs("code"), d.tokenIs("identifier"), many)
+	case 5:
+		return store.PairIs{Param: "pair", First: d.tokenIs(""), Second: d.tokenIs("")}
+	case 6:
+		text := d.text()
+		return pick(d, store.TextIs{Param: "name", Match: store.StartsWith, Text: text.Folded[:1]},
+			store.TextIs{Param: "city", Match: store.StartsWith, Text: text.Folded},
+			store.TextIs{Param: "name", Match: store.Contains, Text: pick(d, "n", "%", "_")},
+			store.TextIs{Param: "name", Match: store.Exactly, Text: text.Original},
+			store.TextIs{Param: "city", Match: store.StartsExactly, Text: text.Original})
+	case 7:
+		return store.PeriodIs{Param: pick(d, "date", "birthdate"), From: d.bounds(), Until: d.bounds()}
+	case 8:
+		return store.Near{Param: "near", Center: d.point(), Meters: float64(d.IntN(400)) * 1000}
+	case 9:
+		return store.RefersAround{Param: "partof", To: store.Reference{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()}, Above: d.IntN(2) == 0}
+	default:
+		return store.RefersTo{Param: pick(d, "owner", "partof"), To: d.reference()}
+	}
+}
+
+func (d dice) query(all []known) store.Query {
+	q := store.Query{Types: []string{pick(d, world...)}, Count: 1 + d.IntN(9), Bases: pick(d, nil, []string{ownBase}), MaxIncluded: 1000}
+	if d.IntN(5) == 0 {
+		q.Types = []string{"Patient", "Group"}
+	}
+	if d.IntN(8) > 0 {
+		q.Where = d.condition(all, 2)
+	}
+	for range d.IntN(3) {
+		sort := store.Sort{Field: pick(d, store.SortCreated, store.SortUpdated, store.SortID, store.SortParam, store.SortParam), Descending: d.IntN(2) == 0}
+		if sort.Field == store.SortParam {
+			sort.Param = pick(d, "name", "city", "date", "birthdate", "nothing")
+		}
+		q.Sort = append(q.Sort, sort)
+	}
+	if d.IntN(3) == 0 {
+		q.Access = store.Access{"Patient": d.leaf(all), "Group": store.All{}}
+	}
+	for range d.IntN(3) {
+		q.Includes = append(q.Includes, store.Include{
+			Reverse: d.IntN(2) == 0, Type: pick(d, "", "Patient", "Group"), Param: pick(d, "", "owner", "partof"),
+			Target: pick(d, "", "Patient"), Iterate: d.IntN(2) == 0,
+		})
+	}
+	return q
+}
+
+// testSearchTruth compares random queries on random records with the truth: pages,
+// order, totals and includes.
+func testSearchTruth(t *testing.T, open Open) {
+	s, _ := open(t)
+	d := dice{random()}
+	truth := settle(t, s, d, 220)
+	for n := range 2000 {
+		q := d.query(truth.records)
+		what := fmt.Sprintf("query %d %+v", n, q)
+		want := truth.matches(q)
+		for from := 0; ; from += q.Count {
+			page := search(t, s, q)
+			until := min(from+q.Count, len(want))
+			same(t, what, keysOf(page.Records), keysOf(records(want[from:until])))
+			got := keysOf(page.Included)
+			slices.SortFunc(got, byKey)
+			included := truth.included(q, want[from:until])
+			slices.SortFunc(included, byKey)
+			same(t, "includes of "+what, got, included)
+			if from == 0 {
+				same(t, "total of "+what, page.Total, int64(len(want)))
+			}
+			same(t, "end of "+what, page.Next == nil, until == len(want))
+			if page.Next == nil || t.Failed() {
+				break
+			}
+			q.After = page.Next
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func byKey(a, b store.Key) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID)) }
+
+func records(all []known) []store.Record {
+	plain := make([]store.Record, len(all))
+	for i, r := range all {
+		plain[i] = r.Record
+	}
+	return plain
+}
+
+func keysOf(all []store.Record) []store.Key {
+	keys := make([]store.Key, len(all))
+	for i, r := range all {
+		keys[i] = r.Key
+	}
+	return keys
+}
+
+// testSearchIncludes shows the bound on what a page includes.
+func testSearchIncludes(t *testing.T, open Open) {
+	s, _ := open(t)
+	v := values{Refs: map[string][]store.Reference{}}
+	for i := range 6 {
+		id := fmt.Sprint(i)
+		write(t, s, store.Op{Kind: store.Put, Key: store.Key{Type: "Group", ID: id}, Method: store.MethodPut, Body: values{}.body(t)})
+		v.Refs["owner"] = append(v.Refs["owner"], store.Reference{Type: "Group", ID: id})
+	}
+	write(t, s, put("p", v.body(t)))
+	for limit, cut := range map[int]bool{0: true, 5: true, 6: false, 7: false} {
+		page := search(t, s, store.Query{Types: patients, Count: 1, MaxIncluded: limit, Includes: []store.Include{{Param: "owner"}}})
+		same(t, fmt.Sprintf("at most %d", limit), []any{len(page.Included), page.IncludedCut}, []any{min(limit, 6), cut})
+	}
+}
+
+// testSearchAccess shows that the answer with a hidden record is the answer without it.
+func testSearchAccess(t *testing.T, open Open) {
+	s, other := open(t)
+	d := dice{random()}
+	truth := settle(t, s, d, 150)
+	secret := store.TokenIs{Param: "code", System: nil, Code: new("a")}
+	access := store.Access{"Patient": store.Not{Condition: secret}, "Group": store.Not{Condition: secret}}
+	queries := make([]store.Query, 400)
+	with := make([]store.Page, len(queries))
+	for i := range queries {
+		q := d.query(truth.records)
+		q.Access, q.Count, q.Total = access, 3, store.TotalAccurate
+		queries[i], with[i] = q, search(t, s, q)
+	}
+	for _, r := range truth.records {
+		if _, listed := access[r.Key.Type]; !listed || truth.holds(store.Query{}, r, secret) {
+			write(t, s, store.Op{Kind: store.Purge, Key: r.Key})
+		}
+	}
+	for i, q := range queries {
+		without := search(t, s, q)
+		what := fmt.Sprintf("query %d %+v", i, q)
+		same(t, what, keysOf(with[i].Records), keysOf(without.Records))
+		same(t, "total of "+what, with[i].Total, without.Total)
+		same(t, "includes of "+what, keysOf(with[i].Included), keysOf(without.Included))
+	}
+	within(t, "the purges on the other replica", func() bool {
+		return search(t, other, store.Query{Types: []string{"Person"}, Total: store.TotalAccurate}).Total == 0
+	})
+}
+
+func testAmbiguousReferences(t *testing.T, open Open) {
+	s, _ := open(t)
+	refer := func(id string, to ...store.Reference) {
+		write(t, s, put(id, values{Refs: map[string][]store.Reference{"owner": to}}.body(t)))
+	}
+	refer("a", store.Reference{Type: "Group", ID: "1"})
+	refer("b", store.Reference{Type: "Group", ID: "2"}, store.Reference{Type: "Person", ID: "1"})
+	refer("c", store.Reference{Base: otherBase, Type: "Person", ID: "2"})
+	q := func(id string, types ...string) store.Query {
+		return store.Query{Types: patients, Count: 10, Where: store.RefersToID{Param: "owner", ID: id, Types: types}}
+	}
+	same(t, "one type", walk(t, s, q("1", "Group")), []string{"a"})
+	same(t, "one type matches", walk(t, s, q("2", "Group", "Person")), []string{"b"})
+	same(t, "any type", walk(t, s, q("2")), []string{"b"})
+	same(t, "none", walk(t, s, q("3", "Group", "Person")), []string{})
+	for _, query := range []store.Query{q("1", "Group", "Person"), q("1")} {
+		var ambiguous *store.AmbiguousError
+		if _, err := s.Search(t.Context(), query); !errors.As(err, &ambiguous) {
+			t.Fatalf("two types: %v", err)
+		}
+		same(t, "the types named", ambiguous.Types, []string{"Group", "Person"})
+	}
+	hidden := q("1", "Group", "Person")
+	hidden.Access = store.Access{"Patient": store.IDIn{"a"}}
+	same(t, "the other is hidden", walk(t, s, hidden), []string{"a"})
+}

@@ -74,6 +74,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 	done
 
 .PHONY: bench
-bench: cluster-tools build ## Measure against baselines in the same run (CLIENTS, ROUNDS, TURN).
+bench: cluster-tools build ## Measure against baselines in the same run (SETS, CLIENTS, ROUNDS, TURN).
 	@go build -trimpath -o $(BIN)/bench ./hack/bench
-	@$(BIN)/bench --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s}
+	@for set in $${SETS:-storage search}; do \
+		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} || exit 1; \
+	done

@@ -101,6 +101,24 @@ func answer(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n"))
 }
 
+// measureIndex shows how far the search index is.
+func (s *server) measureIndex() {
+	factory := promauto.With(metrics.Registry)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "paddock_index_records", Help: "Records of all sites in the search index, tombstones included.",
+	}, func() float64 { return float64(s.engine.Indexed()) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "paddock_index_complete", Help: "1 once the search index holds all records that existed at the start.",
+	}, func() float64 {
+		select {
+		case <-s.engine.Synced():
+			return 1
+		default:
+			return 0
+		}
+	})
+}
+
 // measured counts and times the requests of the FHIR API.
 func measured(next http.Handler) http.Handler {
 	factory := promauto.With(metrics.Registry)

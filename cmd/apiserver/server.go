@@ -59,6 +59,7 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 		return nil, err
 	}
 	s := &server{options: o, log: log, engine: engine, sites: registry}
+	s.measureIndex()
 	s.ready.aggregatedStarting = o.serve[serveAggregated]
 	if o.serve[serveFacade] {
 		if err := s.makeFacade(config); err != nil {

@@ -105,7 +105,7 @@ func (r *result) span() (least, most float64) {
 	return least, most
 }
 
-// ratio compares two workloads; goal is what it should reach.
+// ratio compares two workloads; goal is what it should reach, 0 for none.
 type ratio struct {
 	name, of, to string
 	goal         float64
@@ -137,7 +137,11 @@ func report(out io.Writer, o options, results map[string]*result, ratios []ratio
 			values[i] = results[q.of].turns[i].perSecond / results[q.to].turns[i].perSecond
 		}
 		slices.Sort(values)
-		fmt.Fprintf(out, "| %s | %.2f (%.2f–%.2f) | %.2f |\n", q.name, values[len(values)/2], values[0], values[len(values)-1], q.goal)
+		goal := ""
+		if q.goal > 0 {
+			goal = fmt.Sprintf("%.2f", q.goal)
+		}
+		fmt.Fprintf(out, "| %s | %.2f (%.2f–%.2f) | %s |\n", q.name, values[len(values)/2], values[0], values[len(values)-1], goal)
 	}
 	return broken
 }

@@ -125,11 +125,6 @@ func (s *site) read(ctx context.Context, n int) error {
 	return err
 }
 
-func (s *site) search(ctx context.Context, n int) error {
-	_, err := s.send(ctx, http.MethodGet, "/patient?_id="+s.id(n), nil, http.StatusOK)
-	return err
-}
-
 func (s *site) send(ctx context.Context, method, path string, text []byte, want int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(text))
 	if err != nil {

@@ -101,6 +101,9 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 // Synced is closed when the index holds all records that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
+// Indexed is how many records of all sites the index holds.
+func (c *Cluster) Indexed() int64 { return c.records.Load() }
+
 // Open returns the store of a site: the records in namespace whose siteKey is key.
 func (c *Cluster) Open(namespace, key string, limits Limits) *Site {
 	return &Site{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}

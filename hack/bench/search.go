@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// The records that searches are measured on: 10,000 in all.
+const (
+	practitioners = 300
+	patients      = 9700
+)
+
+var (
+	families = []string{"Okafor", "Smith", "Nguyen", "Müller", "Garcia", "Kim", "O'Neill", "Haddad", "Rossi", "Novak", "Sato", "Silva", "Larsen", "Dubois", "Kowalski", "Abara"}
+	genders  = []string{"male", "female", "other", "unknown"}
+)
+
+// put stores the n-th record of the set.
+func (s *site) put(ctx context.Context, n int) error {
+	if n < practitioners {
+		text := fmt.Appendf(nil, `{"resourceType":"Practitioner","id":"vet-%d","active":true,"name":[{"family":"%s-%d","given":["Vet"]}]}`, n, families[n%len(families)], n)
+		_, err := s.send(ctx, http.MethodPut, fmt.Sprintf("/practitioner/vet-%d", n), text, http.StatusCreated)
+		return err
+	}
+	text := string(body(n))
+	for old, value := range map[string]string{
+		`"resourceType":"Patient",`: fmt.Sprintf(`"resourceType":"Patient","id":"p-%d","generalPractitioner":[{"reference":"Practitioner/vet-%d"}],`, n, n%practitioners),
+		`"family":"Okafor"`:         fmt.Sprintf(`"family":"%s-%d"`, families[n*7%len(families)], n%97),
+		`"gender":"male"`:           fmt.Sprintf(`"gender":"%s"`, genders[n%len(genders)]),
+		`2019-05-03`:                fmt.Sprintf(`%d-%02d-%02d`, 2005+n%20, 1+n%12, 1+n%28),
+	} {
+		text = strings.Replace(text, old, value, 1)
+	}
+	_, err := s.send(ctx, http.MethodPut, fmt.Sprintf("/patient/p-%d", n), []byte(text), http.StatusCreated)
+	return err
+}
+
+func (s *site) populate(ctx context.Context, clients int) error {
+	numbers := make(chan int)
+	failed := make(chan error, clients)
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for n := range numbers {
+				if err := s.put(ctx, n); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	for n := range practitioners + patients {
+		select {
+		case numbers <- n:
+		case err := <-failed:
+			close(numbers)
+			return err
+		}
+		if n%500 == 0 {
+			fmt.Fprintf(os.Stderr, "\r%d of %d records", n, practitioners+patients)
+		}
+	}
+	close(numbers)
+	group.Wait()
+	fmt.Fprintln(os.Stderr)
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// deepPage is the page that is measured beside the first.
+const deepPage = 400
+
+// pageAddress follows the next links to a page of a query.
+func (s *site) pageAddress(ctx context.Context, path string, page int) (string, error) {
+	for range page - 1 {
+		text, err := s.send(ctx, http.MethodGet, path, nil, http.StatusOK)
+		if err != nil {
+			return "", err
+		}
+		var bundle struct {
+			Link []struct{ Relation, URL string }
+		}
+		if err := json.Unmarshal(text, &bundle); err != nil {
+			return "", err
+		}
+		next := ""
+		for _, link := range bundle.Link {
+			if link.Relation == "next" {
+				next = link.URL
+			}
+		}
+		_, query, found := strings.Cut(next, "?")
+		if !found {
+			return "", fmt.Errorf("%s has no next page", path)
+		}
+		path = "/patient?" + query
+	}
+	return path, nil
+}
+
+// benchSearch compares searches with net/http that answers the same bytes.
+func benchSearch(ctx context.Context, o options, paddock installation) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	site := paddock.site
+	if err := site.populate(ctx, o.clients); err != nil {
+		return err
+	}
+	deep, err := site.pageAddress(ctx, "/patient?_count=20", deepPage)
+	if err != nil {
+		return err
+	}
+	searches := []struct {
+		name, path string
+		goal       float64
+	}{
+		{"one record by id", "/patient?_id=p-5000", 0.5},
+		{"one record by identifier", "/patient?identifier=" + url.QueryEscape("https://clinic.example.org/patients|P-0005000"), 0.5},
+		{"family prefix, page of 20", "/patient?family=okaf", 0},
+		{"birthdate and gender, page of 20", "/patient?birthdate=ge2019-01-01&birthdate=lt2021&gender=male", 0},
+		{"chained by the practitioner's family", "/patient?general-practitioner:Practitioner.family=smith-17", 0},
+		{"_has a patient of a family", "/practitioner?_has:Patient:general-practitioner:family=okafor-1", 0},
+		{"page of 20 with their practitioners", "/patient?_include=Patient:general-practitioner", 0},
+		{"sorted by family, page of 20", "/patient?_sort=family", 0},
+		{"first page of 20", "/patient?_count=20&_total=none", 0},
+		{"400th page of 20", deep, 0},
+	}
+	dir, err := os.MkdirTemp("", "paddock-bench-static")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for i, search := range searches {
+		answer, err := site.send(ctx, http.MethodGet, search.path, nil, http.StatusOK)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s: %d bytes\n", search.name, len(answer))
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), answer, 0o600); err != nil {
+			return err
+		}
+	}
+	address, err := startStatic(ctx, dir)
+	if err != nil {
+		return err
+	}
+	static := newSite(address, "none")
+	var workloads []workload
+	var ratios []ratio
+	for i, search := range searches {
+		workloads = append(workloads,
+			workload{search.name, func(ctx context.Context, _ int) error {
+				_, err := site.send(ctx, http.MethodGet, search.path, nil, http.StatusOK)
+				return err
+			}},
+			workload{"static: " + search.name, func(ctx context.Context, _ int) error {
+				_, err := static.send(ctx, http.MethodGet, fmt.Sprintf("/%d", i), nil, http.StatusOK)
+				return err
+			}},
+		)
+		ratios = append(ratios, ratio{search.name + " per static answer", search.name, "static: " + search.name, search.goal})
+	}
+	ratios = append(ratios, ratio{"400th page per first page", "400th page of 20", "first page of 20", 0.67})
+	return report(os.Stdout, o, measure(ctx, o, workloads), ratios)
+}

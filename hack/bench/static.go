@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// serveStatic answers each path with the bytes of the file of that name, and says
+// where on standard output: net/http and nothing else, as the baseline for reads.
+func serveStatic(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			return err
+		}
+		mux.HandleFunc("/"+file.Name(), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(content) // a client that went away is its own matter
+		})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	return server.Serve(listener)
+}
+
+// startStatic starts serveStatic as a process, as the API server is one. It returns
+// its address.
+func startStatic(ctx context.Context, dir string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, self, "-static", dir)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := command.Start(); err != nil {
+		return "", err
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(address), err
+}

@@ -79,7 +79,7 @@ func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
 func veterinary() []searchProgram {
 	var programs []searchProgram
 	for name, inner := range map[string]string{"species": "species", "breed": "breed", "gender-status": "genderStatus"} {
-		path := searchPath{steps: []string{"extension", "extension", "value"}, urls: []string{structurePrefix + "patient-animal", inner}}
+		path := searchPath{steps: []string{"extension", "extension", "value"}, as: "CodeableConcept", urls: []string{structurePrefix + "patient-animal", inner}}
 		programs = append(programs, searchProgram{base: "Patient", code: name, kind: "token", paths: []searchPath{path}})
 	}
 	return programs

@@ -105,6 +105,9 @@ func (t *trail) lay(typ typeIndex, steps []string, f find) {
 			t.truths = append(t.truths, truth{f.parameter, e.ord})
 			return
 		}
+		if len(steps) == 1 && e.typ == typeCode {
+			searchParameters[f.parameter].codes = e.codes
+		}
 		t.on(e).lay(e.typ, steps[1:], f)
 	}
 }

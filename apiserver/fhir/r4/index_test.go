@@ -252,3 +252,29 @@ func makeIndexSamples(t *testing.T) (samples []sample) {
 	}
 	return samples
 }
+
+func TestSystemOfCodes(t *testing.T) {
+	want := map[string]string{}
+	for _, of := range []string{"Patient gender", "Person gender", "Practitioner gender", "RelatedPerson gender"} {
+		want[of] = "http://hl7.org/fhir/administrative-gender"
+	}
+	for _, typ := range []string{"Location", "Organization", "Patient", "Person", "Practitioner", "RelatedPerson"} {
+		want[typ+" address-use"] = "http://hl7.org/fhir/address-use"
+	}
+	want["Device status"] = "http://hl7.org/fhir/device-status"
+	want["DeviceMetric category"] = "http://hl7.org/fhir/metric-category"
+	want["Endpoint status"] = "http://hl7.org/fhir/endpoint-status"
+	want["Group type"] = "http://hl7.org/fhir/group-type"
+	want["Location status"] = "http://hl7.org/fhir/location-status"
+	got := map[string]string{}
+	for _, typ := range Types {
+		for _, p := range SearchParameters(typ.Name) {
+			if p.codes != 0 {
+				got[typ.Name+" "+p.Name] = p.System()
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -24,6 +24,8 @@ type SearchParameter struct {
 	base    typeIndex
 	targets []typeIndex
 	paths   []searchPath
+	// codes is the value set that codes found must be from; the trails note it.
+	codes valueSetIndex
 }
 
 // SearchComponent is a part of a composite parameter: a parameter of its own, and
@@ -41,6 +43,15 @@ func (p *SearchParameter) Targets() []string {
 		names[i] = types[typ].name
 	}
 	return names
+}
+
+// System is the system of values of type code, which name none: that of the value set
+// they must be from. R4 search.html#token.
+func (p *SearchParameter) System() string {
+	if systems := valueSets[p.codes].systems; len(systems) == 1 {
+		return systems[0].system
+	}
+	return ""
 }
 
 // SearchParameters are those of a type, and those of all types.

@@ -75,12 +75,25 @@ func withoutMarks(r rune) rune {
 	return foldRune(r)
 }
 
-// collapsed writes letters of ASCII small, and white space as single spaces between words.
+// collapsed writes the letters of ASCII small, and white space as single spaces
+// between words.
 func collapsed(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
+	var b strings.Builder
+	b.Grow(len(s))
+	space := false
+	for _, r := range s {
+		if unicode.IsSpace(r) {
+			space = b.Len() > 0
+			continue
 		}
-		return r
-	}, s)), " ")
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

@@ -1,0 +1,33 @@
+package r4
+
+import "strings"
+
+// SplitReference takes apart a literal reference to a record, such as Patient/1 or
+// https://h.example/fhir/Patient/1/_history/2. Base is empty for a relative one; a
+// version is dropped. What does not name a record of an R4 type is not ok.
+// R4 references.html#literal.
+func SplitReference(reference string) (base, typeName, id string, ok bool) {
+	record := reference
+	if before, version, versioned := strings.Cut(reference, "/_history/"); versioned {
+		if !ValidID(version) {
+			return "", "", "", false
+		}
+		record = before
+	}
+	at := strings.LastIndexByte(record, '/')
+	if at < 0 || !ValidID(record[at+1:]) {
+		return "", "", "", false
+	}
+	rest, id := record[:at], record[at+1:]
+	if slash := strings.LastIndexByte(rest, '/'); slash >= 0 {
+		base, rest = rest[:slash], rest[slash+1:]
+		scheme, host, isURL := strings.Cut(base, "://")
+		if !isURL || scheme != "http" && scheme != "https" || host == "" {
+			return "", "", "", false
+		}
+	}
+	if _, known := resourceNamed([]byte(rest)); !known {
+		return "", "", "", false
+	}
+	return base, rest, id, true
+}

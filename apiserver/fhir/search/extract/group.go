@@ -1,0 +1,40 @@
+package extract
+
+import "github.com/paddock-health/paddock/apiserver/store"
+
+// characteristic adds a Group's characteristic as the pairs of its codes and values.
+func (e *extraction) characteristic(json []byte) {
+	var codes, values []store.Token
+	for members := objectOf(json); ; {
+		name, value, ok := members.next()
+		if !ok {
+			break
+		}
+		switch string(name) {
+		case "code":
+			codes = tokensOf(value)
+		case "valueCodeableConcept":
+			values = tokensOf(value)
+		case "valueBoolean":
+			values = []store.Token{truth(value)}
+		}
+	}
+	for _, code := range codes {
+		for _, value := range values {
+			e.add(store.Pair{First: code, Second: value})
+		}
+	}
+}
+
+// tokensOf are the tokens of a CodeableConcept.
+func tokensOf(json []byte) []store.Token {
+	concept := extraction{param: &param{}}
+	concept.concept(json)
+	var tokens []store.Token
+	for _, entry := range concept.entries {
+		if token, ok := entry.Value.(store.Token); ok {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}

@@ -1,0 +1,55 @@
+package extract
+
+import (
+	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// textOf is a text with something to compare.
+func textOf(text []byte) (store.Text, bool) {
+	original := string(text)
+	folded := fold.String(original)
+	return store.Text{Folded: folded, Original: original}, folded != ""
+}
+
+// text adds a string: as it is written, or, for phonetic, as it sounds.
+func (e *extraction) text(json []byte) {
+	if e.param.phonetic {
+		for _, code := range fold.Phonetic(string(unquoted(json))) {
+			e.add(store.Text{Folded: code, Original: code})
+		}
+		return
+	}
+	if text, ok := textOf(unquoted(json)); ok {
+		e.add(text)
+	}
+}
+
+// parts adds the parts of a HumanName or of an Address. R4 search.html#string.
+func (e *extraction) parts(json []byte) {
+	for members := objectOf(json); ; {
+		name, value, ok := members.next()
+		if !ok {
+			return
+		}
+		switch string(name) {
+		case "text", "family", "city", "district", "state", "postalCode", "country":
+			e.text(value)
+		case "given", "prefix", "suffix", "line":
+			for items := arrayOf(value); ; {
+				item, ok := items.item()
+				if !ok {
+					break
+				}
+				e.text(item)
+			}
+		}
+	}
+}
+
+// uri adds a URI, which is compared as it stands.
+func (e *extraction) uri(json []byte) {
+	if uri := string(unquoted(json)); uri != "" {
+		e.add(store.Text{Folded: uri, Original: uri})
+	}
+}

@@ -55,6 +55,8 @@ func main() {
 type installation struct {
 	cluster *localcluster.Cluster
 	site    *site
+	// metrics is the address of the API server's metrics.
+	metrics string
 }
 
 // withPaddock starts a control plane and one API server for a benchmark.
@@ -80,7 +82,7 @@ func withPaddock(ctx context.Context, o options, bench func(context.Context, opt
 	if err != nil {
 		return err
 	}
-	return bench(ctx, o, installation{cluster, site})
+	return bench(ctx, o, installation{cluster, site, paddock.HealthURLs[0] + "/metrics"})
 }
 
 // benchStorage compares writes and reads by id with those of raw objects.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -110,14 +113,48 @@ func (s *site) pageAddress(ctx context.Context, path string, page int) (string, 
 	return path, nil
 }
 
+var memoryMetric = regexp.MustCompile(`(?m)^process_resident_memory_bytes (\S+)$`)
+
+// residentMemory is that of a process, in bytes, by its metrics.
+func residentMemory(ctx context.Context, metrics string) (float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metrics, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	found := memoryMetric.FindSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("%s does not tell the process's memory", metrics)
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}
+
 // benchSearch compares searches with net/http that answers the same bytes.
 func benchSearch(ctx context.Context, o options, paddock installation) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	site := paddock.site
+	before, err := residentMemory(ctx, paddock.metrics)
+	if err != nil {
+		return err
+	}
 	if err := site.populate(ctx, o.clients); err != nil {
 		return err
 	}
+	after, err := residentMemory(ctx, paddock.metrics)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d records: the API server's memory grew from %.0f to %.0f MiB, %.1f KiB a record\n\n",
+		practitioners+patients, before/(1<<20), after/(1<<20), (after-before)/1024/(practitioners+patients))
 	deep, err := site.pageAddress(ctx, "/patient?_count=20", deepPage)
 	if err != nil {
 		return err

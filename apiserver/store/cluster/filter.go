@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -14,14 +15,18 @@ type filter struct {
 	// gather returns entries among which are all that the condition holds for, maybe
 	// some twice. Nil: only a walk over all entries finds them.
 	gather func() []*entry
+	// check decides on what gather returns; nil: the condition holds for all of it.
+	check func(e *entry) bool
 	// atMost bounds how many gather returns, where it is not nil.
 	atMost int
 	// ordered tells that gather returns each once, in the order of creation.
 	ordered bool
+	// everything tells that the condition holds for all entries.
+	everything bool
 }
 
 // everything holds for all entries.
-var everything = filter{holds: func(*entry) bool { return true }}
+var everything = filter{holds: func(*entry) bool { return true }, everything: true}
 
 // compiler makes filters for one query. The caller holds the index's lock for as long
 // as it uses them.
@@ -66,13 +71,7 @@ func (c *compiler) restricted(typeName string, condition store.Condition) (filte
 		return visible, nil
 	}
 	f, err := c.compile(typeName, condition)
-	if err != nil {
-		return filter{}, err
-	}
-	if c.access == nil {
-		return f, nil
-	}
-	return all([]filter{f, visible}), nil
+	return all([]filter{f, visible}), err
 }
 
 // compile makes the filter of a condition on a type.
@@ -161,22 +160,27 @@ func valueFilter[V store.Value](param string, matches func(V) bool) filter {
 	}}
 }
 
-// listed makes a filter gather from a list in the order of creation.
-func (f filter) listed(list []*entry) filter {
+// listed makes a filter gather from a list in the order of creation; exact tells that
+// the list has no others than those that it holds for.
+func (f filter) listed(list []*entry, exact bool) filter {
 	f.gather, f.atMost, f.ordered = func() []*entry { return list }, len(list), true
+	if f.check = f.holds; exact {
+		f.check = nil
+	}
 	return f
 }
 
 // from makes a filter gather what a sequence yields, unless that is more than is worth
-// gathering.
-func (f filter) from(entries iter.Seq[*entry], most int) filter {
+// gathering; exact as in listed.
+func (f filter) from(entries iter.Seq[*entry], most int, exact bool) filter {
 	var list []*entry
 	for e := range entries {
 		if list = append(list, e); len(list) > most {
 			return f
 		}
 	}
-	f.gather, f.atMost = func() []*entry { return list }, len(list)
+	f = f.listed(list, exact)
+	f.ordered = false
 	return f
 }
 
@@ -184,9 +188,9 @@ func (p *postings) tokenIs(condition store.TokenIs) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	switch {
 	case condition.Code != nil && *condition.Code != "":
-		return f.listed(p.tokens[tokenPosting{param: condition.Param, code: *condition.Code}])
+		return f.listed(p.tokens[tokenPosting{param: condition.Param, code: *condition.Code}], condition.System == nil)
 	case condition.System != nil && *condition.System != "":
-		return f.listed(p.tokens[tokenPosting{param: condition.Param, system: *condition.System}])
+		return f.listed(p.tokens[tokenPosting{param: condition.Param, system: *condition.System}], condition.Code == nil)
 	default:
 		return f
 	}
@@ -197,7 +201,7 @@ func (p *postings) textIs(condition store.TextIs, most int) filter {
 	if condition.Match != store.StartsWith {
 		return f
 	}
-	return f.from(p.startingWith(condition.Param, condition.Text), most)
+	return f.from(p.startingWith(condition.Param, condition.Text), most, true)
 }
 
 // periodIs gathers by the beginning, which the end bounds too: nothing ends before it
@@ -208,7 +212,7 @@ func (p *postings) periodIs(condition store.PeriodIs, most int) filter {
 	if within == store.Unbounded {
 		return f
 	}
-	return f.from(p.beginning(condition.Param, within), most)
+	return f.from(p.beginning(condition.Param, within), most, condition.Until == store.Unbounded)
 }
 
 func (c *compiler) idIn(typeName string, ids store.IDIn) filter {
@@ -234,23 +238,39 @@ func (c *compiler) idIn(typeName string, ids store.IDIn) filter {
 // all makes the filter that holds where all parts do: it gathers from the part that
 // leaves the fewest.
 func all(parts []filter) filter {
-	if len(parts) == 1 {
+	parts = slices.DeleteFunc(parts, func(part filter) bool { return part.everything })
+	switch len(parts) {
+	case 0:
+		return everything
+	case 1:
 		return parts[0]
 	}
-	f := filter{holds: func(e *entry) bool {
+	best := -1
+	for i, part := range parts {
+		if part.gather != nil && (best < 0 || part.atMost < parts[best].atMost) {
+			best = i
+		}
+	}
+	f := filter{holds: holdsAll(parts)}
+	if best < 0 {
+		return f
+	}
+	f.gather, f.atMost, f.ordered = parts[best].gather, parts[best].atMost, parts[best].ordered
+	if f.check = f.holds; parts[best].check == nil {
+		f.check = holdsAll(slices.Delete(slices.Clone(parts), best, best+1))
+	}
+	return f
+}
+
+func holdsAll(parts []filter) func(*entry) bool {
+	return func(e *entry) bool {
 		for i := range parts {
 			if !parts[i].holds(e) {
 				return false
 			}
 		}
 		return true
-	}}
-	for _, part := range parts {
-		if part.gather != nil && (f.gather == nil || part.atMost < f.atMost) {
-			f.gather, f.atMost, f.ordered = part.gather, part.atMost, part.ordered
-		}
 	}
-	return f
 }
 
 // manyAlternatives is from when on a set of the entries that match is cheaper than
@@ -270,14 +290,19 @@ func anyOf(parts []filter, w *work) filter {
 		}
 		return false
 	}}
+	atMost := 0
 	for _, part := range parts {
 		if part.gather == nil {
 			return f
 		}
-		f.atMost += part.atMost
+		if part.check != nil {
+			f.check = f.holds
+		}
+		atMost += part.atMost
 	}
+	f.atMost = atMost
 	f.gather = func() []*entry {
-		gathered := make([]*entry, 0, f.atMost)
+		gathered := make([]*entry, 0, atMost)
 		for _, part := range parts {
 			gathered = append(gathered, part.gather()...)
 		}
@@ -289,14 +314,17 @@ func anyOf(parts []filter, w *work) filter {
 	set := map[*entry]struct{}{}
 	for _, part := range parts {
 		for _, e := range part.gather() {
-			if w.done(1) {
+			if w.done() {
 				break
 			}
-			if part.holds(e) {
+			if part.check == nil || part.check(e) {
 				set[e] = struct{}{}
 			}
 		}
 	}
 	f.holds = func(e *entry) bool { _, ok := set[e]; return ok }
+	if f.check != nil {
+		f.check = f.holds
+	}
 	return f
 }

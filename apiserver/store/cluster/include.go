@@ -23,7 +23,7 @@ func (c *compiler) include(query store.Query, matches []ranked, page *store.Page
 					continue
 				}
 				for _, other := range c.related(e, include) {
-					if _, twice := known[other]; twice || c.work.done(1) {
+					if _, twice := known[other]; twice || c.work.done() {
 						continue
 					}
 					visible, err := c.visibleOf(other.obj.Spec.Type)

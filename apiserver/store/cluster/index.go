@@ -18,9 +18,11 @@ import (
 type entry struct {
 	obj *recordsv1.Record
 	// id is the lower-cased id.
-	id      string
-	size    int64
-	entries []store.Entry
+	id string
+	// created and updated are in milliseconds since 1970.
+	created, updated int64
+	size             int64
+	entries          []store.Entry
 }
 
 // searchable reports whether searches may find the record.
@@ -83,15 +85,15 @@ func (t *typeIndex) remove(e *entry) {
 }
 
 func byCreated(a, b *entry) bool {
-	if at, bt := a.obj.Spec.Created.UnixMilli(), b.obj.Spec.Created.UnixMilli(); at != bt {
-		return at < bt
+	if a.created != b.created {
+		return a.created < b.created
 	}
 	return a.id < b.id
 }
 
 func byUpdated(a, b *entry) bool {
-	if at, bt := a.obj.Spec.Updated.UnixMilli(), b.obj.Spec.Updated.UnixMilli(); at != bt {
-		return at < bt
+	if a.updated != b.updated {
+		return a.updated < b.updated
 	}
 	return a.id < b.id
 }
@@ -131,7 +133,10 @@ func (x *index) usage() usage {
 // apply takes a state of a Record in, unless a newer one is known. It returns by
 // how much the site's usage changed.
 func (x *index) apply(obj *recordsv1.Record) usage {
-	added := &entry{obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec)}
+	added := &entry{
+		obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec),
+		created: obj.Spec.Created.UnixMilli(), updated: obj.Spec.Updated.UnixMilli(),
+	}
 	if added.searchable() {
 		added.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
 	}

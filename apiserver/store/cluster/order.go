@@ -38,21 +38,26 @@ type ranked struct {
 	entry *entry
 }
 
-func (o order) rank(e *entry) ranked {
-	at := ranked{Ranks: make([]rank, len(o)), ID: e.id, Type: e.obj.Spec.Type, entry: e}
-	for i, part := range o {
-		switch part.Field {
-		case store.SortCreated:
-			at.Ranks[i].Number = e.obj.Spec.Created.UnixMilli()
-		case store.SortUpdated:
-			at.Ranks[i].Number = e.obj.Spec.Updated.UnixMilli()
-		case store.SortID:
-			at.Ranks[i].Text = e.id
-		case store.SortParam:
-			at.Ranks[i] = e.rank(part)
-		}
+// rank finds the place of an entry. Its ranks are in the memory given, if that is enough.
+func (o order) rank(e *entry, memory []rank) ranked {
+	at := ranked{Ranks: memory[:0], ID: e.id, Type: e.obj.Spec.Type, entry: e}
+	for _, part := range o {
+		at.Ranks = append(at.Ranks, e.rankOf(part))
 	}
 	return at
+}
+
+func (e *entry) rankOf(part store.Sort) rank {
+	switch part.Field {
+	case store.SortCreated:
+		return rank{Number: e.created}
+	case store.SortUpdated:
+		return rank{Number: e.updated}
+	case store.SortID:
+		return rank{Text: e.id}
+	default:
+		return e.rank(part)
+	}
 }
 
 // rank finds the value that comes first in a direction.
@@ -136,12 +141,13 @@ type firsts struct {
 	full  bool
 }
 
-// add takes a place in. Sorting twice as many as wanted, now and then, costs less
-// than keeping them in order.
+// add takes a place in, whose ranks the caller uses again. Sorting twice as many as
+// wanted, now and then, costs less than keeping them in order.
 func (f *firsts) add(at ranked) {
 	if f.full && f.order.compare(at, f.kept[f.n-1]) > 0 {
 		return
 	}
+	at.Ranks = slices.Clone(at.Ranks)
 	f.kept = append(f.kept, at)
 	if len(f.kept) >= 2*f.n {
 		f.cut()

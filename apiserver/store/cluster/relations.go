@@ -28,9 +28,9 @@ func (c *compiler) referring(t *typeIndex, param string, to store.Key) []*entry 
 func (c *compiler) refersTo(t *typeIndex, condition store.RefersTo) filter {
 	f := valueFilter(condition.Param, func(r store.Reference) bool { return condition.Matches(r, c.bases) })
 	if to, local := condition.To.Local(c.bases); local {
-		return f.listed(c.referring(t, condition.Param, to))
+		return f.listed(c.referring(t, condition.Param, to), true)
 	}
-	return f.listed(t.postings.refs[refPosting{condition.Param, condition.To}])
+	return f.listed(t.postings.refs[refPosting{condition.Param, condition.To}], true)
 }
 
 // refersToID finds the references with an id, and refuses when they are to records of
@@ -114,7 +114,7 @@ func (c *compiler) chain(typeName string, condition store.Chain) (filter, error)
 	}
 	var list []*entry
 	for _, target := range targets {
-		if c.work.done(1) {
+		if c.work.done() {
 			break
 		}
 		list = append(list, c.referring(t, condition.Param, store.Key{Type: condition.Type, ID: target.id})...)
@@ -166,7 +166,7 @@ func (c *compiler) refersAround(typeName string, condition store.RefersAround) (
 	members := map[store.Key]struct{}{root: {}}
 	var found []*entry
 	for next := []store.Key{root}; len(next) > 0; next = next[1:] {
-		if c.work.done(1) {
+		if c.work.done() {
 			break
 		}
 		referring := c.referring(t, condition.Param, next[0])
@@ -214,14 +214,5 @@ func (c *compiler) meeting(typeName string, condition store.Condition) ([]*entry
 	if t == nil {
 		return nil, nil
 	}
-	var found []*entry
-	for e := range t.candidates(f) {
-		if c.work.done(1) {
-			break
-		}
-		if f.holds(e) {
-			found = append(found, e)
-		}
-	}
-	return found, c.work.err()
+	return slices.Collect(c.matching(source{t, f})), c.work.err()
 }

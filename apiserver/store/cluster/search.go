@@ -70,36 +70,49 @@ func (c *compiler) page(query store.Query, o order, after *ranked, sources []sou
 	var page found
 	counted := query.Total == store.TotalAccurate || after == nil && query.Total == store.TotalWhenFree
 	if len(sources) == 1 {
-		if entries, ok := sources[0].types.inOrder(o, sources[0].filter, after); ok {
-			page = c.stream(query, o, entries, sources[0].filter, counted && after == nil)
-			if counted && after != nil {
+		if r, ok := sources[0].types.inOrder(o, sources[0].filter, after); ok {
+			page = c.stream(query, o, r, counted && (after == nil || r.length >= 0))
+			if counted && page.total == store.UnknownTotal && query.Total == store.TotalAccurate {
 				page.total = c.count(sources)
 			}
-			return page, c.work.err()
+			return page.limited(query), c.work.err()
 		}
 	}
 	page = c.gather(query, o, after, sources)
-	if !counted || page.more && query.Total == store.TotalWhenFree && page.total > freeTotal {
+	if !counted {
 		page.total = store.UnknownTotal
 	}
-	return page, c.work.err()
+	return page.limited(query), c.work.err()
+}
+
+// limited hides a total that is known but that no engine has to find out, so that
+// what is told depends on the query alone.
+func (f found) limited(query store.Query) found {
+	if f.more && query.Total == store.TotalWhenFree && f.total > freeTotal {
+		f.total = store.UnknownTotal
+	}
+	return f
 }
 
 // stream takes a page off entries that come in order, and counts on as far as the
 // query's total wants it.
-func (c *compiler) stream(query store.Query, o order, entries iter.Seq[*entry], f filter, counted bool) found {
+func (c *compiler) stream(query store.Query, o order, r run, counted bool) found {
 	page := found{total: store.UnknownTotal}
+	if counted {
+		page.total = r.length
+	}
+	counted = counted && r.length < 0
 	matched, ended := int64(0), true
-	for e := range entries {
-		if c.work.done(1) {
+	for e := range r.entries {
+		if c.work.done() {
 			break
 		}
-		if !f.holds(e) {
+		if !r.check(e) {
 			continue
 		}
 		matched++
 		if len(page.places) < query.Count {
-			page.places = append(page.places, o.rank(e))
+			page.places = append(page.places, o.rank(e, nil))
 			continue
 		}
 		page.more = true
@@ -118,16 +131,11 @@ func (c *compiler) stream(query store.Query, o order, entries iter.Seq[*entry], 
 func (c *compiler) gather(query store.Query, o order, after *ranked, sources []source) found {
 	var page found
 	first := firsts{order: o, n: query.Count + 1}
+	memory := make([]rank, len(o))
 	for _, s := range sources {
-		for e := range s.types.candidates(s.filter) {
-			if c.work.done(1) {
-				break
-			}
-			if !s.filter.holds(e) {
-				continue
-			}
+		for e := range c.matching(s) {
 			page.total++
-			if at := o.rank(e); after == nil || o.compare(*after, at) < 0 {
+			if at := o.rank(e, memory); after == nil || o.compare(*after, at) < 0 {
 				first.add(at)
 			}
 		}
@@ -143,14 +151,21 @@ func (c *compiler) gather(query store.Query, o order, after *ranked, sources []s
 func (c *compiler) count(sources []source) int64 {
 	var n int64
 	for _, s := range sources {
-		for e := range s.types.candidates(s.filter) {
-			if c.work.done(1) {
-				break
-			}
-			if s.filter.holds(e) {
-				n++
-			}
+		for range c.matching(s) {
+			n++
 		}
 	}
 	return n
+}
+
+// matching yields the entries that match, in no order.
+func (c *compiler) matching(s source) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		candidates, check := s.types.candidates(s.filter)
+		for e := range candidates {
+			if c.work.done() || check(e) && !yield(e) {
+				return
+			}
+		}
+	}
 }

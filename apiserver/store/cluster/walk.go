@@ -1,59 +1,130 @@
 package cluster
 
 import (
+	"cmp"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/tidwall/btree"
 
-	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// candidates yields entries among which are all that a filter holds for, each once.
-func (t *typeIndex) candidates(f filter) iter.Seq[*entry] {
-	if f.gather == nil || f.atMost >= t.created.Len() {
-		return t.created.Scan
+// candidates yields entries, each once, among which are all that a filter holds for;
+// check tells which.
+func (t *typeIndex) candidates(f filter) (entries iter.Seq[*entry], check func(*entry) bool) {
+	if !t.few(f) {
+		return t.created.Scan, f.holds
 	}
-	list := f.gather()
-	if !f.ordered {
-		list = slices.Clone(list)
-		slices.SortFunc(list, func(a, b *entry) int {
-			switch {
-			case byCreated(a, b):
-				return -1
-			case byCreated(b, a):
-				return 1
-			default:
-				return 0
-			}
-		})
-		list = slices.Compact(list)
-	}
-	return slices.Values(list)
+	return slices.Values(f.list()), f.checked()
 }
 
-// inOrder yields the entries behind a place in an order of one part, as far as they
-// are kept in it; ok tells whether they are.
-func (t *typeIndex) inOrder(o order, f filter, after *ranked) (entries iter.Seq[*entry], ok bool) {
-	if len(o) != 1 {
-		return nil, false
+// few reports whether a filter gathers so few that going through them beats going
+// through all.
+func (t *typeIndex) few(f filter) bool { return f.gather != nil && f.atMost <= t.created.Len()/2 }
+
+// list is what a filter gathers, each once, in the order of creation.
+func (f filter) list() []*entry {
+	list := f.gather()
+	if f.ordered {
+		return list
 	}
-	few := f.gather != nil && f.atMost < t.created.Len()/2
-	switch part := o[0]; {
-	case few && f.ordered && part.Field == store.SortCreated:
-		return along(f.gather(), part.Descending, after), true
-	case few:
-		return nil, false
-	case part.Field == store.SortParam:
-		return t.byParam(part, after), true
-	case part.Field == store.SortUpdated:
-		return walk(t.updated, part.Descending, after.asEntry()), true
-	case part.Field == store.SortID:
-		return walk(t.id, part.Descending, after.asEntry()), true
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b *entry) int {
+		if a.created != b.created {
+			return cmp.Compare(a.created, b.created)
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	return slices.Compact(list)
+}
+
+// checked is what decides on what the filter gathers.
+func (f filter) checked() func(*entry) bool {
+	if f.check == nil {
+		return everything.holds
+	}
+	return f.check
+}
+
+// run is a way through entries in the order of a query.
+type run struct {
+	entries iter.Seq[*entry]
+	check   func(*entry) bool
+	// length is the number of matches on all pages where that is known, else -1.
+	length int64
+}
+
+// inOrder is a run from behind a place, if the entries are kept in the order.
+func (t *typeIndex) inOrder(o order, f filter, after *ranked) (run, bool) {
+	r := run{check: f.holds, length: -1}
+	if f.everything {
+		r.length = int64(t.created.Len())
+	}
+	switch {
+	case t.few(f) && len(o) == 1 && o[0].Field == store.SortCreated:
+		list := f.list()
+		if r.check = f.checked(); f.check == nil {
+			r.length = int64(len(list))
+		}
+		r.entries = along(list, o[0].Descending, after)
+	case t.few(f):
+		return r, false
+	case len(o) == 1:
+		r.entries = t.by(o[0], after)
 	default:
-		return walk(t.created, part.Descending, after.asEntry()), true
+		r.entries = t.grouped(o, after)
+	}
+	return r, true
+}
+
+// by goes through all entries in an order of one part.
+func (t *typeIndex) by(part store.Sort, after *ranked) iter.Seq[*entry] {
+	switch part.Field {
+	case store.SortParam:
+		return t.byParam(part, after)
+	case store.SortUpdated:
+		return walk(t.updated, part.Descending, after.asEntry())
+	case store.SortID:
+		return walk(t.id, part.Descending, after.asEntry())
+	default:
+		return walk(t.created, part.Descending, after.asEntry())
+	}
+}
+
+// lastID is behind all ids.
+const lastID = "~"
+
+// grouped goes through all entries in an order of several parts: by the first part,
+// and those with the same rank in that, which are few, are put in order by the others.
+func (t *typeIndex) grouped(o order, after *ranked) iter.Seq[*entry] {
+	from := after
+	if after != nil {
+		from = &ranked{Ranks: after.Ranks[:1]}
+		if o[0].Descending {
+			from.ID = lastID
+		}
+	}
+	return func(yield func(*entry) bool) {
+		var group []ranked
+		flush := func() bool {
+			slices.SortFunc(group, o.compare)
+			for _, at := range group {
+				if (after == nil || o.compare(*after, at) < 0) && !yield(at.entry) {
+					return false
+				}
+			}
+			group = group[:0]
+			return true
+		}
+		for e := range t.by(o[0], from) {
+			at := o.rank(e, nil)
+			if len(group) > 0 && at.Ranks[0] != group[0].Ranks[0] && !flush() {
+				return
+			}
+			group = append(group, at)
+		}
+		flush()
 	}
 }
 
@@ -62,10 +133,7 @@ func (at *ranked) asEntry() *entry {
 	if at == nil {
 		return nil
 	}
-	obj := recordsv1.Record{}
-	obj.Spec.Created.Time = time.UnixMilli(at.Ranks[0].Number)
-	obj.Spec.Updated = obj.Spec.Created
-	return &entry{obj: &obj, id: at.ID}
+	return &entry{id: at.ID, created: at.Ranks[0].Number, updated: at.Ranks[0].Number}
 }
 
 // along goes through a list in the order of creation.

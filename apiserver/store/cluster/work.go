@@ -23,9 +23,9 @@ func newWork(ctx context.Context, timeout time.Duration) *work {
 	return &work{ctx: ctx, deadline: time.Now().Add(timeout)}
 }
 
-// done counts steps and reports whether the query must end.
-func (w *work) done(steps int) bool {
-	if w.steps += steps; w.steps >= stepsPerLook && !w.over {
+// done counts a step and reports whether the query must end.
+func (w *work) done() bool {
+	if w.steps++; w.steps >= stepsPerLook && !w.over {
 		w.steps = 0
 		w.over = w.ctx.Err() != nil || time.Now().After(w.deadline)
 	}

@@ -167,15 +167,20 @@ func (r *reader) dropOthers(f *frame) {
 }
 
 // noteTruths notes the parameters that ask whether a resource has an element that
-// is not false.
+// is not false. Of one without a value, which has extensions only, that is unknown.
 func (r *reader) noteTruths(f *frame) {
 	for _, t := range f.trail.truths {
-		answer := IndexValue{parameter: t.parameter, typ: typeBoolean}
+		answer, unknown := IndexValue{parameter: t.parameter, typ: typeBoolean}, f.noted&(1<<t.ord) != 0
 		for _, v := range r.values[f.values:] {
-			if f.element(v).ord == t.ord && !v.companion && string(r.body[v.from:v.to]) != "false" {
-				answer.to = 1
+			if f.element(v).ord == t.ord && !v.companion {
+				unknown = false
+				if string(r.body[v.from:v.to]) != "false" {
+					answer.to = 1
+				}
 			}
 		}
-		r.index = append(r.index, answer)
+		if !unknown {
+			r.index = append(r.index, answer)
+		}
 	}
 }

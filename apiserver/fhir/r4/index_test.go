@@ -56,6 +56,13 @@ func TestIndex(t *testing.T) {
 				"telecom": {`ContactPoint {"system":"phone","value":"1"}`},
 			},
 		},
+		"deceased or not: unknown": {
+			"Patient", `{"resourceType":"Patient","_deceasedBoolean":{"extension":[{"url":"u","valueString":"x"}]}}`, map[string][]string{},
+		},
+		"deceased with an extension": {
+			"Patient", `{"resourceType":"Patient","deceasedBoolean":false,"_deceasedBoolean":{"extension":[{"url":"u","valueString":"x"}]}}`,
+			map[string][]string{"deceased": {"boolean false"}},
+		},
 		"as it is stored": {
 			"Device", `{"resourceType":"Device","id":"","meta":{},"udiCarrier":[{"deviceIdentifier":"d"}]}`,
 			map[string][]string{"udi-di": {`string "d"`}},

@@ -32,5 +32,5 @@ func number(json []byte) float64 {
 	if err != nil {
 		return math.NaN()
 	}
-	return n
+	return n + 0 // never -0
 }

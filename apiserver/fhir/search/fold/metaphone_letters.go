@@ -216,19 +216,22 @@ func (w *word) t(i int) sound {
 }
 
 func (w *word) w(i int) sound {
+	start := sound{}
 	switch {
 	case w.has(i, "WR"):
 		return as("R", 2)
 	case i == 0 && w.vowel(1):
-		return sound{"A", "F", 1} // Wasserman and Vasserman
+		start = sound{"A", "F", 1} // Wasserman and Vasserman
 	case i == 0 && w.has(i, "WH"):
-		return as("A", 1)
-	case i == w.last && w.vowel(i-1) || w.has(i-1, "EWSKI", "EWSKY", "OWSKI", "OWSKY") || w.germanic:
-		return sound{"", "F", 1} // Arnow and Arnoff
-	case w.has(i, "WICZ", "WITZ"):
-		return sound{"TS", "FX", 4} // Filipowicz
+		start = as("A", 1)
 	}
-	return as("", 1)
+	switch {
+	case i == w.last && w.vowel(i-1) || w.has(i-1, "EWSKI", "EWSKY", "OWSKI", "OWSKY") || w.germanic:
+		return sound{start.first, start.second + "F", 1} // Arnow and Arnoff
+	case w.has(i, "WICZ", "WITZ"):
+		return sound{start.first + "TS", start.second + "FX", 4} // Filipowicz
+	}
+	return sound{start.first, start.second, 1}
 }
 
 func (w *word) x(i int) sound {

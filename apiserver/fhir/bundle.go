@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
 
@@ -66,20 +65,10 @@ func (b *bundle) quote(s string) *bundle {
 }
 
 // resource appends a record's resource.
-func (b *bundle) resource(rec store.Record, elements []string) error {
+func (b *bundle) resource(rec store.Record, shown part) error {
 	var err error
-	b.json, err = render(b.json, rec, elements)
+	b.json, err = render(b.json, rec, shown)
 	return err
-}
-
-// match adds a record that matches a search.
-func (b *bundle) match(fullURL string, rec store.Record, elements []string) error {
-	b.entry().text(`{"fullUrl":`).quote(fullURL).text(`,"resource":`)
-	if err := b.resource(rec, elements); err != nil {
-		return err
-	}
-	b.text(`,"search":{"mode":"match"}}`)
-	return nil
 }
 
 // outcome adds what is to be said about the search itself.
@@ -98,7 +87,7 @@ func (b *bundle) version(r *request, rec store.Record) error {
 	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key))
 	if !rec.Deleted {
 		b.text(`,"resource":`)
-		if err := b.resource(rec, nil); err != nil {
+		if err := b.resource(rec, part{}); err != nil {
 			return err
 		}
 	}
@@ -116,7 +105,7 @@ func (b *bundle) version(r *request, rec store.Record) error {
 // the base.
 func historyAddress(r *request, rec store.Record) string {
 	if rec.Method == store.MethodPost {
-		return cmp.Or(r.segment, rec.Key.Type)
+		return r.spelled(rec.Key.Type)
 	}
 	return r.recordPath(rec.Key)
 }

@@ -30,7 +30,8 @@ const (
 
 func TestSearchBundle(t *testing.T) {
 	b := newBundle("searchset", 2, []link{{"self", "https://h/fhir/patient?a=b&c=d"}, {"next", "https://h/fhir/patient?e"}})
-	if err := b.match("https://h/fhir/patient/A", bundleRecord(1, store.MethodPost), nil); err != nil {
+	r := &request{segment: "patient", site: Site{BaseURL: "https://h/fhir"}}
+	if err := b.found(r, "match", bundleRecord(1, store.MethodPost), part{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.outcome(ignoredIssues([]string{"nme"})); err != nil {
@@ -114,11 +115,12 @@ func TestHistoryBundle(t *testing.T) {
 
 func BenchmarkSearchBundle(b *testing.B) {
 	rec := bundleRecord(1, store.MethodPost)
+	r := &request{segment: "patient", site: Site{BaseURL: "https://h/fhir"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		bundle := newBundle("searchset", 20, []link{{"self", "https://h/fhir/patient"}})
 		for range 20 {
-			if err := bundle.match("https://h/fhir/patient/A", rec, nil); err != nil {
+			if err := bundle.found(r, "match", rec, part{}, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -64,13 +64,15 @@ type resourceCapability struct {
 	ConditionalRead   string            `json:"conditionalRead"`
 	ConditionalUpdate bool              `json:"conditionalUpdate"`
 	ConditionalDelete string            `json:"conditionalDelete"`
+	SearchInclude     []string          `json:"searchInclude,omitempty"`
+	SearchRevInclude  []string          `json:"searchRevInclude,omitempty"`
 	SearchParam       []searchParameter `json:"searchParam"`
 	Operation         []operation       `json:"operation"`
 }
 
 type searchParameter struct {
 	Name       string `json:"name"`
-	Definition string `json:"definition"`
+	Definition string `json:"definition,omitempty"`
 	Type       string `json:"type"`
 }
 
@@ -117,7 +119,7 @@ func (h *handler) capabilities(site Site) capabilities {
 	server := rest{
 		Mode:        "server",
 		Security:    security{CORS: false, Description: securityDescription},
-		Interaction: []coded{{"batch"}, {"history-system"}},
+		Interaction: []coded{{"batch"}, {"history-system"}, {"search-system"}},
 	}
 	if site.Store != nil && site.Store.Atomic() {
 		server.Interaction = append(server.Interaction, coded{"transaction"})
@@ -164,6 +166,7 @@ func capabilitiesOf(kind r4.Type, site Site) resourceCapability {
 		ConditionalDelete: "single",
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
 	}
+	said.SearchInclude, said.SearchRevInclude = search.IncludesOf(kind.Name)
 	for _, parameter := range search.ParametersOf(kind.Name) {
 		said.SearchParam = append(said.SearchParam, searchParameter{parameter.Name, parameter.Definition, parameter.Type})
 	}

@@ -110,7 +110,7 @@ func (h *handler) createChosen(r *request, created step, criteria search.Query, 
 	created.op.Key.ID, created.isNew = id, false
 	current, err := r.site.Store.Get(r.Context(), created.op.Key)
 	switch {
-	case err == nil && criteria.HoldsFor(r4.Tokens(current.Body.JSON)): // created a moment ago
+	case err == nil && criteria.HoldsFor(Extract(r.kind.Name, current.Body.JSON)): // created a moment ago
 		created.op.Key, created.op.If = current.Key, exactly(current)
 		return created, nil
 	case err == nil:
@@ -205,7 +205,7 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 	case errors.As(failed, &claimed):
 		winner, err := r.site.Store.Get(r.Context(), claimed.Holder)
 		switch {
-		case err == nil && criteria.HoldsFor(r4.Tokens(winner.Body.JSON)):
+		case err == nil && criteria.HoldsFor(Extract(r.kind.Name, winner.Body.JSON)):
 			return &winner, nil
 		case err == nil:
 			return nil, failed // the winner was changed since and matches no more
@@ -220,7 +220,7 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 			return nil, err
 		}
 	}
-	page, err := r.site.Store.Search(r.Context(), storeQuery(r.kind.Name, criteria, nil))
+	page, err := r.matches(criteria, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -237,8 +237,8 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 // claiming makes a creation claim the criteria that no record met, if it meets
 // them itself.
 func (h *handler) claiming(r *request, created step, criteria search.Query) step {
-	if criteria.HoldsFor(r4.Tokens(created.op.Body.JSON)) {
-		line := "If-None-Exist " + r.kind.Name + "?" + criteria.Canonical()
+	if criteria.HoldsFor(Extract(r.kind.Name, created.op.Body.JSON)) {
+		line := "If-None-Exist " + r.kind.Name + "?" + criteria.Criteria()
 		created.op.Claims = []store.Claim{{Line: line, Expires: h.Now().Add(criteriaClaimTime).Truncate(time.Millisecond)}}
 	}
 	return created

@@ -20,6 +20,8 @@ type dialect struct {
 	historyMethods map[store.Method]store.Method
 	// sortByDate takes _sort=date for _lastUpdated (contract 4.1).
 	sortByDate bool
+	// patientIncluded includes the patient that a search names by patient= (contract 4.1).
+	patientIncluded bool
 	// idFromPath takes the id of a PUT body without one from the path (contract 2.2).
 	idFromPath bool
 	// optional are elements that R4 requires and the contract does not (2.2).
@@ -32,6 +34,7 @@ var (
 		deleteAcknowledgment: true,
 		historyMethods:       map[store.Method]store.Method{store.MethodPatch: store.MethodPut},
 		sortByDate:           true,
+		patientIncluded:      true,
 		idFromPath:           true,
 		optional:             []string{"Endpoint.status", "Endpoint.address"},
 	}

@@ -45,6 +45,12 @@ type Site struct {
 	MaxBodySize int64
 	// MaxBundleEntries is the most entries of a batch or transaction; 0 means 1000.
 	MaxBundleEntries int
+	// MaxIncluded is the most records included beside the matches of a page; 0 means 1000.
+	MaxIncluded int
+	// Lenient ignores unknown search parameters, where a request does not say otherwise.
+	Lenient bool
+	// Zone is that of times without one in searches; nil is UTC.
+	Zone *time.Location
 }
 
 // Config is what the facade is made of.

@@ -51,11 +51,9 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 		Key:       of,
 		Deletions: r.dialect.historyDeletions,
 		Since:     query.Since,
+		Current:   query.At,
 		Count:     query.Count,
 		After:     after,
-	}
-	for _, period := range query.At {
-		asked.Current = append(asked.Current, store.TimeRange(period))
 	}
 	page, err := r.site.Store.History(r.Context(), asked)
 	if err != nil {

@@ -64,7 +64,7 @@ func (c conditionalReferences) replace(resource []byte) ([]byte, error) {
 // writtenRecord is a record that a transaction writes, with what it can be found by.
 type writtenRecord struct {
 	typeName, reference string
-	tokens              []r4.Token
+	entries             []store.Entry
 }
 
 // newLinks finds out what the entries' fullUrls stand for. Errors: r4.Errors.
@@ -93,7 +93,7 @@ func (l *links) touch(w *writing) {
 	reference := w.reference()
 	l.touched[strings.ToLower(reference)] = true
 	if op := w.step.op; op.Kind == store.Put {
-		l.written = append(l.written, writtenRecord{op.Key.Type, reference, r4.Tokens(op.Body.JSON)})
+		l.written = append(l.written, writtenRecord{op.Key.Type, reference, Extract(op.Key.Type, op.Body.JSON)})
 	}
 }
 
@@ -203,12 +203,12 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 	}
 	var found []string
 	for _, record := range l.written {
-		if record.typeName == kind.Name && criteria.HoldsFor(record.tokens) {
+		if record.typeName == kind.Name && criteria.HoldsFor(record.entries) {
 			found = append(found, record.reference)
 		}
 	}
 	criteria.Count = len(l.touched) + 2
-	page, err := l.request.site.Store.Search(l.request.Context(), storeQuery(kind.Name, criteria, nil))
+	page, err := l.request.matches(criteria, nil)
 	if err != nil {
 		return "", err
 	}

@@ -58,7 +58,7 @@ func (r *request) readPatch(w http.ResponseWriter) (jsonpatch.Patch, error) {
 // applyPatch is the step that stores what a patch makes of a record. A patch
 // speaks neither dialect of FHIR, so the contract's says what may be missing.
 func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step, error) {
-	before, err := render(nil, current, nil)
+	before, err := render(nil, current, part{})
 	if err != nil {
 		return step{}, err
 	}

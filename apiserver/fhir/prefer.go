@@ -9,14 +9,18 @@ import (
 type preferences struct {
 	// answer is minimal, representation or OperationOutcome.
 	answer string
-	// lenient passes over unknown search parameters.
-	lenient bool
+	// handling of unknown search parameters is strict or lenient, empty for what the
+	// site does.
+	handling string
 }
 
 const (
 	answerMinimal        = "minimal"
 	answerRepresentation = "representation"
 	answerOutcome        = "OperationOutcome"
+
+	handlingStrict  = "strict"
+	handlingLenient = "lenient"
 )
 
 // parsePreferences reads what it knows; other preferences are to be ignored.
@@ -32,7 +36,9 @@ func parsePreferences(header http.Header) preferences {
 				p.answer = value
 			}
 		case "handling":
-			p.lenient = value == "lenient"
+			if value == handlingStrict || value == handlingLenient {
+				p.handling = value
+			}
 		}
 	}
 	return p

@@ -176,6 +176,7 @@ func storeProblem(err error) (problem, bool) {
 		precondition *store.PreconditionError
 		claim        *store.ClaimError
 		limit        *store.LimitError
+		ambiguous    *store.AmbiguousError
 	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -190,6 +191,8 @@ func storeProblem(err error) (problem, bool) {
 		return p, true
 	case errors.As(err, &claim):
 		return failure(http.StatusConflict, issueDuplicate, codeClaimConflict, err.Error()), true
+	case errors.As(err, &ambiguous):
+		return bodyProblem(search.Errors{{Parameter: ambiguous.Param, Problem: ambiguous.Error() + "; write {type}/{id}"}})
 	case errors.As(err, &limit):
 		if limit.Scope == store.LimitRecord {
 			return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true

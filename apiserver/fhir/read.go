@@ -17,7 +17,7 @@ func (h *handler) read(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respondVersion(w, rec, query.Elements)
+	return r.respondVersion(w, rec, partOf(query, rec.Key.Type))
 }
 
 // readVersion serves GET …/{id}/_history/{vid}. R4 http.html#vread.
@@ -37,16 +37,16 @@ func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
 	if rec.Deleted {
 		return &store.DeletedError{Key: rec.Key, Version: rec.Version, Updated: rec.Updated}
 	}
-	return r.respondVersion(w, rec, query.Elements)
+	return r.respondVersion(w, rec, partOf(query, rec.Key.Type))
 }
 
 // respondVersion answers with a version, unless the client already has it.
-func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, elements []string) error {
+func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, shown part) error {
 	notModified, err := isNotModified(r.Header, rec)
 	if err != nil {
 		return err
 	}
-	body, err := render(nil, rec, elements)
+	body, err := render(nil, rec, shown)
 	if err != nil {
 		return err
 	}
@@ -59,9 +59,16 @@ func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, elemen
 
 // searchOptions say how to read the parameters of a request.
 func (h *handler) searchOptions(r *request) search.Options {
+	lenient := r.site.Lenient
+	if handling := parsePreferences(r.Header).handling; handling != "" {
+		lenient = handling == handlingLenient
+	}
 	return search.Options{
 		Type:       r.kind.Name,
 		SortByDate: r.dialect.sortByDate,
+		Lenient:    lenient,
 		Now:        h.Now(),
+		Zone:       r.site.Zone,
+		Bases:      r.bases(),
 	}
 }

@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -223,7 +222,17 @@ func (r *request) typeURL() string { return r.site.BaseURL + "/" + r.segment }
 // recordPath is where a record is below the base. The type is spelled as in the
 // request; a request that names none gets FHIR's spelling.
 func (r *request) recordPath(key store.Key) string {
-	return cmp.Or(r.segment, key.Type) + "/" + key.ID
+	return r.spelled(key.Type) + "/" + key.ID
+}
+
+// spelled is a type as the path spells its own.
+func (r *request) spelled(typeName string) string {
+	own, ok := r4.TypeOf(r.segment)
+	kind, known := r4.TypeOf(typeName)
+	if ok && known && r.segment == own.Segment {
+		return kind.Segment
+	}
+	return typeName
 }
 
 // recordURL is the address of a record.

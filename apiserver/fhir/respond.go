@@ -52,18 +52,6 @@ func (r *request) setVersion(w http.ResponseWriter, rec store.Record) {
 	w.Header().Set("Last-Modified", rec.Updated.UTC().Format(http.TimeFormat))
 }
 
-// render writes a stored record as its resource, or the elements of it that are
-// asked for.
-func render(dst []byte, rec store.Record, elements []string) ([]byte, error) {
-	resource := func(dst []byte) []byte {
-		return r4.AppendJSON(dst, rec.Body.JSON, rec.Body.IDOffset, rec.Body.MetaOffset, rec.Key.ID, rec.Version, rec.Updated)
-	}
-	if len(elements) == 0 {
-		return resource(dst), nil
-	}
-	return r4.AppendSubset(dst, resource(nil), rec.Key.Type, elements)
-}
-
 // respondOutcome writes an OperationOutcome.
 func (r *request) respondOutcome(w http.ResponseWriter, status int, issues ...r4.Issue) error {
 	r.saysOutcome = true

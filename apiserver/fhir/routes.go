@@ -54,6 +54,7 @@ func (h *handler) routes() http.Handler {
 	router.NotFound(h.fails(&pathUnknownError{}))
 	router.Route("/site/{siteId}/fhir", func(site chi.Router) {
 		site.Handle("/", h.serve(methods{
+			http.MethodGet:     {run: h.search},
 			http.MethodPost:    {run: h.bundle},
 			http.MethodOptions: {public: true, run: h.metadata},
 		}))
@@ -62,6 +63,9 @@ func (h *handler) routes() http.Handler {
 		}))
 		site.Handle("/_history", h.serve(methods{
 			http.MethodGet: {run: h.siteHistory},
+		}))
+		site.Handle("/_search", h.serve(methods{
+			http.MethodPost: {run: h.searchByPost},
 		}))
 		ofType := h.serve(methods{
 			http.MethodGet:    {verb: "list", run: h.search},

@@ -1,18 +1,23 @@
 package fhir
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
-	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// searchByPost serves POST …/{type}/_search: the form goes with the URL's
-// parameters. R4 http.html#search.
+// defaultMaxIncluded is how many records may be included beside the matches of a page
+// where a site does not say.
+const defaultMaxIncluded = 1000
+
+// searchByPost serves POST …/{type}/_search and POST …/_search: the form goes with the
+// URL's parameters. R4 http.html#search.
 func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	form, err := r.readForm(w)
 	if err != nil {
@@ -28,78 +33,107 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	return h.search(w, r)
 }
 
-// storeQuery says a query on a type in the words of the storage contract.
-func storeQuery(typeName string, query search.Query, after store.Position) store.Query {
-	var where store.All
-	if query.IDs != nil {
-		where = append(where, store.IDIn(query.IDs))
-	}
-	for _, alternatives := range query.Updated {
-		var ranges store.Any
-		for _, r := range alternatives {
-			ranges = append(ranges, store.UpdatedIn(r))
-		}
-		where = append(where, ranges)
-	}
-	for _, condition := range query.Tokens {
-		var tokens store.Any
-		for _, match := range condition.AnyOf {
-			tokens = append(tokens, store.TokenIs{Param: condition.Param, System: match.System, Code: match.Code})
-		}
-		where = append(where, tokens)
-	}
-	return store.Query{
-		Types: []string{typeName},
-		Where: where,
-		Sort:  []store.Sort{{Field: storeSorts[query.Sort.Field], Descending: query.Sort.Descending}},
-		Count: query.Count,
-		After: after,
-		Total: storeTotals[query.Total],
-	}
-}
-
-// search serves GET …/{type}. R4 http.html#search; contract 2.3.
+// search serves GET …/{type}, and GET at the base for records of several types. R4
+// http.html#search; contract 2.3.
 func (h *handler) search(w http.ResponseWriter, r *request) error {
-	options := h.searchOptions(r)
-	options.Lenient = parsePreferences(r.Header).lenient
-	query, err := search.Parse(r.query, options)
+	query, err := search.Parse(r.query, h.searchOptions(r))
 	if err != nil {
 		return err
 	}
-	binding := search.Binding{Site: r.site.ID, Scope: r.kind.Name, Query: query.Canonical(), Caller: r.caller.Name}
+	if r.kind.Name == "" {
+		listed, err := r.listed(query.Types)
+		if len(listed) == 0 {
+			return err
+		}
+		query.Types = listed
+	}
+	binding := search.Binding{
+		Site: r.site.ID, Scope: strings.Join(query.Types, ","), Query: query.Canonical(), Caller: r.caller.Name,
+	}
 	after, err := h.position(query, binding)
 	if err != nil {
 		return err
 	}
-	page, err := r.site.Store.Search(r.Context(), storeQuery(r.kind.Name, query, after))
+	page, err := r.matches(query, after)
 	if err != nil {
 		return err
 	}
-	links := h.pageLinks(r.typeURL(), query, binding, page.Next)
-	b := newBundle("searchset", page.Total, append([]link{{"search", address(r.typeURL(), query.Encode(""))}}, links...))
-	for _, rec := range page.Records {
-		if err := b.match(r.recordURL(rec.Key), rec, query.Elements); err != nil {
+	if r.dialect.patientIncluded && query.Count > 0 {
+		if err := r.includePatients(&page, query.Patients); err != nil {
 			return err
 		}
 	}
-	if len(query.Ignored) > 0 {
-		if err := b.outcome(ignoredIssues(query.Ignored)); err != nil {
-			return err
-		}
+	links := h.pageLinks(r.searchURL(), query, binding, page.Next)
+	links = append([]link{{"search", address(r.searchURL(), query.Encode(""))}}, links...)
+	body, err := r.searchset(query, page, links)
+	if err != nil {
+		return err
 	}
-	return r.respond(w, http.StatusOK, b.done())
+	return r.respond(w, http.StatusOK, body)
 }
 
-// ignoredIssues say which parameters lenient handling passed over.
-func ignoredIssues(names []string) []r4.Issue {
-	issues := make([]r4.Issue, len(names))
-	for i, name := range names {
-		issues[i] = r4.Issue{
-			Severity: r4.SeverityWarning, Type: issueNotSupported, Code: codeInvalidQuery,
-			Diagnostics: "the unknown search parameter " + r4.Quote(name) + " is ignored",
+// matches finds the records that a query asks for. The caller may list its types.
+func (r *request) matches(query search.Query, after store.Position) (store.Page, error) {
+	visible, err := r.visible(query.Types, query.Reaches)
+	if err != nil {
+		return store.Page{}, err
+	}
+	return r.site.Store.Search(r.Context(), store.Query{
+		Types:       query.Types,
+		Where:       query.Where,
+		Access:      visible,
+		Bases:       r.bases(),
+		Sort:        query.Sort,
+		Count:       query.Count,
+		After:       after,
+		Total:       query.Total,
+		Includes:    query.Includes,
+		MaxIncluded: r.maxIncluded(),
+	})
+}
+
+// includePatients includes the patients that patient= names, in a page that does not
+// have them yet. Contract 4.1.
+func (r *request) includePatients(page *store.Page, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	const patient = "Patient"
+	visible, err := r.visible(nil, []string{patient})
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, rec := range slices.Concat(page.Records, page.Included) {
+		if rec.Key.Type == patient {
+			there[strings.ToLower(rec.Key.ID)] = true
 		}
 	}
-	return issues
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return there[id] })
+	room := max(0, r.maxIncluded()-len(page.Included))
+	if len(ids) == 0 || visible[patient] == nil {
+		return nil
+	}
+	found, err := r.site.Store.Search(r.Context(), store.Query{
+		Types: []string{patient}, Where: store.IDIn(ids), Access: visible, Count: room, Total: store.TotalNone,
+		Sort: []store.Sort{{Field: store.SortID}},
+	})
+	page.Included = append(page.Included, found.Records...)
+	page.IncludedCut = page.IncludedCut || found.Next != nil || room == 0
+	return err
+}
+
+// bases are the addresses of the site: what refers there refers to its records.
+func (r *request) bases() []string { return []string{r.site.BaseURL} }
+
+func (r *request) maxIncluded() int { return cmp.Or(r.site.MaxIncluded, defaultMaxIncluded) }
+
+// searchURL is the address of the type that is searched, or of the site.
+func (r *request) searchURL() string {
+	if r.segment == "" {
+		return r.site.BaseURL
+	}
+	return r.typeURL()
 }
 
 // position opens the page token of a query, if it has one.
@@ -133,16 +167,4 @@ func address(base, query string) string {
 		return base
 	}
 	return base + "?" + query
-}
-
-var storeSorts = map[search.SortField]store.SortField{
-	search.SortCreated: store.SortCreated,
-	search.SortUpdated: store.SortUpdated,
-	search.SortID:      store.SortID,
-}
-
-var storeTotals = map[search.Total]store.TotalMode{
-	search.TotalWhenFree: store.TotalWhenFree,
-	search.TotalAccurate: store.TotalAccurate,
-	search.TotalNone:     store.TotalNone,
 }

@@ -175,7 +175,7 @@ func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	case answerOutcome:
 		return r.respondOutcome(w, status, said)
 	}
-	body, err := render(nil, rec, nil)
+	body, err := render(nil, rec, part{})
 	if err != nil {
 		return err
 	}

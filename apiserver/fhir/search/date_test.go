@@ -1,40 +1,49 @@
 package search
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 func TestParseDate(t *testing.T) {
-	tests := map[string]struct{ from, until string }{
-		"2026":                          {"2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-		"2024-02":                       {"2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z"},
-		"2024-02-29":                    {"2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"},
-		"2026-12-31":                    {"2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"},
-		"2026-03-01T10:15":              {"2026-03-01T10:15:00Z", "2026-03-01T10:16:00Z"},
-		"2026-03-01T10:15Z":             {"2026-03-01T10:15:00Z", "2026-03-01T10:16:00Z"},
-		"2026-03-01T10:15:30Z":          {"2026-03-01T10:15:30Z", "2026-03-01T10:15:31Z"},
-		"2026-03-01T10:15:30+05:30":     {"2026-03-01T04:45:30Z", "2026-03-01T04:45:31Z"},
-		"2026-03-01T10:15:30-08:00":     {"2026-03-01T18:15:30Z", "2026-03-01T18:15:31Z"},
-		"2026-03-01T10:15:30.5Z":        {"2026-03-01T10:15:30.5Z", "2026-03-01T10:15:30.6Z"},
-		"2026-03-01T10:15:30.123Z":      {"2026-03-01T10:15:30.123Z", "2026-03-01T10:15:30.124Z"},
-		"2026-03-01T10:15:30.12345678Z": {"2026-03-01T10:15:30.12345678Z", "2026-03-01T10:15:30.12345679Z"},
-		"2016-12-31T23:59:60Z":          {"2017-01-01T00:00:00Z", "2017-01-01T00:00:01Z"},
-		"9999":                          {"9999-01-01T00:00:00Z", "10000-01-01T00:00:00Z"},
-		"0001":                          {"0001-01-01T00:00:00.000000001Z", "0002-01-01T00:00:00Z"},
+	brisbane := time.FixedZone("", 10*3600)
+	tests := map[string]struct {
+		zone        *time.Location
+		from, until string
+	}{
+		"2026":                          {nil, "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+		"2024-02":                       {nil, "2024-02-01T00:00:00Z", "2024-03-01T00:00:00Z"},
+		"2024-02-29":                    {nil, "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"},
+		"2024-03-01":                    {brisbane, "2024-02-29T14:00:00Z", "2024-03-01T14:00:00Z"},
+		"2026-12-31":                    {nil, "2026-12-31T00:00:00Z", "2027-01-01T00:00:00Z"},
+		"2026-03-01T10:15":              {nil, "2026-03-01T10:15:00Z", "2026-03-01T10:16:00Z"},
+		"2026-03-02T10:15":              {brisbane, "2026-03-02T00:15:00Z", "2026-03-02T00:16:00Z"},
+		"2026-03-01T10:15Z":             {brisbane, "2026-03-01T10:15:00Z", "2026-03-01T10:16:00Z"},
+		"2026-03-01T10:15:30Z":          {nil, "2026-03-01T10:15:30Z", "2026-03-01T10:15:31Z"},
+		"2026-03-01T10:15:30+05:30":     {brisbane, "2026-03-01T04:45:30Z", "2026-03-01T04:45:31Z"},
+		"2026-03-01T10:15:30-08:00":     {nil, "2026-03-01T18:15:30Z", "2026-03-01T18:15:31Z"},
+		"2026-03-01T10:15:30.5Z":        {nil, "2026-03-01T10:15:30.5Z", "2026-03-01T10:15:30.6Z"},
+		"2026-03-01T10:15:30.123Z":      {nil, "2026-03-01T10:15:30.123Z", "2026-03-01T10:15:30.124Z"},
+		"2026-03-01T10:15:30.123456Z":   {nil, "2026-03-01T10:15:30.123456Z", "2026-03-01T10:15:30.123457Z"},
+		"2026-03-01T10:15:30.12345678Z": {nil, "2026-03-01T10:15:30.123456Z", "2026-03-01T10:15:30.123457Z"},
+		"2016-12-31T23:59:60Z":          {nil, "2017-01-01T00:00:00Z", "2017-01-01T00:00:01Z"},
+		"9999":                          {nil, "9999-01-01T00:00:00Z", "10000-01-01T00:00:00Z"},
+		"0001":                          {nil, "0001-01-01T00:00:00Z", "0002-01-01T00:00:00Z"},
 	}
 	for value, test := range tests {
-		got, err := parseDate(value)
+		got, err := parseDate(value, test.zone)
 		if err != nil {
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		if diff := cmp.Diff([]string{test.from, test.until},
-			[]string{got.From.Format(time.RFC3339Nano), got.Until.Format(time.RFC3339Nano)}); diff != "" {
+		text := func(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }
+		if diff := cmp.Diff([]string{test.from, test.until}, []string{text(got.From), text(got.Until)}); diff != "" {
 			t.Errorf("%s: %s", value, diff)
 		}
 	}
@@ -70,17 +79,16 @@ func TestParseDateRefuses(t *testing.T) {
 		if part != "" {
 			want = r4.Quote(value) + " is not a date: " + part
 		}
-		_, err := parseDate(value)
+		_, err := parseDate(value, nil)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", value, err, want)
 		}
 	}
 }
 
-// TestPrefixes tries each prefix with instants before, at and behind the ends of
-// the search value's range.
-func TestPrefixes(t *testing.T) {
-	const value = "2026-03-01T10:15:30Z"
+// TestRule05DateInstants tries each prefix of _lastUpdated with instants before, at
+// and behind the ends of the search value's range.
+func TestRule05DateInstants(t *testing.T) {
 	at := func(offset time.Duration) time.Time {
 		return time.Date(2026, 3, 1, 10, 15, 30, 0, time.UTC).Add(offset)
 	}
@@ -97,86 +105,153 @@ func TestPrefixes(t *testing.T) {
 		"le": {true, true, true, false},
 	}
 	for prefix, want := range tests {
-		ranges, _, err := parseInstants(prefix+value, now)
-		if err != nil {
-			t.Errorf("%s: %v", prefix, err)
-			continue
-		}
 		var got []bool
 		for _, instant := range instants {
-			got = append(got, anyContains(ranges, instant))
+			got = append(got, anyContains(instantsOf(t, prefix+"2026-03-01T10:15:30Z"), instant))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", prefix, diff)
 		}
 	}
 	for _, value := range []string{"xx2026", "g2026", "eq", "eqeq2026"} {
-		if _, _, err := parseInstants(value, now); err == nil {
+		if _, err := (&parser{}).parseInstants(value); err == nil {
 			t.Errorf("%s was taken", value)
+		}
+	}
+	if anyContains(instantsOf(t, "lt0001-01-01T00:00:00Z"), now) {
+		t.Error("nothing is before the first instant")
+	}
+	if diff := cmp.Diff(instantsOf(t, "ge2026-03-01T10:15:30+02:00"), instantsOf(t, "ge2026-03-01T10:15:30 02:00")); diff != "" {
+		t.Errorf("a + that arrives as a space: %s", diff)
+	}
+}
+
+func instantsOf(t *testing.T, value string) []store.TimeRange {
+	t.Helper()
+	ranges, err := (&parser{Options: Options{Now: now}}).parseInstants(value)
+	if err != nil {
+		t.Fatalf("%s: %v", value, err)
+	}
+	return ranges
+}
+
+func anyContains(ranges []store.TimeRange, t time.Time) bool {
+	for _, r := range ranges {
+		if r.Contains(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRule05DatePeriods tries all pairs of periods with ends on a few days, open ones
+// included, against the formulas of R4 for the ranges [a, b) and [l, h).
+func TestRule05DatePeriods(t *testing.T) {
+	holds := map[string]func(a, b, l, h int64) bool{
+		"eq": func(a, b, l, h int64) bool { return a <= l && h <= b },
+		"ne": func(a, b, l, h int64) bool { return a > l || h > b },
+		"gt": func(_, b, _, h int64) bool { return h > b },
+		"lt": func(a, _, l, _ int64) bool { return l < a },
+		"ge": func(a, b, l, h int64) bool { return h > b || a <= l && h <= b },
+		"le": func(a, b, l, h int64) bool { return l < a || a <= l && h <= b },
+		"sa": func(_, b, l, _ int64) bool { return l >= b },
+		"eb": func(a, _, _, h int64) bool { return h <= a },
+	}
+	day := func(n int) int64 { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC).UnixMicro() }
+	ends := []int64{store.TheBeginning, day(3), day(4) - 1, day(4), day(4) + 1, day(5) - 1, day(5), day(5) + 1, day(6), store.TheEnd}
+	a, b := day(4), day(5)
+	for prefix, want := range holds {
+		condition := conditionOf(t, "PractitionerRole", "date="+prefix+"2026-03-04")
+		for i, l := range ends {
+			for _, h := range ends[i+1:] {
+				query := Query{Where: condition}
+				got := query.HoldsFor([]store.Entry{{Param: "date", Value: store.Period{From: l, Until: h}}})
+				if got != want(a, b, l, h) {
+					t.Errorf("%s: [%d, %d): got %t", prefix, l, h, got)
+				}
+			}
+		}
+	}
+}
+
+func TestRule05DatePrecision(t *testing.T) {
+	period := func(value string) store.Entry {
+		p, err := parseDate(value, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store.Entry{Param: "birthdate", Value: p}
+	}
+	for _, test := range []struct {
+		query, stored string
+		want          bool
+	}{
+		{"birthdate=1980", "1980-05-03", true},
+		{"birthdate=1980-05-03", "1980", false},
+		{"birthdate=eq1980-05", "1980-05-03", true},
+		{"birthdate=ne1980", "1980-05-03", false},
+		{"birthdate=ne1980-05-03", "1980", true},
+		{"birthdate=1980-05-03T00:00", "1980-05-03", false},
+		{"birthdate=ap1980", "1984-05-03", true},
+		{"birthdate=ap1980", "1990-05-03", false},
+		{"birthdate=ap1980,1990", "1990-05-03", true},
+	} {
+		for _, zone := range []*time.Location{nil, time.FixedZone("", 10*3600)} {
+			query, err := Parse(values(t, test.query), Options{Type: "Patient", Now: now, Zone: zone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := query.HoldsFor([]store.Entry{period(test.stored)}); got != test.want {
+				t.Errorf("%s for %s: got %t", test.query, test.stored, got)
+			}
+		}
+	}
+}
+
+func TestRule05DateZone(t *testing.T) {
+	for value, want := range map[string]string{
+		"death-date=2026-03-01T10:15":  "2026-03-01T00:15:00Z",
+		"death-date=2026-03-01T10:15Z": "2026-03-01T10:15:00Z",
+		"death-date=2026-03-01":        "2026-03-01T00:00:00Z", // as a date in a record is understood
+	} {
+		query, err := Parse(values(t, value), Options{Type: "Patient", Now: now, Zone: time.FixedZone("", 10*3600)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := query.Where.(store.All)[0].(store.PeriodIs).From.Least
+		if text := time.UnixMicro(got).UTC().Format(time.RFC3339); text != want {
+			t.Errorf("%s begins at %s, want %s", value, text, want)
 		}
 	}
 }
 
 func TestApproximatelyWidensByATenth(t *testing.T) {
-	tests := map[string]Range{
-		// 10 days before now, and its end 9 days before now.
-		"ap2026-02-19T12:00:00Z": {
-			From:  time.Date(2026, 2, 18, 12, 0, 0, 0, time.UTC),
-			Until: time.Date(2026, 2, 20, 12, 0, 0, 900_000_000, time.UTC),
-		},
+	date := func(day, hour int) time.Time { return time.Date(2026, 2, day, hour, 0, 0, 0, time.UTC) }
+	tests := map[string]store.TimeRange{
+		// 10 days before now, and its end 10 days less a second.
+		"ap2026-02-19T12:00:00Z": {From: date(18, 12), Until: date(20, 12).Add(900 * time.Millisecond)},
 		// In the future.
-		"ap2026-03-11T12:00:00Z": {
-			From:  time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC),
-			Until: time.Date(2026, 3, 12, 12, 0, 2, -900_000_000, time.UTC),
-		},
+		"ap2026-03-11T12:00:00Z": {From: date(38, 12), Until: date(40, 12).Add(1100 * time.Millisecond)},
 	}
 	for value, want := range tests {
-		got, _, err := parseInstants(value, now)
-		if err != nil {
-			t.Errorf("%s: %v", value, err)
-			continue
-		}
-		if diff := cmp.Diff([]Range{want}, got); diff != "" {
+		if diff := cmp.Diff([]store.TimeRange{want}, instantsOf(t, value)); diff != "" {
 			t.Errorf("%s: %s", value, diff)
 		}
 	}
-	if got, _, err := parseInstants("ap0001", now); err != nil || got[0].From.Year() > -200 {
-		t.Errorf("ap0001: %v, %v", got, err)
+	if got := instantsOf(t, "ap0001"); got[0].From.Year() > -200 {
+		t.Errorf("ap0001: %v", got)
 	}
 }
 
-func TestBeforeTheFirstInstant(t *testing.T) {
-	ranges, _, err := parseInstants("lt0001-01-01T00:00:00Z", now)
+func conditionOf(t *testing.T, typeName, query string) store.Condition {
+	t.Helper()
+	q, err := Parse(values(t, query), Options{Type: typeName, Now: now, Bases: []string{"https://h.example/fhir"}})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(fmt.Errorf("%s?%s: %w", typeName, query, err))
 	}
-	if anyContains(ranges, now) {
-		t.Error("nothing is before the first instant")
+	all, ok := q.Where.(store.All)
+	if !ok || len(all) != 1 {
+		t.Fatalf("%s?%s: got %v, want one condition", typeName, query, q.Where)
 	}
-}
-
-func TestPlusArrivesAsSpace(t *testing.T) {
-	want, _, err := parseInstants("ge2026-03-01T10:15:30+02:00", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, understood, err := parseInstants("ge2026-03-01T10:15:30 02:00", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if understood != "ge2026-03-01T10:15:30+02:00" {
-		t.Errorf("understood as %s", understood)
-	}
-}
-
-func anyContains(ranges []Range, t time.Time) bool {
-	for _, r := range ranges {
-		if (r.From.IsZero() || !t.Before(r.From)) && (r.Until.IsZero() || t.Before(r.Until)) {
-			return true
-		}
-	}
-	return false
+	return all[0]
 }

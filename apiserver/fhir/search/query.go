@@ -1,6 +1,6 @@
-// Package search turns the query string of a FHIR search into a checked Query,
-// and seals the positions that page tokens carry. It knows neither HTTP nor
-// storage.
+// Package search turns the query string of a FHIR search into a checked Query, in the
+// terms of the storage contract, and seals the positions that page tokens carry. It
+// knows neither HTTP nor any storage.
 package search
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // Bounds of _count.
@@ -19,63 +20,44 @@ const (
 	MaxCount     = 1000
 )
 
-// Query is a checked search on one type. Its conditions must all hold.
+// Query is a checked search.
 type Query struct {
-	// IDs, when not nil, are the ids to choose from, in any spelling.
-	IDs []string
-	// Updated holds conditions on meta.lastUpdated: for each element, one of its
-	// ranges must contain it.
-	Updated [][]Range
-	// Since, of a history, leaves out the versions written before it.
-	Since time.Time
-	// At, when not nil, holds the periods in one of which a version of a history
-	// must have been current.
-	At []Range
-	// Tokens are conditions on token parameters.
-	Tokens []TokenCondition
-	Sort   Sort
+	// Types are the resource types to search.
+	Types []string
+	// Where is what the records must meet, nil for nothing.
+	Where store.Condition
+	// Sort is the order of the matches.
+	Sort []store.Sort
+	// Includes are what to answer with beside the matches.
+	Includes []store.Include
 	// Count is the most matches to return; 0 asks for the total only.
 	Count int
-	Total Total
-	// Elements, when not empty, are the elements to return.
-	Elements []string
+	Total store.TotalMode
+	// Elements, when not empty, are the elements to return of the matches.
+	Elements []Element
+	// Summary is the part to return of all resources.
+	Summary Summary
 	// PageToken continues an earlier page.
 	PageToken string
 	// Ignored are the names of unknown parameters that lenient handling passed over.
 	Ignored []string
 
+	// Reaches are the types, beside those to search, whose records decide on the
+	// answer or are in it.
+	Reaches []string
+	// Patients are the ids of the patients of this site that patient= names.
+	Patients []string
+	// Near are the places that matches are to be near to.
+	Near []store.Near
+
+	// Since, of a history, leaves out the versions written before it.
+	Since time.Time
+	// At, when not nil, holds the periods in one of which a version of a history
+	// must have been current.
+	At []store.TimeRange
+
+	bases      []string
 	understood url.Values
-}
-
-// Sort is an order of matches.
-type Sort struct {
-	Field      SortField
-	Descending bool
-}
-
-// SortField is what matches are ordered by.
-type SortField int
-
-// The sort fields.
-const (
-	SortCreated SortField = iota
-	SortUpdated
-	SortID
-)
-
-// Total says how much a client wants to know of the number of matches.
-type Total int
-
-// The wishes for a total.
-const (
-	TotalWhenFree Total = iota
-	TotalAccurate
-	TotalNone
-)
-
-// Range is half-open: From ≤ t < Until. A zero bound is infinite.
-type Range struct {
-	From, Until time.Time
 }
 
 const (

@@ -1,92 +1,113 @@
 package search
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-const (
-	// TokenKeySize is how long the key of page tokens is, in bytes.
-	TokenKeySize = 32
-	// tokenLife is how long a page token is taken.
-	tokenLife = 24 * time.Hour
-
-	tokenVersion = 1
-	expirySize   = 8
-	maxToken     = 2048
-)
-
-// Binding is what a page token belongs to; nowhere else is it taken.
-type Binding struct {
-	// Site is the siteID.
-	Site string
-	// Scope is what is paged through: a type, or the history of a record.
-	Scope string
-	// Query in its canonical form.
-	Query string
-	// Caller is the name of who was given the token.
-	Caller string
+// tokenReaders read tokens. R4 search.html#token. Subsumption (:above, :below) would
+// take hierarchies of codes, which the tables do not have.
+func tokenReaders(d definition) map[string]reader {
+	is, in := anyOf((*parser).token), anyOf((*parser).inValueSet)
+	readers := map[string]reader{"": is, "not": noneOf(is), "in": in, "not-in": noneOf(in)}
+	if d.hasAny("CodeableConcept", "Coding", "Identifier") {
+		readers["text"] = anyOf((*parser).tokenText)
+	}
+	if d.hasAny("Identifier") {
+		readers["of-type"] = anyOf((*parser).ofType)
+	}
+	return readers
 }
 
-// The reasons not to take a page token.
-var (
-	ErrTokenForeign = errors.New("was not made by this server for this site, address, query and caller; take the next link as it is")
-	ErrTokenExpired = errors.New("is expired; start again without it")
-)
-
-// Tokens seals positions into page tokens. All replicas of a server share its key.
-type Tokens struct{ key []byte }
-
-// NewTokens takes the key that seals page tokens.
-func NewTokens(key []byte) (Tokens, error) {
-	if len(key) != TokenKeySize {
-		return Tokens{}, fmt.Errorf("make page tokens: the key has %d bytes, it must have %d", len(key), TokenKeySize)
+// token reads code, system|code, |code or system|.
+func (p *parser) token(d definition, item string) (store.Condition, error) {
+	condition, err := parseToken(d.name, item)
+	if err != nil {
+		return nil, err
 	}
-	return Tokens{key: key}, nil
+	if slices.Equal(d.types, []string{"boolean"}) && condition.Code != nil {
+		if _, ok := truths[*condition.Code]; !ok {
+			return nil, fmt.Errorf("%s is neither true nor false", r4.Quote(item))
+		}
+	}
+	return condition, nil
 }
 
-// encoding is strict, so that no two texts say the same token; line breaks, which
-// it passes over all the same, are refused.
-var encoding = base64.RawURLEncoding.Strict()
-
-// Seal makes a page token of a position.
-func (t Tokens) Seal(to Binding, position []byte, now time.Time) string {
-	payload := []byte{tokenVersion}
-	payload = binary.BigEndian.AppendUint64(payload, uint64(now.Add(tokenLife).Unix()))
-	payload = append(payload, position...)
-	return encoding.EncodeToString(append(payload, t.sign(to, payload)...))
+// parseToken reads a token. A part that is nil takes anything.
+func parseToken(param, item string) (store.TokenIs, error) {
+	parts, err := splitParts(item, '|')
+	switch {
+	case err != nil:
+		return store.TokenIs{}, err
+	case len(parts) > 2:
+		return store.TokenIs{}, fmt.Errorf(`%s has more than one |; write system|code, and \| for a | in either`, r4.Quote(item))
+	case strings.Join(parts, "") == "":
+		return store.TokenIs{}, fmt.Errorf("%s is no token; write code, system|code, |code or system|", r4.Quote(item))
+	}
+	condition := store.TokenIs{Param: param}
+	if len(parts) == 2 {
+		condition.System = &parts[0]
+	}
+	if code := fold.Code(parts[len(parts)-1]); code != "" {
+		condition.Code = &code
+	}
+	return condition, nil
 }
 
-// Open returns the position that a page token carries. Errors: ErrTokenForeign,
-// ErrTokenExpired.
-func (t Tokens) Open(to Binding, token string, now time.Time) ([]byte, error) {
-	sealed, err := encoding.DecodeString(token)
-	if err != nil || strings.ContainsAny(token, "\r\n") || len(sealed) < 1+expirySize+sha256.Size {
-		return nil, ErrTokenForeign
+// splitParts splits an item into its parts and takes their escapes out.
+func splitParts(item string, separator byte) ([]string, error) {
+	parts := splitUnescaped(item, separator)
+	for i, part := range parts {
+		text, err := unescape(part)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = text
 	}
-	payload, signature := sealed[:len(sealed)-sha256.Size], sealed[len(sealed)-sha256.Size:]
-	if !hmac.Equal(signature, t.sign(to, payload)) || payload[0] != tokenVersion {
-		return nil, ErrTokenForeign
-	}
-	expiry := int64(binary.BigEndian.Uint64(payload[1:]))
-	if now.Unix() >= expiry {
-		return nil, ErrTokenExpired
-	}
-	return payload[1+expirySize:], nil
+	return parts, nil
 }
 
-// sign covers every field with its length, so that none can run into the next.
-func (t Tokens) sign(to Binding, payload []byte) []byte {
-	mac := hmac.New(sha256.New, t.key)
-	for _, field := range []string{"page token", to.Site, to.Scope, to.Query, to.Caller, string(payload)} {
-		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))
-		mac.Write([]byte(field))
+// tokenText reads what a text that goes with a code starts with.
+func (p *parser) tokenText(d definition, item string) (store.Condition, error) {
+	d.name += ":text"
+	return p.text(d, item)
+}
+
+// ofType reads the type of an identifier and its value: system|code|value, all given.
+func (p *parser) ofType(d definition, item string) (store.Condition, error) {
+	parts, err := splitParts(item, '|')
+	if err != nil {
+		return nil, err
 	}
-	return mac.Sum(nil)
+	if len(parts) != 3 || slices.Contains(parts, "") {
+		return nil, fmt.Errorf("%s is no identifier of a type; write system|code|value, where system and code are those of its type", r4.Quote(item))
+	}
+	code := fold.Code(parts[1]) + "|" + fold.Code(parts[2])
+	return store.TokenIs{Param: d.name + ":of-type", System: &parts[0], Code: &code}, nil
+}
+
+// inValueSet reads a value set as the codes that are in it.
+func (p *parser) inValueSet(d definition, item string) (store.Condition, error) {
+	url, err := unescape(item)
+	if err != nil {
+		return nil, err
+	}
+	codings, ok := r4.Expand(url)
+	if !ok {
+		return nil, fmt.Errorf("the value set %s is not one whose codes this server knows; it knows those of R4 that codes are required to be from, such as http://hl7.org/fhir/ValueSet/administrative-gender", r4.Quote(url))
+	}
+	if err := p.spend(len(codings) - 1); err != nil {
+		return nil, err
+	}
+	var either store.Any
+	for _, coding := range codings {
+		code := fold.Code(coding.Code)
+		either = append(either, store.TokenIs{Param: d.name, System: &coding.System, Code: &code})
+	}
+	return either, nil
 }

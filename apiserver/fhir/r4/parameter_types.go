@@ -1,0 +1,37 @@
+package r4
+
+import "slices"
+
+// Types are the FHIR types of the values of a parameter, such as CodeableConcept.
+func (p *SearchParameter) Types() []string {
+	base := p.base
+	if base == typeResource { // its elements are those that all types have
+		base = typePatient
+	}
+	var names []string
+	for i := range p.paths {
+		path := &p.paths[i]
+		if path.truth {
+			names = append(names, types[typeBoolean].name)
+			continue
+		}
+		names = appendTypesAt(names, base, path.steps, path.as)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// appendTypesAt appends the types that there are along the steps from a type; as, if
+// it is one, is the type that a choice must have.
+func appendTypesAt(names []string, typ typeIndex, steps []string, as typeIndex) []string {
+	if len(steps) == 0 {
+		return append(names, types[typ].name)
+	}
+	for i := range types[typ].elements {
+		e := &types[typ].elements[i]
+		if e.base() == steps[0] && (as == 0 || !e.isChoice() || e.typ == as) {
+			names = appendTypesAt(names, e.typ, steps[1:], as)
+		}
+	}
+	return names
+}

@@ -1,0 +1,64 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// chain reads parameter.rest or parameter:Type.rest, where rest is a parameter of the
+// records referred to. Without a type, all types are meant that have it. R4
+// search.html#chaining.
+func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
+	head, rest, _ := strings.Cut(name, ".")
+	base, typeName, typed := strings.Cut(head, ":")
+	d, err := p.lookup(at, base)
+	if err != nil {
+		return nil, err
+	}
+	at.links++
+	switch {
+	case d.kind != r4.SearchReference:
+		return nil, fmt.Errorf("%s is a %s; only a reference can be followed by a . and a parameter", base, kindNames[d.kind])
+	case at.links > maxDepth:
+		return nil, fmt.Errorf("the chain has more than %d links", maxDepth)
+	}
+	targets := d.keptTargets()
+	if typed {
+		if !slices.Contains(targets, typeName) {
+			return nil, fmt.Errorf("%s does not refer to %s; it refers to %s", base, r4.Quote(typeName), strings.Join(targets, ", "))
+		}
+		targets = []string{typeName}
+	}
+	return p.chainTo(targets, at, base, rest, value)
+}
+
+// chainTo follows the references of a parameter to records of the types.
+func (p *parser) chainTo(targets []string, at scope, param, rest, value string) (store.Condition, error) {
+	var either store.Any
+	var unknown []error
+	for _, target := range targets {
+		at.types = []string{target}
+		where, err := p.filter(at, rest, value)
+		if isUnknown := new(unknownError); errors.As(err, &isUnknown) {
+			unknown = append(unknown, err)
+			continue
+		}
+		if err != nil {
+			return nil, within(fmt.Sprintf("link %d, to %s", at.links, target), err)
+		}
+		p.reaches[target] = true
+		either = append(either, store.Chain{Param: param, Type: target, Where: where})
+	}
+	switch len(either) {
+	case 0:
+		return nil, within(fmt.Sprintf("link %d", at.links), errors.Join(unknown...))
+	case 1:
+		return either[0], nil
+	}
+	return either, nil
+}

@@ -1,0 +1,34 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// compositeReaders read composites. R4 search.html#composite.
+func compositeReaders(definition) map[string]reader {
+	return map[string]reader{"": anyOf((*parser).pair)}
+}
+
+// pair reads two tokens that one value of the composite must have.
+func (p *parser) pair(d definition, item string) (store.Condition, error) {
+	parts := splitUnescaped(item, '$')
+	if len(parts) != len(d.components) || len(parts) != 2 {
+		names := make([]string, len(d.components))
+		for i, component := range d.components {
+			names[i] = component.Name
+		}
+		return nil, fmt.Errorf("%s has %d parts; write %s, and \\$ for a $ in one", r4.Quote(item), len(parts), strings.Join(names, "$"))
+	}
+	tokens := make([]store.TokenIs, len(parts))
+	for i, part := range parts {
+		var err error
+		if tokens[i], err = parseToken(d.components[i].Name, part); err != nil {
+			return nil, within(d.components[i].Name, err)
+		}
+	}
+	return store.PairIs{Param: d.name, First: tokens[0], Second: tokens[1]}, nil
+}

@@ -1,0 +1,108 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+const (
+	everything      = "*"
+	modifierIterate = "iterate"
+)
+
+func (p *parser) include(modifier, value string) (string, error) {
+	return p.includes(store.Include{Iterate: modifier == modifierIterate}, value)
+}
+
+func (p *parser) revInclude(modifier, value string) (string, error) {
+	return p.includes(store.Include{Iterate: modifier == modifierIterate, Reverse: true}, value)
+}
+
+// includes takes Type:param, Type:param:Target, Type:* or *. R4 search.html#include.
+func (p *parser) includes(as store.Include, value string) (string, error) {
+	items, err := alternatives(value)
+	if err != nil {
+		return "", err
+	}
+	for i, item := range items {
+		include, err := p.parseInclude(as, item)
+		if err == nil {
+			err = p.compare(item)
+		}
+		if err != nil {
+			return "", within(place("value", i, len(items)), err)
+		}
+		if !slices.Contains(p.query.Includes, include) {
+			p.query.Includes = append(p.query.Includes, include)
+		}
+	}
+	return value, nil
+}
+
+func (p *parser) parseInclude(include store.Include, item string) (store.Include, error) {
+	if item == everything {
+		p.reach(include)
+		return include, nil
+	}
+	parts := strings.Split(item, ":")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return include, fmt.Errorf("%s cannot be included; write {type}:{reference parameter}, with :{target type} if only that is wanted, or *", r4.Quote(item))
+	}
+	var err error
+	if include.Type, err = typeNamed(parts[0]); err != nil {
+		return include, err
+	}
+	targets := namesOfTypes()
+	if parts[1] != everything {
+		include.Param = parts[1]
+		d, ok := definitions[include.Type][include.Param]
+		if !ok || d.kind != r4.SearchReference {
+			fields := referencesFrom(include.Type, targets)
+			return include, fmt.Errorf("%s is not a reference parameter of %s; there is %s", r4.Quote(include.Param), include.Type, orNone(strings.Join(fields, ", ")))
+		}
+		targets = d.keptTargets()
+	}
+	if len(parts) == 3 {
+		if include.Target = parts[2]; !slices.Contains(targets, include.Target) {
+			return include, fmt.Errorf("%s does not refer to %s; it refers to %s", item[:len(item)-len(parts[2])-1], r4.Quote(parts[2]), strings.Join(targets, ", "))
+		}
+	}
+	p.reach(include)
+	return include, nil
+}
+
+// namesOfTypes are the names of all types.
+func namesOfTypes() []string {
+	names := make([]string, len(r4.Types))
+	for i, t := range r4.Types {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// reach notes the types that may be included.
+func (p *parser) reach(include store.Include) {
+	for _, from := range namesOfTypes() {
+		if include.Type != "" && include.Type != from {
+			continue
+		}
+		if include.Reverse {
+			p.reaches[from] = true
+			continue
+		}
+		for _, d := range definitions[from] {
+			if d.kind != r4.SearchReference || d.barren || include.Param != "" && include.Param != d.name {
+				continue
+			}
+			for _, target := range d.keptTargets() {
+				if include.Target == "" || include.Target == target {
+					p.reaches[target] = true
+				}
+			}
+		}
+	}
+}

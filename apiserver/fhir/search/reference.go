@@ -1,0 +1,105 @@
+package search
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// referenceReaders read references. R4 search.html#reference.
+func referenceReaders(d definition) map[string]reader {
+	readers := map[string]reader{
+		"":           anyOf((*parser).reference),
+		"identifier": anyOf((*parser).referenceIdentifier),
+	}
+	for _, target := range d.keptTargets() {
+		only := d
+		only.targets = []string{target}
+		readers[target] = func(p *parser, _ definition, items []string) (store.Condition, error) {
+			return anyOf((*parser).reference)(p, only, items)
+		}
+	}
+	if d.isHierarchy() {
+		readers["above"] = anyOf((*parser).above)
+		readers["below"] = anyOf((*parser).below)
+	}
+	return readers
+}
+
+// reference reads a bare id, a relative reference or an absolute one.
+func (p *parser) reference(d definition, item string) (store.Condition, error) {
+	text, err := unescape(item)
+	if err != nil {
+		return nil, err
+	}
+	if r4.ValidID(text) {
+		return store.RefersToID{Param: d.name, Types: d.targets, ID: strings.ToLower(text)}, nil
+	}
+	to, err := p.parseReference(d, text)
+	return store.RefersTo{Param: d.name, To: to}, err
+}
+
+// referenceIdentifier reads an identifier that a reference has beside, or instead of,
+// an address.
+func (p *parser) referenceIdentifier(d definition, item string) (store.Condition, error) {
+	return parseToken(d.name+":identifier", item)
+}
+
+// above reads a record of a hierarchy, as itself and all that it is a part of.
+func (p *parser) above(d definition, item string) (store.Condition, error) {
+	return p.around(d, item, true)
+}
+
+// below reads a record of a hierarchy, as itself and all that is a part of it.
+func (p *parser) below(d definition, item string) (store.Condition, error) {
+	return p.around(d, item, false)
+}
+
+func (p *parser) around(d definition, item string, above bool) (store.Condition, error) {
+	text, err := unescape(item)
+	if err != nil {
+		return nil, err
+	}
+	to := store.Reference{Type: d.targets[0], ID: strings.ToLower(text)}
+	if !r4.ValidID(text) {
+		to, err = p.parseReference(d, text)
+	}
+	return store.RefersAround{Param: d.name, To: to, Above: above}, err
+}
+
+// scheme is how absolute URLs begin.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:.`)
+
+// parseReference reads a reference with a type, or any other URL.
+func (p *parser) parseReference(d definition, text string) (store.Reference, error) {
+	base, typeName, id, ok := r4.SplitReference(p.inNames(text))
+	switch {
+	case !ok && scheme.MatchString(text):
+		return store.Reference{Base: text}, nil
+	case !ok:
+		return store.Reference{}, fmt.Errorf("%s is no reference; write an id, {type}/{id} or an absolute URL", r4.Quote(text))
+	case !slices.Contains(d.targets, typeName) && len(d.targets) > 0:
+		return store.Reference{}, fmt.Errorf("%s names a %s; %s refers to %s only", r4.Quote(text), typeName, d.name, strings.Join(d.targets, ", "))
+	}
+	return store.Reference{Base: base, Type: typeName, ID: strings.ToLower(id)}, nil
+}
+
+// inNames writes FHIR's name of a type for the contract's segment, in references to
+// records of this site.
+func (p *parser) inNames(reference string) string {
+	relative := reference
+	for _, base := range p.Bases {
+		if rest, ok := strings.CutPrefix(reference, base+"/"); ok {
+			relative = rest
+		}
+	}
+	segment, rest, _ := strings.Cut(relative, "/")
+	if kept, ok := r4.TypeOf(segment); ok {
+		return reference[:len(reference)-len(relative)] + kept.Name + "/" + rest
+	}
+	return reference
+}

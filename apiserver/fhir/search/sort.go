@@ -1,0 +1,58 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// maxSortKeys bounds the keys of an order.
+const maxSortKeys = 10
+
+// sort takes the keys of an order, the most important one first. R4 search.html#sort.
+func (p *parser) sort(_, value string) (string, error) {
+	keys := strings.Split(value, ",")
+	if len(keys) > maxSortKeys {
+		return "", fmt.Errorf("there are %d sort keys; give at most %d", len(keys), maxSortKeys)
+	}
+	p.query.Sort = nil
+	for i, key := range keys {
+		name, descending := strings.CutPrefix(key, "-")
+		by, ok := p.sortKey(name)
+		if !ok {
+			err := fmt.Errorf("%s is not a sort key of %s; give one of %s, with a leading - for descending order",
+				r4.Quote(key), p.subject(), strings.Join(p.sortKeys(), ", "))
+			return "", within(place("key", i, len(keys)), err)
+		}
+		// A key that comes again decides nothing.
+		again := func(s store.Sort) bool { return s.Field == by.Field && s.Param == by.Param }
+		if !slices.ContainsFunc(p.query.Sort, again) {
+			by.Descending = descending
+			p.query.Sort = append(p.query.Sort, by)
+		}
+	}
+	return value, nil
+}
+
+// sortKey finds what a key orders by.
+func (p *parser) sortKey(name string) (store.Sort, bool) {
+	d, ok := lookup(p.query.Types, name)
+	switch {
+	case name == paramID:
+		return store.Sort{Field: store.SortID}, true
+	case name == paramLastUpdated, name == "date" && !ok && p.SortByDate:
+		return store.Sort{Field: store.SortUpdated}, true
+	}
+	return store.Sort{Field: store.SortParam, Param: name}, ok && (d.kind == r4.SearchString || d.kind == r4.SearchDate)
+}
+
+// sortKeys lists what there is to sort by.
+func (p *parser) sortKeys() []string {
+	return slices.DeleteFunc(namesOf(p.query.Types), func(name string) bool {
+		_, ok := p.sortKey(name)
+		return !ok
+	})
+}

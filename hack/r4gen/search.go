@@ -23,9 +23,11 @@ var notExtracted = map[string]bool{"_content": true, "_query": true, "_filter": 
 // searchProgram says where a search parameter finds its values in one type.
 type searchProgram struct {
 	base, code, kind string
-	targets          []string
-	paths            []searchPath
-	components       []searchComponent
+	// id is that of HL7's definition, empty where there is none.
+	id         string
+	targets    []string
+	paths      []searchPath
+	components []searchComponent
 }
 
 // searchPath is a way from the resource to values, and what they must meet.
@@ -135,7 +137,7 @@ func (p searchParameter) isStandard(base string) bool {
 }
 
 func (p searchParameter) compile(base string, rows []typeRow, byURL map[string]searchParameter) (searchProgram, error) {
-	program := searchProgram{base: base, code: p.Code, kind: p.Type, targets: p.Target}
+	program := searchProgram{base: base, code: p.Code, kind: p.Type, id: p.ID, targets: p.Target}
 	slices.Sort(program.targets)
 	for _, alternative := range strings.Split(p.Expression, "|") {
 		path, own, err := parsePath(strings.TrimSpace(alternative), base)
@@ -246,6 +248,9 @@ func writeSearch(b *bytes.Buffer, programs []searchProgram) {
 				b.WriteString(identifier("type", target) + ", ")
 			}
 			b.WriteString("}")
+		}
+		if p.id != "" {
+			fmt.Fprintf(b, ", definition: %q", p.id)
 		}
 		b.WriteString(", paths: []searchPath{")
 		for _, path := range p.paths {

@@ -35,3 +35,12 @@ func appendTypesAt(names []string, typ typeIndex, steps []string, as typeIndex) 
 	}
 	return names
 }
+
+// Definition is the canonical URL of HL7's definition of a parameter, empty where
+// there is none.
+func (p *SearchParameter) Definition() string {
+	if p.definition == "" {
+		return ""
+	}
+	return "http://hl7.org/fhir/SearchParameter/" + p.definition
+}

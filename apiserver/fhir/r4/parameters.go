@@ -21,9 +21,11 @@ type SearchParameter struct {
 	// Components are the parts of a composite.
 	Components []SearchComponent
 
-	base    typeIndex
-	targets []typeIndex
-	paths   []searchPath
+	base typeIndex
+	// definition is the id of HL7's definition, empty where there is none.
+	definition string
+	targets    []typeIndex
+	paths      []searchPath
 	// codes is the value set that codes found must be from; the trails note it.
 	codes valueSetIndex
 }

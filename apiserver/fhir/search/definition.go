@@ -44,7 +44,7 @@ func define() map[string]map[string]definition {
 		for _, p := range r4.SearchParameters(t.Name) {
 			of[p.Name] = definition{
 				name: p.Name, kind: p.Kind, types: p.Types(), targets: p.Targets(),
-				bases: []string{t.Name}, components: p.Components,
+				bases: []string{t.Name}, components: p.Components, url: p.Definition(),
 			}
 		}
 		all[t.Name] = of

@@ -271,3 +271,41 @@ func testAmbiguousReferences(t *testing.T, open Open) {
 	hidden.Access = store.Access{"Patient": store.IDIn{"a"}}
 	same(t, "the other is hidden", walk(t, s, hidden), []string{"a"})
 }
+
+// testHierarchies walks up and down a chain of records, a circle, and a chain with a
+// hidden record in it.
+func testHierarchies(t *testing.T, open Open) {
+	s, _ := open(t)
+	part := func(id, of string) {
+		v := values{Refs: map[string][]store.Reference{"partof": {{Type: patient, ID: of}}}}
+		write(t, s, put(id, v.body(t)))
+	}
+	write(t, s, put("a", values{}.body(t)))
+	part("b", "a")
+	part("c", "b")
+	part("d", "c")
+	part("x", "y")
+	part("y", "x")
+	around := func(id string, above bool) store.Query {
+		return store.Query{
+			Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}},
+			Where: store.RefersAround{Param: "partof", To: store.Reference{Type: patient, ID: id}, Above: above},
+		}
+	}
+	same(t, "below the top", walk(t, s, around("a", false)), []string{"b", "c", "d"})
+	same(t, "below the middle", walk(t, s, around("c", false)), []string{"d"})
+	same(t, "above the bottom", walk(t, s, around("d", true)), []string{"b", "c", "d"})
+	same(t, "above the top", walk(t, s, around("a", true)), []string{"b"})
+	same(t, "a circle from below", walk(t, s, around("x", false)), []string{"x", "y"})
+	same(t, "a circle from above", walk(t, s, around("x", true)), []string{"x", "y"})
+	same(t, "around nobody", walk(t, s, around("nobody", false)), []string{})
+	hidden := func(id, of string, above bool) []string {
+		q := around(of, above)
+		q.Access = store.Access{patient: store.Not{Condition: store.IDIn{id}}}
+		return walk(t, s, q)
+	}
+	same(t, "below a, with b hidden", hidden("b", "a", false), []string{})
+	same(t, "below b, with c hidden", hidden("c", "b", false), []string{})
+	same(t, "above d, with c hidden", hidden("c", "d", true), []string{"d"})
+	same(t, "above c, with b hidden", hidden("b", "c", true), []string{"c", "d"})
+}

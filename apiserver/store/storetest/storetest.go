@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 		"search truth":                    testSearchTruth,
 		"search includes":                 testSearchIncludes,
 		"search access":                   testSearchAccess,
+		"search in hierarchies":           testHierarchies,
 		"ambiguous references":            testAmbiguousReferences,
 		"search totals":                   testSearchTotals,
 		"search refuses other positions":  testSearchPositions,

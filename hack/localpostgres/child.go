@@ -1,0 +1,87 @@
+package localpostgres
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// startChild starts a child that cannot outlive this process, and returns what is closed
+// when it ends. Linux ends children with the thread that started them: this one waits.
+func startChild(cmd *exec.Cmd) (chan struct{}, error) {
+	dieWithParent(cmd.SysProcAttr)
+	started, exited := make(chan error, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its log; that it ended is what counts
+		}
+	}()
+	return exited, <-started
+}
+
+// unprivileged is whom to run as: Postgres refuses root. Nil is this process's own user.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	var err error
+	for _, name := range []string{"postgres", "nobody"} {
+		var found *user.User
+		if found, err = user.Lookup(name); err == nil {
+			return credential(found)
+		}
+	}
+	return nil, fmt.Errorf("find a user to run as, other than root: %w", err)
+}
+
+func credential(u *user.User) (*syscall.Credential, error) {
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("read the id of user %s: %w", u.Username, err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("read the group of user %s: %w", u.Username, err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// signalAll signals the server and its sessions. Each session leads a process group of its
+// own, so they are found by their parent.
+func (s *Server) signalAll(signal syscall.Signal) error {
+	process, _ := s.running()
+	if process == nil {
+		return fmt.Errorf("signal postgres: %w", errNotRunning)
+	}
+	if err := process.Signal(signal); err != nil {
+		return fmt.Errorf("signal postgres: %w", err)
+	}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return fmt.Errorf("find the sessions of postgres: %w", err)
+	}
+	for _, path := range stats {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		pid, _, _ := strings.Cut(string(content), " ")
+		behindName := string(content[strings.LastIndexByte(string(content), ')')+1:])
+		if fields := strings.Fields(behindName); len(fields) > 1 && fields[1] == strconv.Itoa(process.Pid) {
+			if session, err := strconv.Atoi(pid); err == nil {
+				_ = syscall.Kill(session, signal) // one that ended meanwhile needs none
+			}
+		}
+	}
+	return nil
+}

@@ -135,7 +135,7 @@ var _ = Describe("Read", func() {
 		Expect(part).To(HaveKeyWithValue("birthDate", "2019-06-14"))
 		Expect(part).NotTo(HaveKey("active"))
 		Expect(part.at("meta", "tag", 0, "code")).To(Equal("SUBSETTED"))
-		Expect(s.do("GET", "/patient/a?_summary=text", "").code()).To(Equal("invalid_query"))
+		Expect(s.do("GET", "/patient/a?_summary=count", "").code()).To(Equal("invalid_query"))
 	})
 })
 

@@ -34,7 +34,7 @@ func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 		return nil, err
 	}
 	field, param := parts[2], parts[3]
-	if err := checkField(from, field, at.types); err != nil {
+	if _, err := referenceParam(from, field); err != nil {
 		return nil, err
 	}
 	at.reversals++
@@ -54,24 +54,19 @@ func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 func typeNamed(spelling string) (string, error) {
 	kept, ok := r4.TypeOf(spelling)
 	if !ok {
-		names := make([]string, len(r4.Types))
-		for i, t := range r4.Types {
-			names[i] = t.Name
-		}
-		return "", fmt.Errorf("%s is not a resource type of this server; it has %s", r4.Quote(spelling), strings.Join(names, ", "))
+		return "", fmt.Errorf("%s is not a resource type of this server; it has %s", r4.Quote(spelling), strings.Join(namesOfTypes(), ", "))
 	}
 	return kept.Name, nil
 }
 
-// checkField makes sure that a field is a reference parameter of a type that can refer
-// to one of others.
-func checkField(from, field string, to []string) error {
-	fields := referencesFrom(from, to)
-	if !slices.Contains(fields, field) {
-		return fmt.Errorf("%s is not a reference parameter of %s to %s; there is %s",
-			r4.Quote(field), from, strings.Join(to, " or "), orNone(strings.Join(fields, ", ")))
+// referenceParam finds a reference parameter of a type.
+func referenceParam(typeName, name string) (definition, error) {
+	d, ok := definitions[typeName][name]
+	if !ok || d.kind != r4.SearchReference {
+		known := referencesFrom(typeName, namesOfTypes())
+		return d, fmt.Errorf("%s is not a reference parameter of %s; there is %s", r4.Quote(name), typeName, orNone(strings.Join(known, ", ")))
 	}
-	return nil
+	return d, nil
 }
 
 func orNone(names string) string {

@@ -59,10 +59,9 @@ func (p *parser) parseInclude(include store.Include, item string) (store.Include
 	targets := namesOfTypes()
 	if parts[1] != everything {
 		include.Param = parts[1]
-		d, ok := definitions[include.Type][include.Param]
-		if !ok || d.kind != r4.SearchReference {
-			fields := referencesFrom(include.Type, targets)
-			return include, fmt.Errorf("%s is not a reference parameter of %s; there is %s", r4.Quote(include.Param), include.Type, orNone(strings.Join(fields, ", ")))
+		d, err := referenceParam(include.Type, include.Param)
+		if err != nil {
+			return include, err
 		}
 		targets = d.keptTargets()
 	}

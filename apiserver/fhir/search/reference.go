@@ -3,7 +3,6 @@ package search
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -17,11 +16,7 @@ func referenceReaders(d definition) map[string]reader {
 		"identifier": anyOf((*parser).referenceIdentifier),
 	}
 	for _, target := range d.keptTargets() {
-		only := d
-		only.targets = []string{target}
-		readers[target] = func(p *parser, _ definition, items []string) (store.Condition, error) {
-			return anyOf((*parser).reference)(p, only, items)
-		}
+		readers[target] = referencesTo(target)
 	}
 	if d.isHierarchy() {
 		readers["above"] = anyOf((*parser).above)
@@ -30,7 +25,20 @@ func referenceReaders(d definition) map[string]reader {
 	return readers
 }
 
-// reference reads a bare id, a relative reference or an absolute one.
+// referencesTo makes a reader of references to one type.
+func referencesTo(target string) reader {
+	return anyOf(func(p *parser, d definition, item string) (store.Condition, error) {
+		d.targets = []string{target}
+		condition, err := p.reference(d, item)
+		if is, ok := condition.(store.RefersTo); err == nil && ok && is.To.Type != target {
+			return nil, fmt.Errorf("%s is no reference to a %s", r4.Quote(item), target)
+		}
+		return condition, err
+	})
+}
+
+// reference reads a bare id, a relative reference or an absolute one. What its targets
+// are by the tables does not bind references that say their type: elements may allow more.
 func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {
@@ -39,7 +47,7 @@ func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	if r4.ValidID(text) {
 		return store.RefersToID{Param: d.name, Types: d.targets, ID: strings.ToLower(text)}, nil
 	}
-	to, err := p.parseReference(d, text)
+	to, err := p.parseReference(text)
 	return store.RefersTo{Param: d.name, To: to}, err
 }
 
@@ -66,7 +74,10 @@ func (p *parser) around(d definition, item string, above bool) (store.Condition,
 	}
 	to := store.Reference{Type: d.targets[0], ID: strings.ToLower(text)}
 	if !r4.ValidID(text) {
-		to, err = p.parseReference(d, text)
+		to, err = p.parseReference(text)
+		if err == nil && to.Type != d.targets[0] {
+			err = fmt.Errorf("%s is no reference to a %s", r4.Quote(item), d.targets[0])
+		}
 	}
 	return store.RefersAround{Param: d.name, To: to, Above: above}, err
 }
@@ -75,15 +86,13 @@ func (p *parser) around(d definition, item string, above bool) (store.Condition,
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:.`)
 
 // parseReference reads a reference with a type, or any other URL.
-func (p *parser) parseReference(d definition, text string) (store.Reference, error) {
+func (p *parser) parseReference(text string) (store.Reference, error) {
 	base, typeName, id, ok := r4.SplitReference(p.inNames(text))
 	switch {
 	case !ok && scheme.MatchString(text):
 		return store.Reference{Base: text}, nil
 	case !ok:
 		return store.Reference{}, fmt.Errorf("%s is no reference; write an id, {type}/{id} or an absolute URL", r4.Quote(text))
-	case !slices.Contains(d.targets, typeName) && len(d.targets) > 0:
-		return store.Reference{}, fmt.Errorf("%s names a %s; %s refers to %s only", r4.Quote(text), typeName, d.name, strings.Join(d.targets, ", "))
 	}
 	return store.Reference{Base: base, Type: typeName, ID: strings.ToLower(id)}, nil
 }

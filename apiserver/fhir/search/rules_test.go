@@ -130,8 +130,8 @@ func TestRule04Reference(t *testing.T) {
 		{typeName: "Person", query: "patient=1", want: store.RefersToID{Param: "patient", Types: []string{"Patient"}, ID: "1"}},
 		{typeName: "Location", query: "patient=Patient/1", want: to("patient", "", "Patient", "1")},
 		{typeName: "Patient", query: "general-practitioner:Patient=1", err: "it takes Organization, Practitioner, PractitionerRole, identifier, missing"},
-		{typeName: "Patient", query: "general-practitioner:Practitioner=Organization/1", err: "refers to Practitioner only"},
-		{typeName: "Patient", query: "organization=Patient/1", err: "refers to Organization only"},
+		{typeName: "Patient", query: "general-practitioner:Practitioner=Organization/1", err: "is no reference to a Practitioner"},
+		{typeName: "DeviceMetric", query: "parent=DeviceDefinition/1", want: to("parent", "", "DeviceDefinition", "1")},
 		{typeName: "Patient", query: "organization=Nothing/1", err: "is no reference"},
 		{typeName: "Patient", query: "organization=%231", err: "is no reference"},
 		{typeName: "Patient", query: "organization:not=1", err: "it takes Organization, identifier, missing"},
@@ -254,8 +254,8 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Patient", query: "_has:Group:member=x", err: "is not complete"},
 		{typeName: "Patient", query: "_has=Group:member:code", err: "has no value"},
 		{typeName: "Patient", query: "_has:Observation:subject:code=x", err: `"Observation" is not a resource type of this server`},
-		{typeName: "Patient", query: "_has:Group:code:code=x", err: `"code" is not a reference parameter of Group to Patient; there is member, patient`},
-		{typeName: "Location", query: "_has:Group:member:code=x", err: `"member" is not a reference parameter of Group to Location; there is none`},
+		{typeName: "Patient", query: "_has:Group:code:code=x", err: `"code" is not a reference parameter of Group; there is managing-entity, member, patient`},
+		{typeName: "Location", query: "_has:Group:member:code=x", want: by("Group", "member", code("code", "x"))}, // which none can be
 		{typeName: "Patient", query: "_has:Group:member:actual=x", err: `_has 1, of Group: "x" is neither true nor false`},
 	})
 	for query, want := range map[string]string{
@@ -303,7 +303,7 @@ func TestRule13Hierarchy(t *testing.T) {
 		{typeName: "Organization", query: "partof:below=A", want: around("a", false)},
 		{typeName: "Organization", query: "partof:above=Organization/A", want: around("a", true)},
 		{typeName: "Location", query: "partof:above=1", want: store.RefersAround{Param: "partof", To: store.Reference{Type: "Location", ID: "1"}, Above: true}},
-		{typeName: "Location", query: "partof:above=Organization/1", err: "refers to Location only"},
+		{typeName: "Location", query: "partof:above=Organization/1", err: "is no reference to a Location"},
 		{typeName: "Location", query: "organization:above=1", err: "it takes Organization, identifier, missing"},
 		{typeName: "Patient", query: "patient:above=1", err: "it takes Patient, identifier, missing"},
 	})

@@ -1,0 +1,245 @@
+package fhir_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/hack/examples"
+)
+
+// made are resources with what none of HL7's examples of a type has, by type. Each has
+// the id made.
+var made = map[string]string{
+	"Device": `"deviceName":[{"name":"Scanner","type":"user-friendly-name"}],"location":{"reference":"Location/1"},"manufacturer":"Acme","modelNumber":"M1",` +
+		`"owner":{"reference":"Organization/1"},"patient":{"reference":"Patient/example"},"contact":[{"system":"phone","value":"555"}],"type":{"coding":[{"system":"urn:t","code":"scanner"}]},` +
+		`"udiCarrier":[{"carrierHRF":"(01)0088","deviceIdentifier":"0088"}],"url":"http://device.example/1"`,
+	"DeviceDefinition": `"parentDevice":{"reference":"DeviceDefinition/1"},"contact":[{"system":"phone","value":"555"}],"type":{"coding":[{"system":"urn:t","code":"scanner"}]},"identifier":[{"system":"urn:i","value":"1"}]`,
+	"DeviceMetric":     `"type":{"text":"t"},"category":"unspecified"`,
+	"Endpoint": `"connectionType":{"code":"x"},"payloadType":[{"coding":[{"system":"urn:p","code":"any"}]}],"status":"active","address":"https://e.example",` +
+		`"identifier":[{"system":"urn:i","value":"1"}],"contact":[{"system":"email","value":"a@b.example"}]`,
+	"Group": `"type":"animal","actual":true,"managingEntity":{"reference":"Organization/1"},"identifier":[{"system":"urn:i","value":"1"}],` +
+		`"characteristic":[{"code":{"coding":[{"system":"urn:c","code":"coat"}]},"valueCodeableConcept":{"coding":[{"system":"urn:v","code":"brown"}]},"exclude":false}]`,
+	"HealthcareService": `"coverageArea":[{"reference":"Location/1"}],"program":[{"coding":[{"code":"p"}]}],"endpoint":[{"reference":"Endpoint/1"}],"characteristic":[{"coding":[{"code":"wheelchair"}]}]`,
+	"Location": `"operationalStatus":{"system":"urn:o","code":"O"},"identifier":[{"system":"urn:i","value":"1"}],"endpoint":[{"reference":"Endpoint/1"}],"partOf":{"reference":"Location/1"},` +
+		`"address":{"use":"work","city":"Wien","state":"W","postalCode":"1010","country":"AT"}`,
+	"Organization": `"name":"Hof","endpoint":[{"reference":"Endpoint/1"}],"partOf":{"reference":"Organization/1"},"type":[{"coding":[{"code":"vet"}]}],"address":[{"use":"work","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
+	"OrganizationAffiliation": `"active":true,"period":{"start":"2020"},"telecom":[{"system":"phone","value":"555"},{"system":"email","value":"a@b.example"}],"endpoint":[{"reference":"Endpoint/1"}],` +
+		`"location":[{"reference":"Location/1"}],"network":[{"reference":"Organization/1"}],"healthcareService":[{"reference":"HealthcareService/1"}],"specialty":[{"coding":[{"code":"s"}]}]`,
+	"Patient": `"deceasedDateTime":"2020-05","extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[` +
+		`{"url":"species","valueCodeableConcept":{"coding":[{"code":"canislf"}]}},{"url":"breed","valueCodeableConcept":{"coding":[{"code":"gret"}]}},{"url":"genderStatus","valueCodeableConcept":{"coding":[{"code":"neutered"}]}}]}],` +
+		`"communication":[{"language":{"coding":[{"system":"urn:ietf:bcp:47","code":"nl"}]}}],"generalPractitioner":[{"reference":"Practitioner/1"}],"link":[{"other":{"reference":"Patient/example"},"type":"seealso"}],` +
+		`"telecom":[{"system":"email","value":"a@b.example"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
+	"Person": `"link":[{"target":{"reference":"Patient/example"}},{"target":{"reference":"Practitioner/1"}},{"target":{"reference":"RelatedPerson/1"}}],"managingOrganization":{"reference":"Organization/1"},` +
+		`"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}],"birthDate":"1980-05-03","gender":"female"`,
+	"Practitioner": `"communication":[{"coding":[{"system":"urn:ietf:bcp:47","code":"nl"}]}],"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],` +
+		`"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}],"gender":"female","active":true`,
+	"PractitionerRole": `"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"specialty":[{"coding":[{"code":"s"}]}],"identifier":[{"system":"urn:i","value":"1"}],"endpoint":[{"reference":"Endpoint/1"}]`,
+	"RelatedPerson": `"patient":{"reference":"Patient/example"},"active":true,"birthDate":"1980-05-03","relationship":[{"coding":[{"code":"FTH"}]}],"identifier":[{"system":"urn:i","value":"1"}],` +
+		`"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
+}
+
+const madeMeta = `"meta":{"profile":["http://profile.example/made"],"security":[{"system":"urn:s","code":"R"}],"source":"http://source.example/1","tag":[{"system":"urn:t","code":"made"}]}`
+
+// findable is a value that a search parameter has in a record.
+type findable struct{ id, value string }
+
+// findables are the first value of each parameter of each type in HL7's examples, or
+// in what is made, as a search writes it.
+func findables(all []examples.Example) map[string]findable {
+	GinkgoHelper()
+	found := map[string]findable{}
+	for _, example := range all {
+		read, err := r4.Read(example.JSON, r4.Options{Type: example.Type})
+		Expect(err).NotTo(HaveOccurred())
+		for _, v := range r4.Index(read.Body, example.Type) {
+			name := example.Type + "." + v.Parameter().Name
+			if value := searched(v.Type(), v.JSON(read.Body)); value != "" && found[name].id == "" {
+				found[name] = findable{example.ID, value}
+			}
+		}
+		if name := example.Type + "._id"; found[name].id == "" {
+			found[name] = findable{example.ID, example.ID}
+			found[example.Type+"._lastUpdated"] = findable{example.ID, "gt2020"}
+		}
+	}
+	return found
+}
+
+// searched writes a value as a search for it does, empty where that cannot be done.
+func searched(fhirType string, raw []byte) string {
+	GinkgoHelper()
+	var value any
+	Expect(json.Unmarshal(raw, &value)).To(Succeed())
+	object, _ := value.(map[string]any)
+	at := func(path ...any) string {
+		if found := document(object).at(path...); found != nil {
+			return escaped(fmt.Sprint(found))
+		}
+		return ""
+	}
+	token := func(system, code string) string {
+		if code == "" {
+			return ""
+		}
+		return system + "|" + code
+	}
+	switch fhirType {
+	case "Identifier":
+		return token(at("system"), at("value"))
+	case "Coding":
+		return token(at("system"), at("code"))
+	case "CodeableConcept":
+		return token(at("coding", 0, "system"), at("coding", 0, "code"))
+	case "ContactPoint":
+		return at("value")
+	case "HumanName":
+		return first(at("family"), at("given", 0), at("text"))
+	case "Address":
+		return first(at("city"), at("line", 0), at("text"))
+	case "Reference":
+		if reference := at("reference"); strings.Contains(reference, "/") {
+			return reference
+		}
+		return ""
+	case "Period":
+		if start := at("start"); start != "" {
+			return "ge" + start
+		}
+		return "le" + at("end")
+	case "Location.position":
+		return at("latitude") + "|" + at("longitude") + "|10|m"
+	case "Group.characteristic":
+		code := token(at("code", "coding", 0, "system"), at("code", "coding", 0, "code"))
+		held := first(token(at("valueCodeableConcept", "coding", 0, "system"), at("valueCodeableConcept", "coding", 0, "code")), at("valueBoolean"))
+		if code == "" || held == "" {
+			return ""
+		}
+		return code + "$" + held
+	default:
+		return escaped(fmt.Sprint(value))
+	}
+}
+
+func first(texts ...string) string {
+	return texts[max(0, slices.IndexFunc(texts, func(text string) bool { return text != "" }))]
+}
+
+func escaped(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `$`, `\$`, `|`, `\|`).Replace(text)
+}
+
+// nobody is a value that no record has, by the type of the parameter.
+func nobody(typeName string, p search.Parameter, value string) string {
+	switch {
+	case value == "true":
+		return "false"
+	case value == "false":
+		return "true"
+	case p.Name == "_id":
+		return "nobody"
+	case p.Type == "composite":
+		return "urn:x|nobody$urn:x|nobody"
+	case p.Type == "special":
+		return "0|-170|1|km"
+	case p.Type == "reference":
+		return "nobody"
+	case p.Type == "date":
+		return "1066"
+	case p.Type == "uri":
+		return "urn:nobody"
+	case p.Name == "phonetic":
+		return "Zyxwvut"
+	default:
+		return "zyxwvut"
+	}
+}
+
+var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
+	var (
+		s     site
+		found map[string]findable
+		ids   map[string][]string
+	)
+	BeforeAll(func(ctx context.Context) {
+		path, err := examples.Fetch(ctx, filepath.Join("..", "..", "bin"))
+		Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for _, kind := range r4.Types {
+			names = append(names, kind.Name)
+		}
+		all, err := examples.Load(path, names...)
+		Expect(err).NotTo(HaveOccurred())
+		for _, kind := range r4.Types {
+			text := `{"resourceType":"` + kind.Name + `","id":"made",` + madeMeta + `,` + made[kind.Name] + `}`
+			all = append(all, examples.Example{Type: kind.Name, ID: "made", JSON: []byte(text)},
+				examples.Example{Type: kind.Name, ID: "bare", JSON: []byte(`{"resourceType":"` + kind.Name + `","id":"bare"` + least[kind.Name] + `}`)})
+		}
+		found, ids = findables(all), map[string][]string{}
+		s = newSite(ctx)
+		for _, example := range all {
+			a := s.do("PUT", "/"+example.Type+"/"+example.ID, string(example.JSON), sendFHIR)
+			Expect(a.status).To(Equal(http.StatusCreated), example.Type+"/"+example.ID+": "+a.body)
+			ids[example.Type] = append(ids[example.Type], example.ID)
+		}
+	})
+	matches := func(typeName, name, value string) []string {
+		GinkgoHelper()
+		a := s.do("GET", "/"+typeName+"?_count=1000&"+url.Values{name: {value}}.Encode(), "", acceptFHIR)
+		Expect(a.status).To(Equal(http.StatusOK), name+"="+value+": "+a.body)
+		return a.json().ids()
+	}
+
+	defined := 0
+	for _, kind := range r4.Types {
+		for _, p := range search.ParametersOf(kind.Name) {
+			if strings.Contains(p.Definition, "/"+kind.Name+"-") || strings.Contains(p.Definition, "/individual-") {
+				defined++
+			}
+			It("of "+kind.Name+": "+p.Name+" finds what has the value, misses what has not, and tells what is missing", func() {
+				sample, ok := found[kind.Name+"."+p.Name]
+				Expect(ok).To(BeTrue(), "no record has a value: make one")
+				Expect(matches(kind.Name, p.Name, sample.value)).To(ContainElement(sample.id), sample.value)
+				missed := matches(kind.Name, p.Name, nobody(kind.Name, p, sample.value))
+				if p.Type == "token" && (sample.value == "true" || sample.value == "false") {
+					Expect(missed).NotTo(ContainElement(sample.id))
+				} else {
+					Expect(missed).To(BeEmpty())
+				}
+				if p.Type == "composite" {
+					Expect(s.do("GET", "/"+kind.Name+"?"+p.Name+":missing=true", "").status).To(Equal(http.StatusBadRequest))
+					return
+				}
+				there, missing := matches(kind.Name, p.Name+":missing", "false"), matches(kind.Name, p.Name+":missing", "true")
+				Expect(there).To(ContainElement(sample.id))
+				Expect(missing).NotTo(ContainElement(sample.id))
+				Expect(append(there, missing...)).To(ConsistOf(ids[kind.Name]))
+			})
+		}
+		It("of the contract is taken on "+kind.Name, func() {
+			for _, query := range []string{
+				"_count=5", "_sort=-date", "_elements=id", "telecom=phone|nobody", "telecom=nobody", "_id=nobody", "identifier=urn:x|nobody", "patient=Patient/nobody",
+				"patient=nobody", "_has=Group:member:code=nobody", "_tag=urn:x|nobody", "_security=urn:x|nobody", "_profile=urn:nobody", "_include=Patient:organization", "_revinclude=RelatedPerson:patient",
+			} {
+				a := s.do("GET", "/"+kind.Segment+"?"+query, "")
+				Expect(a.status).To(Equal(http.StatusOK), query+": "+a.body)
+				if strings.Contains(query, "nobody") {
+					Expect(a.json()).To(HaveKeyWithValue("total", BeEquivalentTo(0)), query)
+				}
+			}
+		})
+	}
+	It("is one of the 179 of R4, or of those that are common, the contract's or veterinary", func() {
+		Expect(defined).To(Equal(179))
+	})
+})

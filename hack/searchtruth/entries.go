@@ -130,18 +130,23 @@ func list(value any, name string) []any {
 // lower is a text without case.
 func lower(value any) string {
 	text, _ := value.(string)
+	return Lower(text)
+}
+
+// Lower is a text without case.
+func Lower(text string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ToUpper(text)), "ς", "σ")
 }
 
-// folded is a text without case, accents and superfluous white space.
-func folded(text string) string {
+// Folded is a text without case, accents and superfluous white space.
+func Folded(text string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(text) {
 		if !unicode.Is(unicode.Mn, r) {
 			b.WriteRune(r)
 		}
 	}
-	return strings.ReplaceAll(lower(strings.Join(strings.Fields(b.String()), " ")), "ß", "ss")
+	return strings.ReplaceAll(Lower(strings.Join(strings.Fields(b.String()), " ")), "ß", "ss")
 }
 
 func boolean(value any) store.Token {
@@ -162,7 +167,7 @@ func (c *conversion) addToken(suffix string, system, code any) {
 
 func (c *conversion) addText(suffix string, value any) {
 	original, _ := value.(string)
-	text := store.Text{Folded: folded(original), Original: original}
+	text := store.Text{Folded: Folded(original), Original: original}
 	switch {
 	case text.Folded == "":
 	case suffix == "":

@@ -3,6 +3,7 @@ package searchtruth
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -15,24 +16,46 @@ var Kept = []string{
 	"Organization", "OrganizationAffiliation", "Patient", "Person", "Practitioner", "PractitionerRole", "RelatedPerson",
 }
 
+// Parameter is a search parameter of a type.
+type Parameter struct {
+	// Kind is HL7's type of the parameter: token, string, reference, ...
+	Kind string
+	// Targets are the types that its references may refer to.
+	Targets []string
+	// Expression finds its values, in FHIRPath.
+	Expression string
+}
+
 const animal = "Patient.extension('http://hl7.org/fhir/StructureDefinition/patient-animal')"
 
 // beyond are the parameters that R4 does not define for a type: the contract's and
 // the veterinary ones.
-var beyond = map[string]map[string]string{
-	"Device":            {"telecom": "Device.contact"},
-	"DeviceDefinition":  {"telecom": "DeviceDefinition.contact"},
-	"Endpoint":          {"telecom": "Endpoint.contact"},
-	"HealthcareService": {"telecom": "HealthcareService.telecom"},
-	"Location":          {"telecom": "Location.telecom"},
-	"Organization":      {"telecom": "Organization.telecom | Organization.contact.telecom"},
-	"Group":             {"patient": "Group.member.entity.where(resolve() is Patient)"},
+var beyond = map[string]map[string]Parameter{
+	"Device":            {"telecom": token("Device.contact")},
+	"DeviceDefinition":  {"telecom": token("DeviceDefinition.contact")},
+	"Endpoint":          {"telecom": token("Endpoint.contact")},
+	"HealthcareService": {"telecom": token("HealthcareService.telecom")},
+	"Location":          {"telecom": token("Location.telecom")},
+	"Organization":      {"telecom": token("Organization.telecom | Organization.contact.telecom")},
+	"Group":             {"patient": toPatient("Group.member.entity.where(resolve() is Patient)")},
 	"Patient": {
-		"patient":       "Patient.link.other.where(resolve() is Patient)",
-		"species":       animal + ".extension('species').value.ofType(CodeableConcept)",
-		"breed":         animal + ".extension('breed').value.ofType(CodeableConcept)",
-		"gender-status": animal + ".extension('genderStatus').value.ofType(CodeableConcept)",
+		"patient":       toPatient("Patient.link.other.where(resolve() is Patient)"),
+		"species":       token(animal + ".extension('species').value.ofType(CodeableConcept)"),
+		"breed":         token(animal + ".extension('breed').value.ofType(CodeableConcept)"),
+		"gender-status": token(animal + ".extension('genderStatus').value.ofType(CodeableConcept)"),
 	},
+}
+
+func token(expression string) Parameter { return Parameter{Kind: "token", Expression: expression} }
+
+func toPatient(expression string) Parameter {
+	return Parameter{Kind: "reference", Targets: []string{"Patient"}, Expression: expression}
+}
+
+// ofAll are the parameters of all types, as far as they look at elements.
+var ofAll = map[string]Parameter{
+	"_tag": token("Resource.meta.tag"), "_security": token("Resource.meta.security"),
+	"_profile": {Kind: "uri", Expression: "Resource.meta.profile"}, "_source": {Kind: "uri", Expression: "Resource.meta.source"},
 }
 
 // An engine without a server cannot resolve references, but the text of one tells the
@@ -51,21 +74,22 @@ func evaluable(expression string) string {
 	return asTypes.ReplaceAllString(text, `$1.ofType($2)`)
 }
 
-// load reads the expressions of the types kept, and the names of all resource types,
+// load reads the parameters of the types kept, and the names of all resource types,
 // from HL7's definitions.
-func load(ctx context.Context, bin string) (map[string]map[string]string, map[string]bool, error) {
+func load(ctx context.Context, bin string) (map[string]map[string]Parameter, map[string]bool, error) {
 	path, err := examples.Fetch(ctx, bin)
 	if err != nil {
 		return nil, nil, err
 	}
-	expressions, types := map[string]map[string]string{}, map[string]bool{}
+	parameters, types := map[string]map[string]Parameter{}, map[string]bool{}
 	for _, typ := range Kept {
-		expressions[typ] = map[string]string{}
+		parameters[typ] = maps.Clone(ofAll)
+		maps.Copy(parameters[typ], beyond[typ])
 	}
 	err = examples.Walk(path, func(name string, text []byte) error {
 		switch {
 		case strings.HasPrefix(name, "SearchParameter-") && !strings.Contains(name, "-extensions-"):
-			return addParameter(expressions, text)
+			return addParameter(parameters, text)
 		case strings.HasPrefix(name, "StructureDefinition-"):
 			var definition struct{ Kind, Name, Derivation string }
 			if err := json.Unmarshal(text, &definition); err != nil {
@@ -77,28 +101,20 @@ func load(ctx context.Context, bin string) (map[string]map[string]string, map[st
 		}
 		return nil
 	})
-	for typ, own := range expressions {
-		for _, name := range []string{"tag", "security", "profile", "source"} {
-			own["_"+name] = typ + ".meta." + name
-		}
-		for name, expression := range beyond[typ] {
-			own[name] = evaluable(expression)
-		}
-	}
-	return expressions, types, err
+	return parameters, types, err
 }
 
-func addParameter(expressions map[string]map[string]string, text []byte) error {
+func addParameter(parameters map[string]map[string]Parameter, text []byte) error {
 	var p struct {
-		ID, Code, Expression string
-		Base                 []string
+		ID, Code, Type, Expression string
+		Base, Target               []string
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
 	for _, base := range p.Base {
-		if own := expressions[base]; own != nil && p.ID != "example-extension" {
-			own[p.Code] = evaluable(p.Expression)
+		if own := parameters[base]; own != nil && p.ID != "example-extension" {
+			own[p.Code] = Parameter{Kind: p.Type, Targets: p.Target, Expression: p.Expression}
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 
 // Truth evaluates the expressions of search parameters.
 type Truth struct {
-	// Expressions are in FHIRPath, by resource type and parameter.
-	Expressions map[string]map[string]string
+	// Parameters are those of each type, by name.
+	Parameters map[string]map[string]Parameter
 
 	tool  string
 	types map[string]bool
@@ -31,7 +31,7 @@ type Truth struct {
 func New(ctx context.Context, bin string) (*Truth, error) {
 	truth := &Truth{}
 	var err error
-	if truth.Expressions, truth.types, err = load(ctx, bin); err != nil {
+	if truth.Parameters, truth.types, err = load(ctx, bin); err != nil {
 		return nil, fmt.Errorf("read HL7's search parameters: %w", err)
 	}
 	if truth.tool, err = install(ctx, filepath.Join(bin, "searchtruth")); err != nil {
@@ -43,7 +43,14 @@ func New(ctx context.Context, bin string) (*Truth, error) {
 // Entries are the searchable values of each resource.
 func (t *Truth) Entries(ctx context.Context, resources [][]byte) ([][]store.Entry, error) {
 	lines := make([]string, 0, 1+len(resources))
-	expressions, err := json.Marshal(t.Expressions)
+	evaluated := map[string]map[string]string{}
+	for typ, parameters := range t.Parameters {
+		evaluated[typ] = map[string]string{}
+		for name, parameter := range parameters {
+			evaluated[typ][name] = evaluable(parameter.Expression)
+		}
+	}
+	expressions, err := json.Marshal(evaluated)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func checkAllMet(t *testing.T, truth *searchtruth.Truth, compared map[string]int
 				t.Errorf("%s of %s was found in %d resources only", p.Name, typ.Name, compared[typ.Name+" "+p.Name])
 			}
 		}
-		for name := range truth.Expressions[typ.Name] {
+		for name := range truth.Parameters[typ.Name] {
 			if !names[name] {
 				t.Errorf("%s of %s is unknown", name, typ.Name)
 			}

@@ -1,0 +1,135 @@
+package randomsearch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// targets are the types that a parameter refers to, for all of the types.
+func (g *generator) targets(types []string, name string) []string {
+	if name == "patient" {
+		return []string{"Patient"}
+	}
+	var all []string
+	for _, typ := range types {
+		all = append(all, g.world.parameters[typ][name].Targets...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// refers makes a filter of references.
+func (g *generator) refers(types []string, name string) Filter {
+	targets := g.targets(types, name)
+	kept := g.world.kept(targets)
+	hierarchy := name == "partof" || name == "parent" && types[0] == "DeviceDefinition"
+	switch {
+	case hierarchy && len(types) == 1 && g.chance(50):
+		return g.hierarchy(types[0], name)
+	case g.chance(15):
+		return g.alternatives(name, "identifier", func() (string, test) {
+			written, system, code := g.tokenValue(types, name+":identifier")
+			return written, tokenIs(name+":identifier", system, code)
+		})
+	case g.chance(20):
+		typ := pick(g.Rand, kept)
+		return g.alternatives(name, typ, func() (string, test) {
+			id := g.idOf(typ)
+			return id, refersToID(name, []string{typ}, id)
+		})
+	}
+	return g.alternatives(name, "", func() (string, test) { return g.referenceValue(types, name, targets) })
+}
+
+// idOf is the id of a record of a type, or of none.
+func (g *generator) idOf(typ string) string {
+	var ids []string
+	for _, r := range g.world.Records {
+		if r.Type == typ {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 || g.chance(5) {
+		return "gone"
+	}
+	return g.flipped(pick(g.Rand, ids))
+}
+
+// referenceValue chooses a reference and the form to write it in.
+func (g *generator) referenceValue(types []string, name string, targets []string) (string, test) {
+	to, ok := sample[store.Reference](g, types, name)
+	if !ok || g.chance(20) || to.Type != "" && !slices.Contains(targets, to.Type) {
+		typ := pick(g.Rand, g.world.kept(targets))
+		to = store.Reference{Type: typ, ID: strings.ToLower(g.idOf(typ))}
+	}
+	if to.Type == "" {
+		return escapes.Replace(to.Base), refersTo(name, to)
+	}
+	relative := to.Type + "/" + g.flipped(to.ID)
+	switch {
+	case to.Base != "":
+		return to.Base + "/" + to.Type + "/" + to.ID, refersTo(name, to)
+	case g.chance(30):
+		return g.world.base + "/" + relative, refersTo(name, to)
+	case g.chance(50) && to.ID != "gone": // the one id that records of several types could have
+		return g.flipped(to.ID), refersToID(name, targets, to.ID)
+	}
+	return relative, refersTo(name, to)
+}
+
+// hierarchy makes a filter of :above or :below.
+func (g *generator) hierarchy(typ, name string) Filter {
+	modifier, compare := "below", partOf
+	if g.chance(50) {
+		modifier, compare = "above", partOfAbove
+	}
+	return g.alternatives(name, modifier, func() (string, test) {
+		id := g.idOf(typ)
+		written := id
+		if g.chance(50) {
+			written = typ + "/" + id
+		}
+		return written, compare(name, typ, strings.ToLower(id))
+	})
+}
+
+// chain makes a filter of what records referred to must meet.
+func (g *generator) chain(types []string, name string, depth int) (Filter, bool) {
+	targets := g.world.kept(g.targets(types, name))
+	typ := pick(g.Rand, targets)
+	inner := g.filter([]string{typ}, depth+1)
+	if g.chance(50) || len(targets) == 1 {
+		if g.chance(70) || len(targets) > 1 {
+			return Filter{name + ":" + typ + "." + inner.Name, inner.Value, chain(name, typ, inner.Holds)}, true
+		}
+		return Filter{name + "." + inner.Name, inner.Value, chain(name, typ, inner.Holds)}, true
+	}
+	// Without a type, all are meant that have the parameter; what their values are to
+	// be compared with must then mean the same for all.
+	if !slices.Contains([]string{"_id", "_tag", "_id:not", "_tag:not", "_source", "_profile", "_lastUpdated", "_source:missing"}, inner.Name) {
+		return Filter{}, false
+	}
+	var tests []test
+	for _, target := range targets {
+		tests = append(tests, chain(name, target, inner.Holds))
+	}
+	return Filter{name + "." + inner.Name, inner.Value, anyOf(tests)}, true
+}
+
+// has makes a filter of what records that refer to a match must meet.
+func (g *generator) has(types []string, depth int) (Filter, bool) {
+	typ, param := g.reference(types, true)
+	// The types must be such that the parameter refers to one of them.
+	if !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(g.targets([]string{typ}, param), t) }) {
+		return Filter{}, false
+	}
+	inner := g.filter([]string{typ}, depth+1)
+	name := fmt.Sprintf("_has:%s:%s:%s", typ, param, inner.Name)
+	if depth == 0 && g.chance(30) {
+		return Filter{"_has", strings.TrimPrefix(name, "_has:") + "=" + inner.Value, reverse(typ, param, inner.Holds)}, true
+	}
+	return Filter{name, inner.Value, reverse(typ, param, inner.Holds)}, true
+}

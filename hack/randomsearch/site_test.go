@@ -1,0 +1,260 @@
+package randomsearch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/searchtruth"
+)
+
+const base = "https://paddock.example/site/s/fhir"
+
+// now is what the facade takes for the time.
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// site is a site under test, and what it must know.
+type site struct {
+	t       *testing.T
+	handler http.Handler
+	truth   *searchtruth.Truth
+	data    *data
+	// resources are those that live, as they were written.
+	resources map[string]object
+	records   map[string]*Record
+}
+
+// newSite opens a site on a control plane of its own.
+func newSite(t *testing.T, seed uint64) *site {
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth, err := searchtruth.New(t.Context(), bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{
+		t: t, truth: truth, resources: map[string]object{}, records: map[string]*Record{},
+		data: &data{Rand: rand.New(rand.NewPCG(seed, 5)), base: base, ids: map[string][]string{}},
+	}
+	s.handler = newFacade(t, openStore(t))
+	return s
+}
+
+func openStore(t *testing.T) store.Store {
+	ctx := t.Context()
+	control, err := localcluster.Start(ctx, localcluster.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = control.Stop() })
+	crds := filepath.Join("..", "..", "config", "crd", "bases")
+	if _, err := envtest.InstallCRDs(control.Config(), envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := kubernetes.NewForConfig(control.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clinic"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := cluster.New(control.Config(), cluster.Options{Extract: extract.Entries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go engine.Run(ctx)
+	select {
+	case <-engine.Synced():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the index was not built within 30 s")
+	}
+	return engine.Open("clinic", uuid.NewString(), cluster.DefaultLimits)
+}
+
+// Headers by which a request of the tests says who asks, and what the site's setting is.
+const (
+	callerHeader   = "X-Caller"
+	includedHeader = "X-Max-Included"
+)
+
+func newFacade(t *testing.T, records store.Store) http.Handler {
+	open := fhir.Site{ID: "s", BaseURL: base, Store: records, UpdateCreate: true}
+	handler, err := fhir.New(fhir.Config{
+		Admit: func(r *http.Request, _ string) (fhir.Site, access.Caller, error) {
+			admitted := open
+			admitted.MaxIncluded, _ = strconv.Atoi(r.Header.Get(includedHeader))
+			return admitted, access.Caller{Name: r.Header.Get(callerHeader)}, nil
+		},
+		Find:       func(string) (fhir.Site, error) { return open, nil },
+		Authorizer: rights{},
+		TokenKey:   make([]byte, 32),
+		Now:        func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+// rights lets callers who are named after types see records of these types only.
+type rights struct{}
+
+func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Site, action access.Action) error {
+	if caller.Name == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(caller.Name, ",") {
+		if typ, ok := r4.TypeOf(name); ok && typ.Resource == action.Resource {
+			return nil
+		}
+	}
+	return &access.ForbiddenError{Caller: caller.Name, Action: action}
+}
+
+// do sends a request.
+func (s *site) do(method, path, body string, headers map[string]string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Accept", "application/fhir+json")
+	r.Header.Set("Content-Type", "application/fhir+json")
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+// fill writes records of all types.
+func (s *site) fill(perType int) {
+	for _, typ := range searchtruth.Kept {
+		for i := range perType {
+			s.data.ids[typ] = append(s.data.ids[typ], fmt.Sprintf("%s-%d", strings.ToLower(typ), i))
+		}
+	}
+	for i := range perType {
+		for _, typ := range searchtruth.Kept {
+			s.put(typ, s.data.ids[typ][i])
+		}
+	}
+}
+
+// change updates, deletes and creates some records.
+func (s *site) change(count int) {
+	for range count {
+		typ := pick(s.data.Rand, searchtruth.Kept)
+		id := pick(s.data.Rand, s.data.ids[typ])
+		name := typ + "/" + id
+		if s.resources[name] != nil && s.data.chance(25) {
+			if w := s.do(http.MethodDelete, "/site/s/fhir/"+name, "", nil); w.Code != http.StatusOK {
+				s.t.Fatalf("delete %s: %d %s", name, w.Code, w.Body)
+			}
+			delete(s.resources, name)
+			delete(s.records, name)
+			continue
+		}
+		s.put(typ, id)
+	}
+}
+
+// put writes a record, new or again, now and then with its id in capitals.
+func (s *site) put(typ, id string) {
+	name, spelled := typ+"/"+id, id
+	if len(id)%3 == 0 && s.resources[name] == nil {
+		spelled = strings.ToUpper(id)
+	}
+	resource := s.data.resource(typ, spelled)
+	body, err := json.Marshal(resource)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w := s.do(http.MethodPut, "/site/s/fhir/"+typ+"/"+spelled, string(body), nil)
+	var answer struct {
+		Meta struct{ LastUpdated time.Time }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code >= http.StatusMultipleChoices {
+		s.t.Fatalf("put %s: %d %s\n%s", name, w.Code, w.Body, body)
+	}
+	r := &Record{Type: typ, ID: id, Updated: answer.Meta.LastUpdated.UnixMicro()}
+	r.Created = r.Updated
+	if before := s.records[name]; before != nil && w.Code == http.StatusOK {
+		r.Created = before.Created
+	}
+	s.records[name], s.resources[name] = r, resource
+}
+
+// world is what is known of the records by HL7's expressions.
+func (s *site) world() *World {
+	w := &World{base: base, parameters: s.truth.Parameters, byName: map[string]*Record{}}
+	var bodies [][]byte
+	names := slices.Sorted(maps.Keys(s.resources))
+	for _, name := range names {
+		body, err := json.Marshal(s.resources[name])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		bodies = append(bodies, body)
+	}
+	entries, err := s.truth.Entries(s.t.Context(), bodies)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i, name := range names {
+		r := *s.records[name]
+		r.values = map[string][]store.Value{}
+		for _, entry := range entries[i] {
+			r.values[entry.Param] = append(r.values[entry.Param], entry.Value)
+		}
+		w.add(&r)
+	}
+	return w
+}
+
+// sounds are the codes of the words that the data has.
+func (s *site) sounds() map[string][]string {
+	var words []string
+	for _, text := range texts {
+		words = append(words, strings.Fields(text)...)
+	}
+	bodies := make([][]byte, len(words))
+	for i, word := range words {
+		bodies[i], _ = json.Marshal(object{"resourceType": "Practitioner", "name": []any{object{"family": word}}})
+	}
+	entries, err := s.truth.Entries(s.t.Context(), bodies)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	codes := map[string][]string{}
+	for i, word := range words {
+		for _, entry := range entries[i] {
+			if text, ok := entry.Value.(store.Text); ok && entry.Param == "phonetic" {
+				codes[word] = append(codes[word], text.Original)
+			}
+		}
+	}
+	return codes
+}

@@ -42,6 +42,7 @@ type rest struct {
 	Security    security             `json:"security"`
 	Resource    []resourceCapability `json:"resource"`
 	Interaction []coded              `json:"interaction"`
+	SearchParam []searchParameter    `json:"searchParam"`
 }
 
 type security struct {
@@ -72,8 +73,8 @@ type resourceCapability struct {
 
 type searchParameter struct {
 	Name       string `json:"name"`
-	Definition string `json:"definition,omitempty"`
 	Type       string `json:"type"`
+	Definition string `json:"definition,omitempty"`
 }
 
 type operation struct {
@@ -124,6 +125,7 @@ func (h *handler) capabilities(site Site) capabilities {
 	if site.Store != nil && site.Store.Atomic() {
 		server.Interaction = append(server.Interaction, coded{"transaction"})
 	}
+	server.SearchParam = describe(search.CommonParameters())
 	for _, kind := range r4.Types {
 		server.Resource = append(server.Resource, capabilitiesOf(kind, site))
 	}
@@ -167,8 +169,14 @@ func capabilitiesOf(kind r4.Type, site Site) resourceCapability {
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
 	}
 	said.SearchInclude, said.SearchRevInclude = search.IncludesOf(kind.Name)
-	for _, parameter := range search.ParametersOf(kind.Name) {
-		said.SearchParam = append(said.SearchParam, searchParameter{parameter.Name, parameter.Definition, parameter.Type})
+	said.SearchParam = describe(search.ParametersOf(kind.Name))
+	return said
+}
+
+func describe(parameters []search.Parameter) []searchParameter {
+	said := make([]searchParameter, len(parameters))
+	for i, p := range parameters {
+		said[i] = searchParameter(p)
 	}
 	return said
 }

@@ -2,15 +2,22 @@ package fhir_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/hack/examples"
 )
 
 // claim is a site and a type that its CapabilityStatement speaks of.
@@ -146,24 +153,74 @@ var memberProofs = map[string]func(c claim, value any){
 		c.create("several")
 		Expect(c.send("DELETE", "/"+c.kind+"?identifier=urn:chip|several", "").status).To(Equal(http.StatusPreconditionFailed))
 	},
+	// That each parameter finds what it should, and each include includes, is shown
+	// with the search parameters.
 	"searchParam": func(c claim, value any) {
-		id := c.create("search")
-		values := map[string]string{"_id": id, "_lastUpdated": "gt2020", "identifier": "urn:chip|search"}
+		c.create("search")
 		for _, each := range value.([]any) {
-			name := each.(map[string]any)["name"].(string)
-			Expect(values).To(HaveKey(name))
-			Expect(c.succeed("GET", "/"+c.kind+"?_count=1000&"+name+"="+values[name], "").json().ids()).To(ContainElement(id), name)
-			none := map[string]string{"_id": "nobody", "_lastUpdated": "lt2020", "identifier": "urn:chip|nobody"}[name]
-			Expect(c.succeed("GET", "/"+c.kind+"?"+name+"="+none, "").json().ids()).To(BeEmpty(), name)
+			proveParameter(c.site, "/"+c.kind, c.kind, each.(map[string]any))
 		}
-		Expect(value).To(HaveLen(len(values)))
+		Expect(value).To(HaveLen(len(search.ParametersOf(c.kind))))
 	},
+	"searchInclude":    func(c claim, value any) { c.include("_include", value) },
+	"searchRevInclude": func(c claim, value any) { c.include("_revinclude", value) },
 	"operation": func(c claim, value any) {
 		Expect(value).To(HaveLen(1))
 		Expect(value.([]any)[0]).To(HaveKeyWithValue("name", "validate"))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", `{}`).body).To(ContainSubstring(`"error"`))
 	},
+}
+
+// include asks for all that can be included.
+func (c claim) include(parameter string, value any) {
+	Expect(value).NotTo(BeEmpty())
+	for _, each := range value.([]any) {
+		c.succeed("GET", "/"+c.kind+"?"+parameter+"="+each.(string), "")
+	}
+}
+
+// definedParameter is HL7's definition of a search parameter.
+type definedParameter struct {
+	Code, Type, URL string
+	Base            []string
+}
+
+// definedParameters are all of HL7's, by URL.
+var definedParameters = sync.OnceValue(func() map[string]definedParameter {
+	path, err := examples.Fetch(context.Background(), filepath.Join("..", "..", "bin"))
+	Expect(err).NotTo(HaveOccurred())
+	all := map[string]definedParameter{}
+	Expect(examples.Walk(path, func(name string, text []byte) error {
+		if !strings.HasPrefix(name, "SearchParameter-") {
+			return nil
+		}
+		var p definedParameter
+		err := json.Unmarshal(text, &p)
+		all[p.URL] = p
+		return err
+	})).To(Succeed())
+	return all
+})
+
+// proveParameter searches by a parameter for what nobody has, and holds what is said
+// of it against its definition.
+func proveParameter(s site, path, base string, said document) {
+	GinkgoHelper()
+	name := said["name"].(string)
+	value := nobody(search.Parameter{Name: name, Type: said["type"].(string)}, "")
+	if slices.Contains([]string{"active", "actual", "exclude", "deceased"}, name) {
+		value = "true"
+	}
+	Expect(s.do("GET", path+"?"+url.Values{name: {value}}.Encode(), "", acceptFHIR).status).To(Equal(http.StatusOK), name)
+	if definition, ok := said["definition"].(string); ok {
+		Expect(definedParameters()).To(HaveKey(definition))
+		defined := definedParameters()[definition]
+		Expect([]any{defined.Code, defined.Type}).To(Equal([]any{said["name"], said["type"]}))
+		Expect(defined.Base).To(ContainElement(BeElementOf(base, "Resource")))
+	} else {
+		Expect(name).To(BeElementOf("telecom", "patient", "species", "breed", "gender-status"), "only these are not HL7's")
+	}
 }
 
 // systemProofs exercise what the interaction codes of the whole site say.
@@ -175,6 +232,7 @@ var systemProofs = map[string]func(s site){
 		Expect(s.do("POST", "", bundleOf("transaction", asks("POST", "Patient", luna), asks("POST", "Patient", luna))).status).To(Equal(http.StatusOK))
 	},
 	"history-system": func(s site) { Expect(s.do("GET", "/_history", "").status).To(Equal(http.StatusOK)) },
+	"search-system":  func(s site) { Expect(s.do("GET", "?_type=Patient,Person", "").status).To(Equal(http.StatusOK)) },
 }
 
 var _ = Describe("The CapabilityStatement", func() {
@@ -183,9 +241,9 @@ var _ = Describe("The CapabilityStatement", func() {
 		updateCreate bool
 		interactions []string
 	}{
-		"of a site as it comes":         {func(*fhir.Site) {}, true, []string{"batch", "history-system"}},
-		"of a site that chooses ids":    {func(s *fhir.Site) { s.UpdateCreate = false }, false, []string{"batch", "history-system"}},
-		"of a site that writes several": {writingSeveral, true, []string{"batch", "history-system", "transaction"}},
+		"of a site as it comes":         {func(*fhir.Site) {}, true, []string{"batch", "history-system", "search-system"}},
+		"of a site that chooses ids":    {func(s *fhir.Site) { s.UpdateCreate = false }, false, []string{"batch", "history-system", "search-system"}},
+		"of a site that writes several": {writingSeveral, true, []string{"batch", "history-system", "search-system", "transaction"}},
 	} {
 		It(name+" claims nothing that is false", func(ctx context.Context) {
 			s := newSite(ctx, change.apply)
@@ -228,16 +286,25 @@ var _ = Describe("The CapabilityStatement", func() {
 				systemProofs[codes[len(codes)-1]](s)
 			}
 			Expect(codes).To(Equal(change.interactions))
-			if len(codes) == 2 {
+			if len(codes) == 3 {
 				refused := s.do("POST", "", bundleOf("transaction", asks("POST", "Patient", luna), asks("POST", "Patient", luna)))
 				Expect(refused.status).To(Equal(http.StatusNotImplemented))
+			}
+
+			By("searching all types by the parameters that it says they share")
+			Expect(rest["searchParam"]).To(HaveLen(6))
+			for _, each := range rest["searchParam"].([]any) {
+				proveParameter(s, "", "Resource", each.(map[string]any))
 			}
 
 			By("doing what it says of each type")
 			resources := rest["resource"].([]any)
 			Expect(resources).To(HaveLen(len(r4.Types)))
 			for i, kind := range r4.Types {
-				Expect(resources[i]).To(HaveLen(len(memberProofs)))
+				optional := []string{"searchInclude", "searchRevInclude"} // not of types without references
+				for member := range memberProofs {
+					Expect(member).To(Or(BeElementOf(optional), BeKeyOf(resources[i].(map[string]any))))
+				}
 				for member, value := range resources[i].(map[string]any) {
 					Expect(memberProofs).To(HaveKey(member), fmt.Sprintf("%s.%s is claimed and not proven", kind.Name, member))
 					memberProofs[member](claim{s, kind.Name, change.updateCreate}, value)

@@ -64,7 +64,9 @@ func findables(all []examples.Example) map[string]findable {
 		Expect(err).NotTo(HaveOccurred())
 		for _, v := range r4.Index(read.Body, example.Type) {
 			name := example.Type + "." + v.Parameter().Name
-			if value := searched(v.Type(), v.JSON(read.Body)); value != "" && found[name].id == "" {
+			value := searched(v.Type(), v.JSON(read.Body))
+			local := v.Type() == "Reference" && !strings.Contains(value, ":") // one that can be included is better
+			if value != "" && (found[name].id == "" || local && strings.Contains(found[name].value, ":")) {
 				found[name] = findable{example.ID, value}
 			}
 		}
@@ -139,8 +141,8 @@ func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `$`, `\$`, `|`, `\|`).Replace(text)
 }
 
-// nobody is a value that no record has, by the type of the parameter.
-func nobody(typeName string, p search.Parameter, value string) string {
+// nobody is a value of a parameter that no record has, or the other boolean.
+func nobody(p search.Parameter, value string) string {
 	switch {
 	case value == "true":
 		return "false"
@@ -163,6 +165,16 @@ func nobody(typeName string, p search.Parameter, value string) string {
 	default:
 		return "zyxwvut"
 	}
+}
+
+// modes are those of the entries of a searchset, by the references to their resources.
+func modes(searchset document) map[string]string {
+	found := map[string]string{}
+	for _, entry := range searchset.entries() {
+		reference := fmt.Sprint(entry.at("resource", "resourceType"), "/", entry.at("resource", "id"))
+		found[reference] = fmt.Sprint(entry.at("search", "mode"))
+	}
+	return found
 }
 
 var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
@@ -192,6 +204,14 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 			Expect(a.status).To(Equal(http.StatusCreated), example.Type+"/"+example.ID+": "+a.body)
 			ids[example.Type] = append(ids[example.Type], example.ID)
 		}
+		for name, sample := range found { // what is referred to must be there to be included
+			target, id, ok := strings.Cut(sample.value, "/")
+			if kind, kept := r4.TypeOf(target); ok && kept && !slices.Contains(ids[kind.Name], id) {
+				a := s.do("PUT", "/"+sample.value, `{"resourceType":"`+target+`","id":"`+id+`"`+least[target]+`}`, sendFHIR)
+				Expect(a.status).To(Equal(http.StatusCreated), name+": "+a.body)
+				ids[target] = append(ids[target], id)
+			}
+		}
 	})
 	matches := func(typeName, name, value string) []string {
 		GinkgoHelper()
@@ -210,7 +230,7 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 				sample, ok := found[kind.Name+"."+p.Name]
 				Expect(ok).To(BeTrue(), "no record has a value: make one")
 				Expect(matches(kind.Name, p.Name, sample.value)).To(ContainElement(sample.id), sample.value)
-				missed := matches(kind.Name, p.Name, nobody(kind.Name, p, sample.value))
+				missed := matches(kind.Name, p.Name, nobody(p, sample.value))
 				if p.Type == "token" && (sample.value == "true" || sample.value == "false") {
 					Expect(missed).NotTo(ContainElement(sample.id))
 				} else {
@@ -226,6 +246,23 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 				Expect(append(there, missing...)).To(ConsistOf(ids[kind.Name]))
 			})
 		}
+		includes, _ := search.IncludesOf(kind.Name)
+		It("of "+kind.Name+" to others includes these, and it the other way round", func() {
+			for _, include := range includes {
+				sample := found[strings.Replace(include, ":", ".", 1)]
+				target, id, _ := strings.Cut(sample.value, "/")
+				with := s.do("GET", "/"+kind.Name+"?_id="+sample.id+"&_include="+include, "", acceptFHIR)
+				Expect(with.status).To(Equal(http.StatusOK), with.body)
+				Expect(modes(with.json())).To(HaveKeyWithValue(kind.Name+"/"+sample.id, "match"), include)
+				if sample.value == kind.Name+"/"+sample.id { // it refers to itself
+					continue
+				}
+				Expect(modes(with.json())).To(HaveKeyWithValue(sample.value, "include"), include)
+				back := s.do("GET", "/"+target+"?_id="+id+"&_revinclude="+include, "", acceptFHIR)
+				Expect(back.status).To(Equal(http.StatusOK), back.body)
+				Expect(modes(back.json())).To(HaveKeyWithValue(kind.Name+"/"+sample.id, "include"), include)
+			}
+		})
 		It("of the contract is taken on "+kind.Name, func() {
 			for _, query := range []string{
 				"_count=5", "_sort=-date", "_elements=id", "telecom=phone|nobody", "telecom=nobody", "_id=nobody", "identifier=urn:x|nobody", "patient=Patient/nobody",

@@ -44,3 +44,34 @@ func (p *SearchParameter) Definition() string {
 	}
 	return "http://hl7.org/fhir/SearchParameter/" + p.definition
 }
+
+// References are the types that values of a reference parameter may refer to by their
+// elements' definitions: a definition of the parameter may name fewer.
+func (p *SearchParameter) References() []string {
+	all := p.Targets()
+	for i := range p.paths {
+		path := &p.paths[i]
+		if path.refersTo != 0 {
+			continue // says it already
+		}
+		for _, typ := range targetsAt(p.base, path.steps) {
+			all = append(all, types[typ].name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// targetsAt are the types that references along the steps from a type may refer to.
+func targetsAt(typ typeIndex, steps []string) []typeIndex {
+	for i := range types[typ].elements {
+		switch e := &types[typ].elements[i]; {
+		case e.base() != steps[0]:
+		case len(steps) == 1 && e.typ == typeReference:
+			return targetSets[e.targets]
+		case len(steps) > 1:
+			return targetsAt(e.typ, steps[1:])
+		}
+	}
+	return nil
+}

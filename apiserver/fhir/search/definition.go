@@ -43,7 +43,7 @@ func define() map[string]map[string]definition {
 		}
 		for _, p := range r4.SearchParameters(t.Name) {
 			of[p.Name] = definition{
-				name: p.Name, kind: p.Kind, types: p.Types(), targets: p.Targets(),
+				name: p.Name, kind: p.Kind, types: p.Types(), targets: p.References(),
 				bases: []string{t.Name}, components: p.Components, url: p.Definition(),
 			}
 		}
@@ -66,6 +66,9 @@ func lookup(types []string, name string) (definition, bool) {
 			found.types = union(found.types, d.types)
 			found.targets = union(found.targets, d.targets)
 			found.bases = union(found.bases, d.bases)
+			if d.url != found.url {
+				found.url = ""
+			}
 		}
 	}
 	return found, len(types) > 0

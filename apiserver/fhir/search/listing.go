@@ -1,5 +1,7 @@
 package search
 
+import "slices"
+
 // Parameter is a parameter that chooses records, as a CapabilityStatement lists it.
 type Parameter struct {
 	Name string
@@ -18,6 +20,15 @@ func ParametersOf(typeName string) []Parameter {
 		}
 	}
 	return all
+}
+
+// CommonParameters lists those that HL7 defines for resources of all types.
+func CommonParameters() []Parameter {
+	types := namesOfTypes()
+	return slices.DeleteFunc(ParametersOf(types[0]), func(p Parameter) bool {
+		d, _ := lookup(types, p.Name)
+		return d.url == "" // not one definition for all
+	})
 }
 
 // IncludesOf lists what _include takes for a type, and what _revinclude does.

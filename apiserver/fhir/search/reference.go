@@ -37,8 +37,7 @@ func referencesTo(target string) reader {
 	})
 }
 
-// reference reads a bare id, a relative reference or an absolute one. What its targets
-// are by the tables does not bind references that say their type: elements may allow more.
+// reference reads a bare id, a relative reference or an absolute one.
 func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {

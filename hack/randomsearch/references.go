@@ -74,10 +74,24 @@ func (g *generator) referenceValue(types []string, name string, targets []string
 		return to.Base + "/" + to.Type + "/" + to.ID, refersTo(name, to)
 	case g.chance(30):
 		return g.world.base + "/" + relative, refersTo(name, to)
-	case g.chance(50) && to.ID != "gone": // the one id that records of several types could have
+	case g.chance(70) && !g.ambiguous(types, name, to.ID):
 		return g.flipped(to.ID), refersToID(name, targets, to.ID)
 	}
 	return relative, refersTo(name, to)
+}
+
+// ambiguous reports whether references of a parameter to an id are to several types:
+// a server must refuse to tell which is meant.
+func (g *generator) ambiguous(types []string, name, id string) bool {
+	found := map[string]bool{}
+	for _, typ := range types {
+		for _, value := range g.values[typ][name] {
+			if v, ok := value.(store.Reference); ok && v.ID == id {
+				found[v.Type] = true
+			}
+		}
+	}
+	return len(found) > 1
 }
 
 // hierarchy makes a filter of :above or :below.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,42 +150,59 @@ func (s *site) do(method, path, body string, headers map[string]string) *httptes
 	return w
 }
 
-// fill writes records of all types.
+// fill writes records of all types. Records of different types can have one id.
 func (s *site) fill(perType int) {
 	for _, typ := range searchtruth.Kept {
 		for i := range perType {
-			s.data.ids[typ] = append(s.data.ids[typ], fmt.Sprintf("%s-%d", strings.ToLower(typ), i))
+			id := fmt.Sprintf("%s-%d", strings.ToLower(typ), i)
+			if i%2 == 0 {
+				id = fmt.Sprintf("r-%d", i)
+			}
+			s.data.ids[typ] = append(s.data.ids[typ], id)
 		}
 	}
+	var writes []*write
 	for i := range perType {
 		for _, typ := range searchtruth.Kept {
-			s.put(typ, s.data.ids[typ][i])
+			writes = append(writes, s.write(typ, s.data.ids[typ][i]))
 		}
 	}
+	s.send(writes)
 }
 
 // change updates, deletes and creates some records.
 func (s *site) change(count int) {
-	for range count {
+	chosen := map[string]bool{}
+	var writes []*write
+	for len(writes) < count {
 		typ := pick(s.data.Rand, searchtruth.Kept)
 		id := pick(s.data.Rand, s.data.ids[typ])
 		name := typ + "/" + id
-		if s.resources[name] != nil && s.data.chance(25) {
-			if w := s.do(http.MethodDelete, "/site/s/fhir/"+name, "", nil); w.Code != http.StatusOK {
-				s.t.Fatalf("delete %s: %d %s", name, w.Code, w.Body)
-			}
-			delete(s.resources, name)
-			delete(s.records, name)
+		if chosen[name] {
 			continue
 		}
-		s.put(typ, id)
+		chosen[name] = true
+		if s.resources[name] != nil && s.data.chance(25) {
+			writes = append(writes, &write{method: http.MethodDelete, typ: typ, id: id, path: "/site/s/fhir/" + name})
+			continue
+		}
+		writes = append(writes, s.write(typ, id))
 	}
+	s.send(writes)
 }
 
-// put writes a record, new or again, now and then with its id in capitals.
-func (s *site) put(typ, id string) {
-	name, spelled := typ+"/"+id, id
-	if len(id)%3 == 0 && s.resources[name] == nil {
+// write is a write of a record, and its answer.
+type write struct {
+	method, typ, id, path, body string
+	resource                    object
+	code                        int
+	answer                      []byte
+}
+
+// write makes a record, new or again, now and then with its id in capitals.
+func (s *site) write(typ, id string) *write {
+	spelled := id
+	if s.resources[typ+"/"+id] == nil && s.data.chance(30) {
 		spelled = strings.ToUpper(id)
 	}
 	resource := s.data.resource(typ, spelled)
@@ -192,19 +210,49 @@ func (s *site) put(typ, id string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w := s.do(http.MethodPut, "/site/s/fhir/"+typ+"/"+spelled, string(body), nil)
+	return &write{method: http.MethodPut, typ: typ, id: id, path: "/site/s/fhir/" + typ + "/" + spelled, body: string(body), resource: resource}
+}
+
+// send writes several at a time, so that some are written in the same millisecond.
+func (s *site) send(writes []*write) {
+	var workers sync.WaitGroup
+	for chunk := range slices.Chunk(writes, (len(writes)+7)/8) {
+		workers.Go(func() {
+			for _, w := range chunk {
+				answer := s.do(w.method, w.path, w.body, nil)
+				w.code, w.answer = answer.Code, answer.Body.Bytes()
+			}
+		})
+	}
+	workers.Wait()
+	for _, w := range writes {
+		s.note(w)
+	}
+}
+
+// note notes what a write did.
+func (s *site) note(w *write) {
+	name := w.typ + "/" + w.id
+	if w.code >= http.StatusMultipleChoices {
+		s.t.Fatalf("%s %s: %d %s\n%s", w.method, name, w.code, w.answer, w.body)
+	}
+	if w.method == http.MethodDelete {
+		delete(s.resources, name)
+		delete(s.records, name)
+		return
+	}
 	var answer struct {
 		Meta struct{ LastUpdated time.Time }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code >= http.StatusMultipleChoices {
-		s.t.Fatalf("put %s: %d %s\n%s", name, w.Code, w.Body, body)
+	if err := json.Unmarshal(w.answer, &answer); err != nil {
+		s.t.Fatal(err)
 	}
-	r := &Record{Type: typ, ID: id, Updated: answer.Meta.LastUpdated.UnixMicro()}
+	r := &Record{Type: w.typ, ID: w.id, Updated: answer.Meta.LastUpdated.UnixMicro()}
 	r.Created = r.Updated
-	if before := s.records[name]; before != nil && w.Code == http.StatusOK {
+	if before := s.records[name]; before != nil && w.code == http.StatusOK {
 		r.Created = before.Created
 	}
-	s.records[name], s.resources[name] = r, resource
+	s.records[name], s.resources[name] = r, w.resource
 }
 
 // world is what is known of the records by HL7's expressions.

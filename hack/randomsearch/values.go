@@ -92,7 +92,11 @@ func (g *generator) of(kind string, types []string, name string, depth int) (Fil
 func (g *generator) alternatives(name, modifier string, one func() (string, test)) Filter {
 	var values []string
 	var tests []test
-	for range pick(g.Rand, []int{1, 1, 1, 2, 3}) {
+	count := pick(g.Rand, []int{1, 1, 1, 2, 3})
+	if g.chance(3) {
+		count = 12
+	}
+	for range count {
 		value, t := one()
 		values, tests = append(values, value), append(tests, t)
 	}

@@ -27,7 +27,7 @@ func (h *handler) bundle(w http.ResponseWriter, r *request) error {
 	// Who has no right here at all is not to learn even from an empty bundle that
 	// the site exists. Otherwise each entry asks for the right that it needs.
 	var forbidden *access.ForbiddenError
-	if err := r.authorizeType("list", r4.Types[0]); err != nil && !errors.As(err, &forbidden) {
+	if err := r.authorizeList(r4.Types[0]); err != nil && !errors.As(err, &forbidden) {
 		return err
 	}
 	if err := refuseOthers(r.query); err != nil {

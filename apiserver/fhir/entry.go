@@ -89,7 +89,7 @@ func (e *entry) address(base string) (*url.URL, error) {
 		return nil, invalid
 	}
 	path := strings.TrimPrefix(relative.Path, "/")
-	if path == "" { // a bundle in a bundle
+	if path == "" && (relative.RawQuery == "" || e.method != http.MethodGet) { // a bundle in a bundle
 		return nil, invalid
 	}
 	const prefix = "/site/-/fhir/"

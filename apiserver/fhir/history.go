@@ -25,7 +25,7 @@ func (h *handler) typeHistory(w http.ResponseWriter, r *request) error {
 // the right to list each of them.
 func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
 	for _, kind := range r4.Types {
-		if err := r.authorizeType("list", kind); err != nil {
+		if err := r.authorizeList(kind); err != nil {
 			return err
 		}
 	}

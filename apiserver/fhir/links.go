@@ -188,7 +188,7 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 	if !known {
 		return "", &typeUnknownError{segment: typeName}
 	}
-	if err := l.request.authorizeType("list", kind); err != nil {
+	if err := l.request.authorizeList(kind); err != nil {
 		return "", err
 	}
 	values, err := url.ParseQuery(query)

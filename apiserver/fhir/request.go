@@ -206,11 +206,10 @@ func (r *request) authorize(verb string) error {
 	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access, action)
 }
 
-// authorizeType asks whether the caller may do what the verb says to all records
-// of a type.
-func (r *request) authorizeType(verb string, kind r4.Type) error {
+// authorizeList asks whether the caller may list the records of a type.
+func (r *request) authorizeList(kind r4.Type) error {
 	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
-		access.Action{Verb: verb, Group: Group, Resource: kind.Resource})
+		access.Action{Verb: "list", Group: Group, Resource: kind.Resource})
 }
 
 // key names the record of the path, or its type where it names no record.

@@ -32,7 +32,7 @@ func (r *request) listed(typeNames []string) ([]string, error) {
 	var refused error
 	for _, typeName := range typeNames {
 		kind, _ := r4.TypeOf(typeName)
-		err := r.authorizeType("list", kind)
+		err := r.authorizeList(kind)
 		forbidden := new(access.ForbiddenError)
 		switch {
 		case err == nil:

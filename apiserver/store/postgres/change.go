@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// change is a statement that brings one record from one state to the next, with its history
+// and its index rows. It does nothing, and says 0, where the record is not in the state
+// that it starts from any more.
+type change struct {
+	statement *statement
+	sql       string
+	// paths are those that the database may not know yet.
+	paths []path
+}
+
+// change writes the statement of a plan; before are the index rows that the current state has.
+func (s *Site) change(p *plan, current *state, before rows) change {
+	c := change{statement: s.statement()}
+	st := c.statement
+	var next rows
+	if p.action != doPurge && !p.next.deleted {
+		next = s.index.rows(p.next.key.Type, p.next.body)
+		p.next.sum = next.sum()
+	}
+	var parts []string
+	switch p.action {
+	case doCreate:
+		parts = []string{insertRecord(st, &p.next, next.marks)}
+	case doUpdate:
+		parts = updateRecord(st, current, &p.next, next.marks)
+	default:
+		parts = purgeRecord(st, current)
+	}
+	added, gone := next, before
+	if current != nil && current.rid == p.next.rid {
+		added, gone = next.without(&before), before.without(&next)
+	}
+	if current != nil {
+		parts = append(parts, gone.remove(st, current.rid, "w")...)
+	}
+	if p.action != doPurge {
+		parts = append(parts, added.insert(st, p.next.rid, "w")...)
+	}
+	if c.paths = s.newPaths(next.paths); len(c.paths) > 0 {
+		parts = append(parts, insertPaths(st, c.paths))
+	}
+	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT count(*) FROM w"
+	return c
+}
+
+func insertRecord(st *statement, next *state, marks []int64) string {
+	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, claims, body) VALUES ($1, " +
+		strings.Join([]string{
+			st.arg(next.key.Type), st.arg(next.id), st.arg(spelling(next)), st.arg(next.rid), st.arg(next.self),
+			st.arg(next.version), st.arg(next.updated.UnixMilli()), st.arg(next.sum), st.arg(methodNumber(next.method)),
+			"false", st.arg(nonNil(marks)), st.arg(packClaims(next.claims)), st.arg(packBody(next.body)),
+		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING 1)"
+}
+
+// updateRecord supersedes a version: what it was goes into the history as the database
+// has it.
+func updateRecord(st *statement, current, next *state, marks []int64) []string {
+	body := noBody
+	if !next.deleted {
+		body = packBody(next.body)
+	}
+	typeName, id, updated := st.arg(current.key.Type), st.arg(current.id), st.arg(next.updated.UnixMilli())
+	set := strings.Join([]string{
+		"rid = " + st.arg(next.rid), "ver = " + st.arg(next.version), "upd = " + updated, "ixsum = " + st.arg(next.sum),
+		"method = " + st.arg(methodNumber(next.method)), "deleted = " + st.arg(next.deleted), "marks = " + st.arg(nonNil(marks)),
+		"claims = " + st.arg(packClaims(next.claims)), "body = " + st.arg(body),
+	}, ", ")
+	at := "site = $1 AND typ = " + typeName + " AND id = " + id
+	return []string{
+		"w AS (UPDATE res SET " + set + " WHERE " + at + " AND rid = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + " RETURNING 1)",
+		"h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, body) SELECT site, typ, self, ver, rid, upd, " +
+			updated + ", method, deleted, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
+	}
+}
+
+func purgeRecord(st *statement, current *state) []string {
+	return []string{
+		"w AS (DELETE FROM res WHERE site = $1 AND typ = " + st.arg(current.key.Type) + " AND id = " + st.arg(current.id) +
+			" AND rid = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + " RETURNING 1)",
+		"h AS (DELETE FROM hist WHERE site = $1 AND self = " + st.arg(current.self) + " AND EXISTS (SELECT FROM w))",
+	}
+}
+
+// spelling is the id as first stored, nil where it is in lower case.
+func spelling(at *state) *string {
+	if at.key.ID == at.id {
+		return nil
+	}
+	return &at.key.ID
+}
+
+func nonNil(marks []int64) []int64 {
+	if marks == nil {
+		return []int64{}
+	}
+	return marks
+}
+
+// indexed are the index rows that a record's body gives today. They are outdated where
+// they are not those that were written: another extractor wrote them.
+func (s *Site) indexed(current *state) (r rows, outdated bool) {
+	if current == nil || current.deleted {
+		return rows{}, false
+	}
+	r = s.index.rows(current.key.Type, current.body)
+	return r, r.sum() != current.sum
+}
+
+func (s *Site) newPaths(paths []path) []path {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var fresh []path
+	for _, p := range paths {
+		if _, known := s.paths[p]; !known {
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh
+}
+
+// mostPaths bounds what is remembered of paths: targets are what bodies say.
+const mostPaths = 10_000
+
+// rememberPaths takes note of paths that a write left in the database.
+func (s *Site) rememberPaths(paths []path) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range paths {
+		if len(s.paths) < mostPaths {
+			s.paths[p] = struct{}{}
+		}
+	}
+}
+
+func insertPaths(st *statement, paths []path) string {
+	typ, param, target := split3(paths, func(p path) (string, string, string) { return p.typ, p.param, p.target })
+	table, names := st.unnest([]column{{"typ", "text", typ}, {"param", "text", param}, {"target", "text", target}})
+	return "p AS (INSERT INTO ix_path (site, " + names + ") SELECT $1, " + names + " FROM " + table +
+		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
+}
+
+// result is what the contract wants to know of a plan that was carried out.
+func (s *Site) result(p *plan, current *state) store.Result {
+	result := store.Result{Outcome: p.outcome}
+	switch {
+	case p.action == doCreate || p.action == doUpdate:
+		result.Record = s.record(&p.next)
+	case p.action == doNothing && current != nil:
+		result.Record = s.record(current)
+	}
+	return result
+}

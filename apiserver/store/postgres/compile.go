@@ -1,0 +1,295 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// compiler writes one statement of a query. Each condition has two forms: a test, which
+// decides on one record and looks up no more than that record's entries, and, where there
+// is one, a list of the records that meet it.
+type compiler struct {
+	*statement
+	ctx    context.Context
+	site   *Site
+	access store.Access
+	// local are the bases that are the site's own, localArg their name once it is needed.
+	local    []int64
+	localArg string
+	// paths are those of the site, where the query needs them.
+	paths []path
+	// known are the answers to questions that must be asked before the query.
+	known *answers
+	with  []string
+	names int
+}
+
+func (r *reader) compiler() *compiler {
+	local := []int64{0}
+	for _, base := range r.query.Bases {
+		local = append(local, r.site.hash.base(base))
+	}
+	return &compiler{
+		statement: r.site.statement(), ctx: r.ctx, site: r.site, access: r.query.Access, local: local, paths: r.paths, known: &r.answers,
+	}
+}
+
+// bases are the site's own, as an argument.
+func (c *compiler) bases() string {
+	if c.localArg == "" {
+		c.localArg = c.arg(c.local) + "::int8[]"
+	}
+	return c.localArg
+}
+
+// name makes a name for a table that is unique in the statement.
+func (c *compiler) name(prefix string) string {
+	c.names++
+	return prefix + strconv.Itoa(c.names)
+}
+
+// node is the record that a test decides on.
+type node struct {
+	typ string
+	// rid is how the statement calls its rid, row the row of res.
+	rid, row string
+	// usesRow is set by a test that needs more of the row than its rid.
+	usesRow *bool
+}
+
+func (n node) column(name string) string {
+	*n.usesRow = true
+	return n.row + "." + name
+}
+
+// inner is a node whose row is at hand.
+func inner(typ, row string) node { return node{typ, row + ".rid", row, new(bool)} }
+
+const (
+	always = "TRUE"
+	never  = "FALSE"
+)
+
+// found tests that a table expression has a row. It is a scalar subquery, so that it is
+// evaluated by itself for one record at a time, and only where the tests before it hold.
+func found(from string) string { return "(SELECT TRUE FROM " + from + " LIMIT 1) IS NOT NULL" }
+
+// key is the key of a parameter as an argument.
+func (c *compiler) key(typeName, param string) string {
+	return c.arg(c.site.hash.param(typeName, param))
+}
+
+// test writes a condition on a node.
+func (c *compiler) test(n node, condition store.Condition) (string, error) {
+	switch condition := condition.(type) {
+	case store.All:
+		return c.join(n, condition, always, " AND ")
+	case store.Any:
+		tokens, rest := gatherTokens(condition)
+		parts := make([]string, 0, len(tokens))
+		for _, group := range tokens {
+			parts = append(parts, c.testTokens(n, group))
+		}
+		more, err := c.join(n, rest, never, " OR ")
+		if len(parts) > 0 && more != never {
+			parts = append(parts, more)
+		}
+		if len(parts) == 0 {
+			return more, err
+		}
+		return "(" + strings.Join(parts, " OR ") + ")", err
+	case store.Not:
+		part, err := c.test(n, condition.Condition)
+		return "NOT " + part, err
+	case store.RefersToID:
+		return c.refersToID(n, condition)
+	case store.RefersAround:
+		return c.refersAround(n, condition)
+	case store.Chain:
+		return c.chain(n, condition)
+	case store.ReferredBy:
+		return c.referredBy(n, condition)
+	default:
+		return c.own(n, condition), nil
+	}
+}
+
+// join writes conditions on a node, with empty where there are none.
+func (c *compiler) join(n node, conditions []store.Condition, empty, with string) (string, error) {
+	parts := make([]string, len(conditions))
+	for i, condition := range conditions {
+		var err error
+		if parts[i], err = c.test(n, condition); err != nil {
+			return "", err
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return empty, nil
+	case 1:
+		return parts[0], nil
+	default:
+		return "(" + strings.Join(parts, with) + ")", nil
+	}
+}
+
+// own writes a condition that a record's own values decide.
+func (c *compiler) own(n node, condition store.Condition) string {
+	switch condition := condition.(type) {
+	case store.IDIn:
+		return n.column("id") + " = ANY(" + c.ids(condition) + ")"
+	case store.UpdatedIn:
+		return c.updatedIn(n, condition)
+	case store.Present:
+		return c.key(n.typ, condition.Param) + " = ANY(" + n.column("marks") + ")"
+	case store.TokenIs:
+		return c.testToken(n, condition)
+	case store.PairIs:
+		return found("ix_tok x WHERE " + c.pair(n.typ, condition) + " AND x.rid = " + n.rid)
+	case store.TextIs:
+		return found("ix_str x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
+			" AND " + text(c.statement, condition, false))
+	case store.PeriodIs:
+		return found("ix_date x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
+			" AND " + period(c.statement, condition, false))
+	case store.Near:
+		return found("ix_pos x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
+			" AND " + point(c.statement, condition))
+	case store.RefersTo:
+		return found("ix_ref x WHERE " + c.refersTo(n.typ, condition) + " AND x.rid = " + n.rid)
+	default:
+		panic("a condition that the engine does not know") // the interface is sealed
+	}
+}
+
+// ids are those of a condition that can be any record's.
+func (c *compiler) ids(condition store.IDIn) string {
+	ids := make([]string, 0, len(condition))
+	for _, id := range condition {
+		if storable(id) {
+			ids = append(ids, foldID(id))
+		}
+	}
+	return c.arg(ids) + "::text[]"
+}
+
+func (c *compiler) updatedIn(n node, condition store.UpdatedIn) string {
+	parts := []string{}
+	if !condition.From.IsZero() {
+		parts = append(parts, n.column("upd")+" >= "+c.arg(ceilMillis(condition.From)))
+	}
+	if !condition.Until.IsZero() {
+		parts = append(parts, n.column("upd")+" < "+c.arg(ceilMillis(condition.Until)))
+	}
+	if len(parts) == 0 {
+		return always
+	}
+	return "(" + strings.Join(parts, " AND ") + ")"
+}
+
+// testToken looks a facet or a system alone up among the marks, all else among the tokens.
+func (c *compiler) testToken(n node, is store.TokenIs) string {
+	key := c.site.hash.param(n.typ, is.Param)
+	if is.Code == nil && is.System != nil {
+		return c.arg(c.site.hash.systemMark(key, *is.System)) + " = ANY(" + n.column("marks") + ")"
+	}
+	if is.Code != nil && c.site.index.facet(is.Param) {
+		return c.arg(c.site.hash.facetMark(key, is)) + " = ANY(" + n.column("marks") + ")"
+	}
+	return found("ix_tok x WHERE " + c.site.index.token(c.statement, key, is) + " AND x.rid = " + n.rid)
+}
+
+func (c *compiler) pair(typeName string, is store.PairIs) string {
+	return "x.site = $1 AND x.key = " + c.key(typeName, is.Param) + " AND x.code = " + c.arg(c.site.hash.pair(is))
+}
+
+// tokens are alternatives of one parameter, all with a code, and all or none with a system.
+type tokens struct {
+	param   string
+	systems bool
+	is      []store.TokenIs
+}
+
+type tokensName struct {
+	param   string
+	systems bool
+}
+
+// gatherTokens puts the token conditions among alternatives together, from two on.
+func gatherTokens(alternatives store.Any) (groups []tokens, rest []store.Condition) {
+	index := map[tokensName]int{}
+	var all []tokens
+	for _, condition := range alternatives {
+		is, ok := condition.(store.TokenIs)
+		if !ok || is.Code == nil {
+			rest = append(rest, condition)
+			continue
+		}
+		name := tokensName{is.Param, is.System != nil}
+		at, known := index[name]
+		if !known {
+			at = len(all)
+			index[name] = at
+			all = append(all, tokens{param: is.Param, systems: is.System != nil})
+		}
+		all[at].is = append(all[at].is, is)
+	}
+	for _, group := range all {
+		if len(group.is) == 1 {
+			rest = append(rest, group.is[0])
+		} else {
+			groups = append(groups, group)
+		}
+	}
+	return groups, rest
+}
+
+// tokensFrom is the table of the tokens, named x, that any of some alternatives takes.
+func (c *compiler) tokensFrom(typeName string, group tokens) (from, where string) {
+	codes, systems := make([]int64, len(group.is)), make([]int32, len(group.is))
+	for i, is := range group.is {
+		codes[i] = c.site.hash.code(*is.Code)
+		if group.systems {
+			systems[i] = c.site.hash.system(*is.System)
+		}
+	}
+	where = "x.site = $1 AND x.key = " + c.key(typeName, group.param) + " AND x.code = w.code"
+	if !group.systems {
+		return "unnest(" + c.arg(codes) + "::int8[]) w(code), ix_tok x", where
+	}
+	return "unnest(" + c.arg(codes) + "::int8[], " + c.arg(systems) + "::int4[]) w(code, sys), ix_tok x", where + " AND x.sys = w.sys"
+}
+
+func (c *compiler) testTokens(n node, group tokens) string {
+	from, where := c.tokensFrom(n.typ, group)
+	return found(from + " WHERE " + where + " AND x.rid = " + n.rid)
+}
+
+// visible writes what the query may meet of a node's type.
+func (c *compiler) visible(n node) (string, error) {
+	if c.access == nil {
+		return always, nil
+	}
+	condition, allowed := c.access[n.typ]
+	if !allowed {
+		return never, nil
+	}
+	// What access itself looks through is not the caller's to see: nothing is hidden from it.
+	restricted := c.access
+	c.access = nil
+	defer func() { c.access = restricted }()
+	return c.test(n, condition)
+}
+
+// restricted writes a condition on a live node, and what may be met of its type.
+func (c *compiler) restricted(n node, condition store.Condition) (string, error) {
+	visible, err := c.visible(n)
+	if err != nil || condition == nil {
+		return "NOT " + n.row + ".deleted AND " + visible, err
+	}
+	where, err := c.test(n, condition)
+	return "NOT " + n.row + ".deleted AND " + where + " AND " + visible, err
+}

@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// This file and layout.go are all that know the layout of the index tables: which rows a
+// record has here, and which statements write and read them there.
+
+// longestValue is how much of a folded text is indexed, in bytes: rows of an index have a
+// largest size. Texts that differ only behind it are found as they are, and sort as equal.
+const longestValue = 1024
+
+type (
+	tokenRow struct {
+		sys       int32
+		key, code int64
+	}
+	referenceRow struct{ key, tgt, base int64 }
+	textRow      struct {
+		key int64
+		val string
+		// whole and orig are stored where they differ from val; more is their hash, which
+		// tells rows with the same val apart.
+		whole, orig       string
+		hasWhole, hasOrig bool
+		more              int64
+	}
+	periodRow struct{ key, lo, hi int64 }
+	pointRow  struct {
+		key      int64
+		lat, lon float64
+	}
+	// path is a way that references lead.
+	path struct{ typ, param, target string }
+)
+
+// rows are the index rows of one record, each kind sorted and without duplicates.
+type rows struct {
+	tokens     []tokenRow
+	references []referenceRow
+	texts      []textRow
+	periods    []periodRow
+	points     []pointRow
+	marks      []int64
+	paths      []path
+}
+
+// indexer makes the index rows of records.
+type indexer struct {
+	hash    hasher
+	extract store.Extract
+	facet   func(param string) bool
+}
+
+func (x *indexer) rows(typeName string, body store.Body) rows {
+	var r rows
+	for _, entry := range x.extract(typeName, body.JSON) {
+		key := x.hash.param(typeName, entry.Param)
+		r.marks = append(r.marks, key)
+		switch v := entry.Value.(type) {
+		case store.Token:
+			x.addToken(&r, key, entry.Param, v)
+		case store.Pair:
+			for _, code := range x.hash.pairForms(v) {
+				r.tokens = append(r.tokens, tokenRow{key: key, code: code})
+			}
+		case store.Text:
+			r.texts = append(r.texts, x.textRow(key, v))
+		case store.Reference:
+			target, base := x.hash.target(v)
+			r.references = append(r.references, referenceRow{key, target, base})
+			if v.Type != "" {
+				r.paths = append(r.paths, path{typeName, entry.Param, v.Type})
+			}
+		case store.Period:
+			r.periods = append(r.periods, periodRow{key, v.From, v.Until})
+		case store.Point:
+			r.points = append(r.points, pointRow{key, v.Latitude, v.Longitude})
+		}
+	}
+	r.tidy()
+	return r
+}
+
+func (x *indexer) addToken(r *rows, key int64, param string, t store.Token) {
+	r.tokens = append(r.tokens, tokenRow{x.hash.system(t.System), key, x.hash.code(t.Code)})
+	r.marks = append(r.marks, x.hash.systemMark(key, t.System))
+	if x.facet(param) {
+		r.marks = append(r.marks, x.hash.facetMark(key, store.TokenIs{Code: &t.Code}),
+			x.hash.facetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}))
+	}
+}
+
+func (x *indexer) textRow(key int64, text store.Text) textRow {
+	row := textRow{key: key, val: text.Folded}
+	if len(text.Folded) > longestValue {
+		row.val, row.whole, row.hasWhole = text.Folded[:longestValue], text.Folded, true
+	}
+	if text.Original != text.Folded {
+		row.orig, row.hasOrig = text.Original, true
+	}
+	if row.hasWhole || row.hasOrig {
+		row.more = x.hash.of('t', row.whole, row.orig)
+	}
+	return row
+}
+
+func (r *rows) tidy() {
+	slices.Sort(r.marks)
+	r.marks = slices.Compact(r.marks)
+	slices.SortFunc(r.tokens, func(a, b tokenRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys))
+	})
+	r.tokens = slices.Compact(r.tokens)
+	slices.SortFunc(r.references, func(a, b referenceRow) int {
+		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base))
+	})
+	r.references = slices.Compact(r.references)
+	slices.SortFunc(r.texts, func(a, b textRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more))
+	})
+	r.texts = slices.Compact(r.texts)
+	slices.SortFunc(r.periods, func(a, b periodRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi))
+	})
+	r.periods = slices.Compact(r.periods)
+	slices.SortFunc(r.points, func(a, b pointRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon))
+	})
+	r.points = slices.Compact(r.points)
+	slices.SortFunc(r.paths, comparePaths)
+	r.paths = slices.Compact(r.paths)
+}
+
+func comparePaths(a, b path) int {
+	return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(a.param, b.param), cmp.Compare(a.target, b.target))
+}
+
+// sum tells whether a record's rows are those that its body gives today: an update takes
+// away the rows that the body before it gave, unless another extractor wrote them.
+func (r *rows) sum() int64 {
+	sum := fnv.New64a()
+	number := func(numbers ...int64) {
+		for _, n := range numbers {
+			_, _ = sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+		}
+	}
+	for _, t := range r.tokens {
+		number(1, int64(t.sys), t.key, t.code)
+	}
+	for _, t := range r.references {
+		number(2, t.key, t.tgt, t.base)
+	}
+	for _, t := range r.texts {
+		number(3, t.key, t.more, int64(len(t.val)))
+		_, _ = sum.Write([]byte(t.val))
+	}
+	for _, t := range r.periods {
+		number(4, t.key, t.lo, t.hi)
+	}
+	for _, t := range r.points {
+		number(5, t.key)
+		_, _ = sum.Write([]byte(strconv.FormatFloat(t.lat, 'g', -1, 64) + strconv.FormatFloat(t.lon, 'g', -1, 64)))
+	}
+	return int64(sum.Sum64())
+}
+
+// without are the rows that other does not have.
+func (r *rows) without(other *rows) rows {
+	return rows{
+		tokens:     missing(r.tokens, other.tokens),
+		references: missing(r.references, other.references),
+		texts:      missing(r.texts, other.texts),
+		periods:    missing(r.periods, other.periods),
+		points:     missing(r.points, other.points),
+	}
+}
+
+func missing[T comparable](from, in []T) []T {
+	known := make(map[T]struct{}, len(in))
+	for _, row := range in {
+		known[row] = struct{}{}
+	}
+	var gone []T
+	for _, row := range from {
+		if _, kept := known[row]; !kept {
+			gone = append(gone, row)
+		}
+	}
+	return gone
+}
+
+// after is the least value that no value with the prefix reaches; nil when there is none.
+func after(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return nil
+}

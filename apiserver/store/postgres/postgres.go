@@ -1,0 +1,145 @@
+// Package postgres keeps records in Postgres: the newest version of each in one table,
+// superseded ones in another, and what searches ask for in narrow index tables. Reads,
+// searches and several records in one write go to the database; nothing is kept here but
+// what never changes. The tables are in the package schema.
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+)
+
+// Options tune a site. The zero value of a field means its default.
+type Options struct {
+	// Extract finds the searchable values of records. Default: they have none.
+	Extract store.Extract
+	// Facet tells the token parameters that have few codes, such as gender: they choose
+	// from what other conditions find rather than find themselves. Default: none has.
+	Facet func(param string) bool
+	// QueryTimeout bounds a statement. Default: five seconds.
+	QueryTimeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Site is the store of one site.
+type Site struct {
+	pool    *pgxpool.Pool
+	site    int32
+	hash    hasher
+	rids    ridSource
+	now     func() time.Time
+	timeout time.Duration
+	index   indexer
+	stats   statsCache
+
+	mu sync.Mutex
+	// paths are the rows of ix_path that are known to be there.
+	paths map[path]struct{}
+}
+
+var _ store.Store = (*Site)(nil)
+
+// Connect makes the pool that the sites of a database share.
+func Connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("connect to postgres: the connection string cannot be read") // it holds a password
+	}
+	parameters := config.ConnConfig.RuntimeParams
+	for name, value := range session {
+		if _, set := parameters[name]; !set {
+			parameters[name] = value
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to postgres: %w", store.ErrUnavailable)
+	}
+	return pool, nil
+}
+
+// session are the settings of a connection. Statements are prepared once and planned
+// once: they are written so that one plan is right for all values, which walks indexes
+// in order and looks each row up.
+var session = map[string]string{
+	"application_name":                    "paddock",
+	"plan_cache_mode":                     "force_generic_plan",
+	"enable_seqscan":                      "off",
+	"enable_bitmapscan":                   "off",
+	"enable_hashjoin":                     "off",
+	"enable_mergejoin":                    "off",
+	"enable_material":                     "off",
+	"jit":                                 "off",
+	"max_parallel_workers_per_gather":     "0",
+	"work_mem":                            "32MB",
+	"timezone":                            "UTC",
+	"statement_timeout":                   "30s",
+	"idle_in_transaction_session_timeout": "30s",
+}
+
+// Open returns the store of the site whose data has the key, which is made known to the
+// database if it is new there. The schema must be in place.
+func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Site, error) {
+	s := &Site{
+		pool: pool, now: options.Now, timeout: options.QueryTimeout, paths: map[path]struct{}{},
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.timeout == 0 {
+		s.timeout = 5 * time.Second
+	}
+	if options.Extract == nil {
+		options.Extract = func(string, []byte) []store.Entry { return nil }
+	}
+	if options.Facet == nil {
+		options.Facet = func(string) bool { return false }
+	}
+	if err := s.register(ctx, key); err != nil {
+		return nil, err
+	}
+	s.index = indexer{hash: s.hash, extract: options.Extract, facet: options.Facet}
+	return s, nil
+}
+
+// register looks the site up by its key.
+func (s *Site) register(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	const find = `SELECT site, hash_key, (SELECT oldest_server FROM requirement) FROM sites WHERE key = $1`
+	var hashKey []byte
+	var oldest int
+	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &oldest)
+	if errors.Is(err, pgx.ErrNoRows) {
+		fresh := make([]byte, hashKeySize)
+		_, _ = rand.Read(fresh) // never fails
+		if _, err = s.pool.Exec(ctx, `INSERT INTO sites (key, hash_key) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`, key, fresh); err == nil {
+			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &oldest)
+		}
+	}
+	if err != nil {
+		return storeError("open site", err)
+	}
+	if oldest > schema.Server {
+		return fmt.Errorf("open site: the database asks for server level %d and this one has %d: upgrade it: %w", oldest, schema.Server, store.ErrUnavailable)
+	}
+	s.hash, err = newHasher(hashKey)
+	return err
+}
+
+// Atomic implements store.Store.
+func (s *Site) Atomic() bool { return true }
+
+// clock is the time of a write: UTC, in milliseconds.
+func (s *Site) clock() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

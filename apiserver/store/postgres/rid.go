@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ridShift is how many bits of a rid are below its milliseconds, which count from ridEpoch:
+// 41 bits of them last until 2089.
+const ridShift = 22
+
+var ridEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+
+// ridSource makes rids: within a millisecond they rise from a random number, so that two
+// processes hardly ever make the same. A unique key decides when they do.
+type ridSource struct{ last atomic.Int64 }
+
+// next is a rid of a record created at a time.
+func (s *ridSource) next(created time.Time) int64 {
+	least := ridFloor(created)
+	for {
+		last := s.last.Load()
+		rid := last + 1
+		if last>>ridShift != least>>ridShift || rid>>ridShift != least>>ridShift {
+			rid = least | rand.Int64N(1<<(ridShift-1))
+		}
+		if s.last.CompareAndSwap(last, rid) {
+			return rid
+		}
+	}
+}
+
+// ridFloor is the least rid of a millisecond.
+func ridFloor(created time.Time) int64 { return (created.UnixMilli() - ridEpoch) << ridShift }
+
+// createdAt is when the record of a rid was created.
+func createdAt(rid int64) time.Time { return time.UnixMilli(rid>>ridShift + ridEpoch).UTC() }
+
+// uid is the uid of the record with a rid: a UUID of version 8 made of it and of what tells
+// the site from all others.
+func (s *Site) uid(rid int64) string {
+	var id uuid.UUID
+	top, salt := uint64(rid)<<1, uint64(s.hash.of('U'))
+	binary.BigEndian.PutUint64(id[:8], top>>16<<16|0x8000|top>>4&0xfff)
+	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|top&0xf<<58|salt&(1<<58-1))
+	return id.String()
+}
+
+// revision changes with every write, and is not repeated when a record is purged and made again.
+func revision(rid, version int64) string {
+	return strconv.FormatInt(rid, 36) + "." + strconv.FormatInt(version, 10)
+}

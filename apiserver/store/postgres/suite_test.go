@@ -1,0 +1,80 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/store/storetest"
+	"github.com/paddock-health/paddock/hack/localpostgres"
+)
+
+// server is what the tests of this package share, and shared a pool of its database.
+var (
+	server *localpostgres.Server
+	shared *pgxpool.Pool
+)
+
+const database = "postgres"
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "paddock-postgres")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		ctx := context.Background()
+		server, err = localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true})
+		if err == nil {
+			defer func() { _ = server.Stop() }()
+			err = migrate(ctx, server.URL(database))
+		}
+		if err == nil {
+			shared, err = postgres.Connect(ctx, server.URL(database))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer shared.Close()
+		return m.Run()
+	}())
+}
+
+func migrate(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = schema.Migrate(ctx, conn)
+	return err
+}
+
+func open(t *testing.T, pool *pgxpool.Pool, key string, options postgres.Options) *postgres.Site {
+	t.Helper()
+	if options.Extract == nil {
+		options.Extract = storetest.Extract
+	}
+	site, err := postgres.Open(t.Context(), pool, key, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return site
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
+		key := uuid.NewString()
+		return open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+	})
+}

@@ -4,6 +4,7 @@
 package fhir
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -88,7 +89,7 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the FHIR facade: %w", err)
 	}
-	compress, err := gzhttp.NewWrapper()
+	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)) // answers are made for one client each
 	if err != nil {
 		return nil, fmt.Errorf("make the FHIR facade: %w", err)
 	}

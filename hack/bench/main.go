@@ -21,6 +21,8 @@ type options struct {
 	bin, source     string
 	clients, rounds int
 	turn            time.Duration
+	// only selects searches by name.
+	only string
 }
 
 func main() {
@@ -33,6 +35,7 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
 	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
+	flag.StringVar(&o.only, "only", "", "measure the searches whose name contains this")
 	flag.Parse()
 	var err error
 	switch {

@@ -87,6 +87,7 @@ type site struct {
 func newSite(base, token string) *site {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256
+	transport.DisableCompression = true // what is measured is the answer, not gzip
 	return &site{base: base, token: token, client: &http.Client{Transport: transport}}
 }
 

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,7 @@ func (r *reviewer) AuthenticateToken(ctx context.Context, token string) (*authen
 // not exist: both answer an authentic token with access.ErrSiteHidden, any other
 // with an *access.TokenError. Errors: those, and access.ErrUnavailable.
 func (a *Access) Authenticate(ctx context.Context, site *access.Site, token string) (access.Caller, error) {
-	claims := readClaims(token)
+	claims := a.claimsOf(token)
 	if !claims.Expiry.IsZero() && !a.now().Before(claims.Expiry.Time) {
 		return access.Caller{}, &access.TokenError{Code: "invalid_token", Description: "the token has expired"}
 	}
@@ -111,6 +112,17 @@ func (a *Access) review(ctx context.Context, token string, audiences ...string) 
 type tokenClaims struct {
 	Expiry    unixTime  `json:"exp"`
 	Audiences audiences `json:"aud"`
+}
+
+// claimsOf reads a token, or remembers what it says of itself, by its hash.
+func (a *Access) claimsOf(token string) tokenClaims {
+	hash := sha256.Sum256([]byte(token))
+	if claims, ok := a.claims.Get(hash); ok {
+		return claims.(tokenClaims)
+	}
+	claims := readClaims(token)
+	a.claims.Add(hash, claims, tokenTTL)
+	return claims
 }
 
 // readClaims reads a JWT without checking it (RFC 7519); what is no JWT has no claims.

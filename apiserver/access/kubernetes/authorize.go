@@ -3,6 +3,10 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -55,7 +59,48 @@ func (a *Access) visible(ctx context.Context, caller access.Caller, site access.
 	return false, nil
 }
 
+// question is what a right is remembered by.
+type question struct {
+	caller, namespace string
+	action            access.Action
+}
+
+// identity is all of a caller that rights can hang on, each part with its length, so
+// that none can pass for two.
+func identity(caller access.Caller) string {
+	var all strings.Builder
+	write := func(parts ...string) {
+		for _, part := range parts {
+			all.WriteString(strconv.Itoa(len(part)))
+			all.WriteByte(':')
+			all.WriteString(part)
+		}
+		all.WriteByte('.')
+	}
+	write(caller.Name, caller.UID)
+	write(caller.Groups...)
+	for _, key := range slices.Sorted(maps.Keys(caller.Extra)) {
+		write(key)
+		write(caller.Extra[key]...)
+	}
+	return all.String()
+}
+
+// allowed asks for a right, or remembers it: the key that the library's own cache makes
+// of each question costs as much as a search.
 func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.Site, action access.Action) (bool, error) {
+	q := question{identity(caller), site.Namespace, action}
+	if answer, ok := a.answers.Get(q); ok {
+		return answer.(bool), nil
+	}
+	allowed, err := a.ask(ctx, caller, site, action)
+	if err == nil {
+		a.answers.Add(q, allowed, rightsTTL/2)
+	}
+	return allowed, err
+}
+
+func (a *Access) ask(ctx context.Context, caller access.Caller, site access.Site, action access.Action) (bool, error) {
 	ctx, cancel := withReviewTimeout(ctx)
 	defer cancel()
 	decision, _, err := a.rights.Authorize(ctx, authorizer.AttributesRecord{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/token/cache"
@@ -25,8 +26,11 @@ const (
 	tokenTTL = time.Minute
 	// refusedTokenTTL is how long a refused one is refused without asking.
 	refusedTokenTTL = 10 * time.Second
-	// rightsTTL is how long a right, or its lack, is remembered.
+	// rightsTTL is how long a right, or its lack, is remembered: half of it as an
+	// answer of the API server, half of it as ours.
 	rightsTTL = 10 * time.Second
+	// remembered is how many rights, and claims of tokens, are remembered at most.
+	remembered = 4096
 	// reviewTimeout bounds one question to the API server.
 	reviewTimeout = 5 * time.Second
 )
@@ -34,7 +38,9 @@ const (
 // Access answers with the API server's word.
 type Access struct {
 	tokens    authenticator.Token
+	claims    *utilcache.LRUExpireCache
 	rights    authorizer.Authorizer
+	answers   *utilcache.LRUExpireCache
 	resources []schema.GroupResource
 	now       func() time.Time
 }
@@ -50,8 +56,8 @@ func New(config *rest.Config, resources []schema.GroupResource) (*Access, error)
 	}
 	rights, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: clients.AuthorizationV1(),
-		AllowCacheTTL:             rightsTTL,
-		DenyCacheTTL:              rightsTTL,
+		AllowCacheTTL:             rightsTTL / 2,
+		DenyCacheTTL:              rightsTTL / 2,
 		WebhookRetryBackoff:       &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3},
 	}.New()
 	if err != nil {
@@ -59,7 +65,9 @@ func New(config *rest.Config, resources []schema.GroupResource) (*Access, error)
 	}
 	return &Access{
 		tokens:    cache.New(&reviewer{reviews: clients.AuthenticationV1().TokenReviews()}, false, tokenTTL, refusedTokenTTL),
+		claims:    utilcache.NewLRUExpireCache(remembered),
 		rights:    rights,
+		answers:   utilcache.NewLRUExpireCache(remembered),
 		resources: resources,
 		now:       time.Now,
 	}, nil

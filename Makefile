@@ -66,6 +66,10 @@ unit: ## Run the unit tests.
 integration: cluster-tools build ## Run the tests against a real control plane.
 	go test -p 1 -timeout 20m $(INTEGRATION)
 
+.PHONY: search-full
+search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 25 min).
+	go test -count=1 -timeout 90m -v ./hack/randomsearch -queries 100000 -planted
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 	@for package in $$(go list ./apiserver/...); do \

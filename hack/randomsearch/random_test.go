@@ -116,7 +116,14 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 		g.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
 		seen = seen[:1+g.IntN(len(seen))]
 		headers[callerHeader] = strings.Join(seen, ",")
-		world = whole.see(seen)
+	}
+	hidden := ""
+	if g.chance(20) {
+		hidden = searchtruth.Lower(pick(g.Rand, codes))
+		headers[hiddenHeader] = hidden
+	}
+	if len(headers) > 0 {
+		world = whole.see(seen, hidden)
 	}
 	capped := 0
 	if g.chance(20) {
@@ -144,7 +151,7 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 	}
 	if err != nil && f.counts.wrong < *most {
 		f.counts.wrong++
-		s.t.Errorf("%v ?%s as %v, included at most %d:\n%v", q.Types, q.Written.Encode(), headers[callerHeader], capped, err)
+		s.t.Errorf("%v ?%s with %v:\n%v", q.Types, q.Written.Encode(), headers, err)
 	}
 }
 

@@ -101,13 +101,32 @@ func openStore(t *testing.T) store.Store {
 const (
 	callerHeader   = "X-Caller"
 	includedHeader = "X-Max-Included"
+	hiddenHeader   = "X-Hidden"
 )
+
+// hiding is a store that hides records with a security label, as rules of privacy will.
+type hiding struct {
+	store.Store
+	label string
+}
+
+func (h hiding) Search(ctx context.Context, query store.Query) (store.Page, error) {
+	access := store.Access{}
+	for typ, condition := range query.Access {
+		access[typ] = store.All{condition, store.Not{Condition: store.TokenIs{Param: "_security", Code: &h.label}}}
+	}
+	query.Access = access
+	return h.Store.Search(ctx, query)
+}
 
 func newFacade(t *testing.T, records store.Store) http.Handler {
 	open := fhir.Site{ID: "s", BaseURL: base, Store: records, UpdateCreate: true}
 	handler, err := fhir.New(fhir.Config{
 		Admit: func(r *http.Request, _ string) (fhir.Site, access.Caller, error) {
 			admitted := open
+			if label := r.Header.Get(hiddenHeader); label != "" {
+				admitted.Store = hiding{records, label}
+			}
 			admitted.MaxIncluded, _ = strconv.Atoi(r.Header.Get(includedHeader))
 			return admitted, access.Caller{Name: r.Header.Get(callerHeader)}, nil
 		},

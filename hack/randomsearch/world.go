@@ -45,11 +45,13 @@ type World struct {
 	parameters map[string]map[string]searchtruth.Parameter
 }
 
-// see is the world of a caller who may see records of the types only.
-func (w *World) see(types []string) *World {
+// see is the world of a caller who may see records of the types only, and none with
+// the security label, if that is not empty.
+func (w *World) see(types []string, hidden string) *World {
 	seen := &World{base: w.base, parameters: w.parameters, byName: map[string]*Record{}}
 	for _, r := range w.Records {
-		if slices.Contains(types, r.Type) {
+		isHidden := hidden != "" && has(r, "_security", func(t store.Token) bool { return t.Code == hidden })
+		if slices.Contains(types, r.Type) && !isHidden {
 			seen.add(r)
 		}
 	}

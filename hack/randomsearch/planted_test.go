@@ -1,0 +1,186 @@
+package randomsearch
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var planted = flag.Bool("planted", false, "whether to plant faults and see that the random queries find them")
+
+// fault is a mistake in the server: text of a file, and what it is replaced with.
+type fault struct{ name, file, old, new string }
+
+// faults are mistakes in what records are found by, in matching, in paging, in sorting
+// and in what a caller may see.
+var faults = []fault{
+	{
+		"extraction: suffixes of names are forgotten", "apiserver/fhir/search/extract/text.go",
+		`case "given", "prefix", "suffix", "line":`, `case "given", "prefix", "line":`,
+	},
+	{
+		"extraction: ids in references keep their case", "apiserver/fhir/search/extract/reference.go",
+		`ID: strings.ToLower(id)`, `ID: strings.Clone(id)`,
+	},
+	{
+		"extraction: periods end when their last day begins", "apiserver/fhir/search/extract/period.go",
+		`period.Until = until`, `period.Until = from + 0*until`,
+	},
+	{
+		"extraction: elements without anything to compare are missing", "apiserver/fhir/search/extract/extract.go",
+		`if !e.compares {`, `if false && !e.compares {`,
+	},
+	{
+		"extraction: months have 30 days", "apiserver/fhir/r4/datetime_range.go",
+		`first.AddDate(0, 1, 0)`, `first.AddDate(0, 0, 30)`,
+	},
+	{
+		"extraction: only the first value of a composite is paired", "apiserver/fhir/search/extract/group.go",
+		`range values {`, `range values[:min(1, len(values))] {`,
+	},
+	{
+		"extraction: accents matter", "apiserver/fhir/search/fold/fold.go",
+		`if unicode.Is(unicode.Mn, r) {`, `if false && unicode.Is(unicode.Mn, r) {`,
+	},
+	{
+		"extraction: codes have no implicit system", "apiserver/fhir/search/extract/extract.go",
+		`store.Token{System: e.param.system, `, `store.Token{`,
+	},
+	{
+		"matching: a system is not compared where there is a code", "apiserver/store/matches.go",
+		`(c.System == nil || *c.System`, `(c.System == nil || c.Code != nil || *c.System`,
+	},
+	{
+		"matching: |code is any code", "apiserver/fhir/search/token.go",
+		`if len(parts) == 2 {`, `if len(parts) == 2 && parts[0] != "" {`,
+	},
+	{
+		"matching: sa is for periods that start within", "apiserver/fhir/search/period.go",
+		`{{atLeast(p.Until), store.Unbounded}}`, `{{atLeast(p.From), store.Unbounded}}`,
+	},
+	{
+		"matching: :below is whatever begins with the URI", "apiserver/fhir/search/uri.go",
+		`strings.TrimSuffix(uri, "/") + "/"`, `strings.TrimSuffix(uri, "/")`,
+	},
+	{
+		"matching: chains do not look at the type referred to", "apiserver/store/cluster/relations.go",
+		`if to.Type == condition.Type {`, `if to.Type != "" {`,
+	},
+	{
+		"matching: references by the site's own address are elsewhere", "apiserver/store/cluster/relations.go",
+		`for _, base := range c.bases {`, `for _, base := range c.bases[:0] {`,
+	},
+	{
+		"matching: what an update removed is still found", "apiserver/store/cluster/postings.go",
+		`treeOf(p.texts, value.Param, byText).Delete(`, `treeOf(p.texts, value.Param, byText).Get(`,
+	},
+	{
+		"access: chains lead through what is hidden", "apiserver/store/cluster/relations.go",
+		`f, err := c.restricted(typeName, condition)`, `f, err := c.compile(typeName, condition)`,
+	},
+	{
+		"access: what is hidden is included", "apiserver/store/cluster/include.go",
+		`if !visible.holds(other) {`, `if false && !visible.holds(other) {`,
+	},
+	{
+		"including: everything goes on from what is included", "apiserver/store/cluster/include.go",
+		`if depth > 0 && !include.Iterate {`, `if depth > 1 && !include.Iterate {`,
+	},
+	{
+		"including: the target of _revinclude does not matter", "apiserver/store/cluster/include.go",
+		"if include.Target != \"\" && include.Target != self.Type {", "if include.Target == \"?\" {",
+	},
+	{
+		"paging: the last record of a page is on the next one too", "apiserver/store/cluster/search.go",
+		`o.compare(*after, at) < 0`, `o.compare(*after, at) <= 0`,
+	},
+	{
+		"paging: there is no page after a full one", "apiserver/store/cluster/search.go",
+		`n: query.Count + 1}`, `n: query.Count}`,
+	},
+	{
+		"paging: descending pages begin in the middle of equal ranks", "apiserver/store/cluster/walk.go",
+		`from.ID = lastID`, `from.ID = ""`,
+	},
+	{
+		"paging: the total is what the page has", "apiserver/store/cluster/search.go",
+		`		page.total = matched`, `		page.total = min(matched, int64(len(page.places)))`,
+	},
+	{
+		"sorting: the first value counts in either direction", "apiserver/store/cluster/order.go",
+		`directed(r.compare(first), part.Descending) < 0`, `r.compare(first) < 0`,
+	},
+	{
+		"sorting: what lacks the value comes first when descending", "apiserver/store/cluster/order.go",
+		"case x.Missing:\n\t\t\treturn 1", "case x.Missing:\n\t\t\treturn directed(1, part.Descending)",
+	},
+	{
+		"sorting: records with several values come several times", "apiserver/store/cluster/walk.go",
+		`if at.e.rank(part).Text == at.text && !yield(at.e) {`, `if !yield(at.e) {`,
+	},
+	{
+		"sorting: ties are broken in one direction", "apiserver/store/cluster/order.go",
+		`o.descends())`, `false)`,
+	},
+}
+
+// TestPlantedFaults plants each fault in a build of this package, and sees that the
+// random queries find it.
+func TestPlantedFaults(t *testing.T) {
+	if !*planted {
+		t.Skip("takes minutes: run with -planted")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			scratch := t.TempDir()
+			binary := filepath.Join(scratch, "planted.test")
+			build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay(t, root, scratch, f), "-o", binary, ".")
+			if output, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("the fault cannot be built: %v\n%s", err, output)
+			}
+			run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestRandomQueries$", "-most", "1")
+			output, err := run.CombinedOutput()
+			if err == nil {
+				t.Fatal("the fault is not found")
+			}
+			if !strings.Contains(string(output), "1 wrong answers") {
+				t.Fatalf("the random queries fail for another reason: %s", output)
+			}
+			lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+			t.Log(strings.Join(lines[:min(3, len(lines))], "\n"))
+		})
+	}
+}
+
+// overlay makes a file that tells the compiler to take a file with the fault.
+func overlay(t *testing.T, root, scratch string, f fault) string {
+	file := filepath.Join(root, filepath.FromSlash(f.file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), f.old) == 0 {
+		t.Fatalf("%s has no %q any more: plant the fault elsewhere", f.file, f.old)
+	}
+	wrong := filepath.Join(scratch, "wrong.go")
+	if err := os.WriteFile(wrong, []byte(strings.ReplaceAll(string(text), f.old, f.new)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {file: wrong}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(scratch, "overlay.json")
+	if err := os.WriteFile(path, list, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

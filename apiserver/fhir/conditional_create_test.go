@@ -79,14 +79,33 @@ var _ = Describe("If-None-Exist", func() {
 		Expect(s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=985"), with("X-Caller", "no-list")).status).To(Equal(http.StatusForbidden))
 	})
 
-	It("makes one record of 64 creates at once", func(ctx context.Context) {
+	It("takes criteria of all kinds, also those that lead to other records", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/Organization/o", `{"resourceType":"Organization","name":"Zoo"}`)
+		const body = `{"resourceType":"Patient","name":[{"family":"Rex"}],"birthDate":"2020-01-02","managingOrganization":{"reference":"Organization/o"}}`
+		criteria := []string{
+			"name=rex", "family:exact=Rex&birthdate=2020", "birthdate=ge2020", "organization=o", "organization=Organization/o", "organization.name=zoo",
+			"deceased=false&name:contains=EX", "gender:missing=true&family=rex", "gender:not=male&family=rex", "organization=" + s.base + "/Organization/o",
+		}
+		Expect(s.do("POST", "/patient", body, with("If-None-Exist", criteria[0])).status).To(Equal(http.StatusCreated))
+		for _, each := range criteria {
+			Expect(s.do("POST", "/patient", body, with("If-None-Exist", each)).status).To(Equal(http.StatusOK), each)
+			Expect(s.do("PATCH", "/patient?"+each, `[{"op":"replace","path":"/birthDate","value":"2020-01-02"}]`, sendPatch).status).To(Equal(http.StatusOK), each)
+		}
+		for _, refused := range []string{"name=rex&_sort=name", "name=rex&_include=*", "name=rex&_count=1", "_type=Patient", "name:above=x", "_elements=name&name=rex"} {
+			Expect(s.do("POST", "/patient", body, with("If-None-Exist", refused)).status).To(Equal(http.StatusBadRequest), refused)
+		}
+	})
+
+	It("makes one record of 64 creates at once, however the criteria are written", func(ctx context.Context) {
 		s := newSite(ctx)
 		statuses := make([]int, 64)
+		criteria := []string{"identifier=985,urn:x|1&name=rex", "name=REX&identifier=urn:x|1,985", "name=r%C3%A9x&identifier=985,985,urn:x|1"}
 		var group sync.WaitGroup
 		for i := range statuses {
 			group.Go(func() {
 				defer GinkgoRecover()
-				statuses[i] = s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=985")).status
+				statuses[i] = s.do("POST", "/patient", chipped, with("If-None-Exist", criteria[i%len(criteria)])).status
 			})
 		}
 		group.Wait()

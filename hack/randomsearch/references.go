@@ -121,16 +121,36 @@ func (g *generator) chain(types []string, name string, depth int) (Filter, bool)
 		}
 		return Filter{name + "." + inner.Name, inner.Value, chain(name, typ, inner.Holds)}, true
 	}
-	// Without a type, all are meant that have the parameter; what their values are to
-	// be compared with must then mean the same for all.
-	if !slices.Contains([]string{"_id", "_tag", "_id:not", "_tag:not", "_source", "_profile", "_lastUpdated", "_source:missing"}, inner.Name) {
-		return Filter{}, false
-	}
+	having, ok := g.having(targets, inner.Name)
 	var tests []test
-	for _, target := range targets {
+	for _, target := range having {
 		tests = append(tests, chain(name, target, inner.Holds))
 	}
-	return Filter{name + "." + inner.Name, inner.Value, anyOf(tests)}, true
+	return Filter{name + "." + inner.Name, inner.Value, anyOf(tests)}, ok
+}
+
+// having are those of the types that have a parameter: they are meant by a chain that
+// names no type. It is not ok if the parameter means different things for them.
+func (g *generator) having(types []string, filter string) (having []string, ok bool) {
+	param, modifier, _ := strings.Cut(filter, ":")
+	if !slices.Contains([]string{"", "not", "missing", "contains", "exact"}, modifier) || strings.Contains(filter, ".") {
+		return nil, false
+	}
+	if slices.Contains([]string{"_id", "_lastUpdated", "telecom"}, param) {
+		return types, true
+	}
+	kind := ""
+	for _, typ := range types {
+		p, has := g.world.parameters[typ][param]
+		if !has {
+			continue
+		}
+		if !slices.Contains([]string{"token", "string", "date", "uri"}, p.Kind) || kind != "" && kind != p.Kind {
+			return nil, false
+		}
+		kind, having = p.Kind, append(having, typ)
+	}
+	return having, len(having) > 0
 }
 
 // has makes a filter of what records that refer to a match must meet.

@@ -297,6 +297,7 @@ var layouts = []struct {
 	{"2006-01", func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }},
 	{"2006-01-02", func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }},
 	{"2006-01-02T15:04Z07:00", func(t time.Time) time.Time { return t.Add(time.Minute) }},
+	{"2006-01-02T15:04", func(t time.Time) time.Time { return t.Add(time.Minute) }}, // in the site's zone, UTC
 	{"2006-01-02T15:04:05Z07:00", func(t time.Time) time.Time { return t.Add(time.Second) }},
 	{"2006-01-02T15:04:05.000Z07:00", func(t time.Time) time.Time { return t.Add(time.Millisecond) }},
 }

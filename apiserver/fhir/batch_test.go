@@ -193,7 +193,7 @@ var _ = Describe("A batch", func() {
 			"PractitionerRole/a#b":                          "400 Bad Request",
 			"%zz":                                           "400 Bad Request",
 			"/":                                             "400 Bad Request",
-			"?_type=Patient":                                "400 Bad Request",
+			"?_type=Patient":                                "200 OK",
 			outside:                                         "404 Not Found",
 			"..%2f..%2fx":                                   "404 Not Found",
 			"practitioner-role/a/b":                         "404 Not Found",

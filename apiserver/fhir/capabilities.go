@@ -38,11 +38,12 @@ type implementation struct {
 }
 
 type rest struct {
-	Mode        string               `json:"mode"`
-	Security    security             `json:"security"`
-	Resource    []resourceCapability `json:"resource"`
-	Interaction []coded              `json:"interaction"`
-	SearchParam []searchParameter    `json:"searchParam"`
+	Mode          string               `json:"mode"`
+	Documentation string               `json:"documentation"`
+	Security      security             `json:"security"`
+	Resource      []resourceCapability `json:"resource"`
+	Interaction   []coded              `json:"interaction"`
+	SearchParam   []searchParameter    `json:"searchParam"`
 }
 
 type security struct {
@@ -85,6 +86,8 @@ type operation struct {
 const securityDescription = "Every request but this one carries Authorization: Bearer <token>. " +
 	"What a caller may do is decided per type by the rights to get, list, create, update, patch and delete."
 
+const searchDocumentation = "Searches take neither _text, _content, _query, _filter nor _list. Chains, _has, _include and _revinclude are taken, also with :iterate."
+
 // metadata serves GET metadata, and OPTIONS at the base. R4 http.html#capabilities.
 func (h *handler) metadata(w http.ResponseWriter, r *request) error {
 	if err := checkMetadataQuery(r); err != nil {
@@ -118,9 +121,10 @@ func checkMetadataQuery(r *request) error {
 // capabilities says what a site can do.
 func (h *handler) capabilities(site Site) capabilities {
 	server := rest{
-		Mode:        "server",
-		Security:    security{CORS: false, Description: securityDescription},
-		Interaction: []coded{{"batch"}, {"history-system"}, {"search-system"}},
+		Mode:          "server",
+		Documentation: searchDocumentation,
+		Security:      security{CORS: false, Description: securityDescription},
+		Interaction:   []coded{{"batch"}, {"history-system"}, {"search-system"}},
 	}
 	if site.Store != nil && site.Store.Atomic() {
 		server.Interaction = append(server.Interaction, coded{"transaction"})

@@ -291,6 +291,15 @@ var _ = Describe("The CapabilityStatement", func() {
 				Expect(refused.status).To(Equal(http.StatusNotImplemented))
 			}
 
+			By("not searching by what it says is not taken, and in the ways that are")
+			for _, name := range []string{"_text", "_content", "_query", "_filter", "_list"} {
+				Expect(rest["documentation"]).To(ContainSubstring(name))
+				Expect(s.do("GET", "/patient?"+name+"=x", "").status).To(Equal(http.StatusBadRequest))
+			}
+			for _, query := range []string{"organization.name=x", "_has:Group:member:code=x", "_include:iterate=*", "_revinclude:iterate=*"} {
+				Expect(s.do("GET", "/patient?"+query, "").status).To(Equal(http.StatusOK))
+			}
+
 			By("searching all types by the parameters that it says they share")
 			Expect(rest["searchParam"]).To(HaveLen(6))
 			for _, each := range rest["searchParam"].([]any) {

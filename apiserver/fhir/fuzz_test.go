@@ -44,6 +44,8 @@ func FuzzURL(f *testing.F) {
 		"/patient/_history?_count=0", "/patient/$validate?mode=update", "/patient/%24validate", "/patient/a", "/patient/A%2Eb", "/patient/a/history",
 		"/patient/a/_history", "/patient/a/_history/1?_elements=name", "/patient/a/$validate", "/observation/1", "//", "/patient//", "/patient/%2F",
 		"/patient?_page_token=AAAA", "/patient?_format=xml", "/patient?_pretty=x&_count=-1", "/%70atient/a", "/patient/..%2f..", "?_type=Patient", "/metadata?mode=x",
+		"/patient?organization.name=x&_has:Group:member:code=a|b&_include:iterate=*", "/location?near=1|2|3|km&partof:below=1", "/_search?name=x",
+		"?_type=Patient,Person&name:exact=a%2C&_sort=-birthdate&_summary=text", "/group?characteristic-value=a$b&_elements=x&_revinclude=Patient:link",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"} {
 			f.Add(method, "/site/demo/fhir"+path)

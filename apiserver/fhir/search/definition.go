@@ -20,6 +20,8 @@ type definition struct {
 	components []r4.SearchComponent
 	// url is that of HL7's definition, if there is one.
 	url string
+	// readers read its values, by modifier.
+	readers map[string]reader
 	// barren parameters are taken, but no element of the type could have a value.
 	barren bool
 }
@@ -47,6 +49,10 @@ func define() map[string]map[string]definition {
 				bases: []string{t.Name}, components: p.Components, url: p.Definition(),
 			}
 		}
+		for name, d := range of {
+			d.readers = readersOf(d)
+			of[name] = d
+		}
 		all[t.Name] = of
 	}
 	return all
@@ -70,6 +76,9 @@ func lookup(types []string, name string) (definition, bool) {
 				found.url = ""
 			}
 		}
+	}
+	if len(types) > 1 {
+		found.readers = readersOf(found)
 	}
 	return found, len(types) > 0
 }
@@ -95,7 +104,7 @@ func union(a, b []string) []string {
 // keptTargets are the targets that the server keeps.
 func (d definition) keptTargets() []string {
 	return slices.DeleteFunc(slices.Clone(d.targets), func(name string) bool {
-		_, kept := definitions[name]
+		_, kept := r4.TypeOf(name)
 		return !kept
 	})
 }

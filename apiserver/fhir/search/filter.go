@@ -44,12 +44,10 @@ func (p *parser) plain(at scope, name, value string) (store.Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	readers := readersOf(d)
-	read, ok := readers[modifier]
+	read, ok := d.readers[modifier]
 	if !ok || modified && modifier == "" {
-		delete(readers, "")
-		return nil, fmt.Errorf("the modifier %s is not known for %s, which is a %s; %s",
-			r4.Quote(modifier), base, kindNames[d.kind], takes(slices.Sorted(maps.Keys(readers))))
+		known := slices.Sorted(maps.Keys(d.readers))[1:] // the first is none at all
+		return nil, fmt.Errorf("the modifier %s is not known for %s, which is a %s; %s", r4.Quote(modifier), base, kindNames[d.kind], takes(known))
 	}
 	items, err := alternatives(value)
 	if err != nil {

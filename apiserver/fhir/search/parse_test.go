@@ -322,7 +322,7 @@ func options(opts Options) Options {
 	return opts
 }
 
-func values(t *testing.T, query string) url.Values {
+func values(t testing.TB, query string) url.Values {
 	t.Helper()
 	v, err := url.ParseQuery(query)
 	if err != nil {

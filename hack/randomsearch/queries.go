@@ -10,14 +10,17 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/hack/searchtruth"
 )
 
 // Query is a random query: how it is written, and what it means.
 type Query struct {
-	Types    []string
-	Filters  []Filter
-	Sort     []SortKey
-	Includes []Include
+	// Types are those to search, which the path or _type names; Everywhere is without.
+	Types      []string
+	Everywhere bool
+	Filters    []Filter
+	Sort       []SortKey
+	Includes   []Include
 	// Count is the number of matches of a page; Unlimited is how many there are
 	// where the query does not say.
 	Count int
@@ -73,7 +76,11 @@ func sample[V store.Value](g *generator, types []string, param string) (V, bool)
 // query makes a query for one type, or for several that the caller sees.
 func (g *generator) query(seen []string) Query {
 	q := Query{Types: []string{pick(g.Rand, seen)}, Count: 20, Written: url.Values{}}
-	if g.chance(6) {
+	everywhere := g.chance(3)
+	switch {
+	case everywhere: // what is asked for must be a parameter of all types
+		q.Types = searchtruth.Kept
+	case g.chance(6):
 		q.Types = slices.Clone(seen)
 		g.Shuffle(len(q.Types), func(i, j int) { q.Types[i], q.Types[j] = q.Types[j], q.Types[i] })
 		q.Types = q.Types[:1+g.IntN(len(q.Types))]
@@ -88,6 +95,9 @@ func (g *generator) query(seen []string) Query {
 	g.sort(&q)
 	if g.chance(25) {
 		g.includes(&q)
+	}
+	if everywhere {
+		q.Types, q.Everywhere = seen, true
 	}
 	return q
 }

@@ -50,7 +50,7 @@ func TestRandomQueries(t *testing.T) {
 	t.Logf("%+v", figures.counts)
 	t.Logf("%v", figures.forms)
 	for _, form := range forms {
-		if least := *queries / 1500; figures.forms[form] < least {
+		if least := *queries / 3000; figures.forms[form] < least {
 			t.Errorf("there are %d filters of the form %s, want %d", figures.forms[form], form, least)
 		}
 	}
@@ -158,7 +158,7 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 // walk goes through all pages.
 func (s *site) walk(g *generator, w *World, q Query, want []*Record, headers map[string]string, capped int) (pages, included int, err error) {
 	method, path, body := http.MethodGet, "/site/s/fhir", ""
-	if len(q.Types) == 1 && q.Written.Get("_type") == "" {
+	if !q.Everywhere && q.Written.Get("_type") == "" {
 		path += "/" + q.Types[0]
 	}
 	if g.chance(10) {

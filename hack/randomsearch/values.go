@@ -36,7 +36,7 @@ func (g *generator) filter(types []string, depth int) Filter {
 		case "patient":
 			kind = "reference"
 		}
-		if g.chance(10) && kind != "composite" {
+		if g.chance(13) && kind != "composite" {
 			return g.missing(name)
 		}
 		switch name {

@@ -93,6 +93,13 @@ type SiteSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	DisplayName string `json:"displayName,omitempty"`
 
+	// timeZone is the zone of times without one in searches, by its name in the IANA
+	// database, such as Australia/Melbourne. Default UTC.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
+	TimeZone string `json:"timeZone,omitempty"`
+
 	// storage says where the site's records are kept.
 	// +optional
 	// +kubebuilder:default={type: Cluster}
@@ -177,7 +184,25 @@ type FHIR struct {
 	// updateCreate lets a PUT create a record under the client's id (R4 http.html#upsert). Default true.
 	// +optional
 	UpdateCreate *bool `json:"updateCreate,omitempty"`
+
+	// unknownParameters says what becomes of a search with parameters that the server
+	// does not know, where the request does not say (Prefer: handling). Default Reject:
+	// a filter that is passed over shows more than was asked for.
+	// +optional
+	// +kubebuilder:default=Reject
+	UnknownParameters UnknownParameters `json:"unknownParameters,omitempty"`
 }
+
+// UnknownParameters says what becomes of unknown search parameters.
+// +kubebuilder:validation:Enum=Reject;Ignore
+type UnknownParameters string
+
+const (
+	// UnknownParametersReject answers such a search with 400.
+	UnknownParametersReject UnknownParameters = "Reject"
+	// UnknownParametersIgnore passes over them and says so in the answer.
+	UnknownParametersIgnore UnknownParameters = "Ignore"
+)
 
 // Limits bound what one request may ask for.
 type Limits struct {
@@ -191,6 +216,13 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxBundleEntries *int32 `json:"maxBundleEntries,omitempty"`
+
+	// maxIncluded is the most records that _include and _revinclude add to a page of a
+	// search; the answer says so when there are more. Default 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxIncluded *int32 `json:"maxIncluded,omitempty"`
 }
 
 // SiteStatus is what the controller and the API servers saw.

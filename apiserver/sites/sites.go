@@ -6,7 +6,9 @@ package sites
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +37,12 @@ type Site struct {
 	MaxBodySize int64
 	// MaxBundleEntries is 0 where the Site does not say.
 	MaxBundleEntries int
+	// MaxIncluded is 0 where the Site does not say.
+	MaxIncluded int
+	// Lenient ignores unknown search parameters.
+	Lenient bool
+	// Zone is that of times without one; nil is UTC.
+	Zone *time.Location
 }
 
 // Sites knows the sites that are served.
@@ -183,6 +191,8 @@ func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
 		},
 		UpdateCreate: object.Spec.FHIR.UpdateCreate == nil || *object.Spec.FHIR.UpdateCreate,
 		MaxBodySize:  defaultMaxBodySize,
+		Lenient:      object.Spec.FHIR.UnknownParameters == sitesv1.UnknownParametersIgnore,
+		Zone:         zoneOf(object),
 	}
 	if size := object.Spec.Limits.MaxBodySize; size != nil {
 		site.MaxBodySize = size.Value()
@@ -190,11 +200,25 @@ func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
 	if entries := object.Spec.Limits.MaxBundleEntries; entries != nil {
 		site.MaxBundleEntries = int(*entries)
 	}
+	if included := object.Spec.Limits.MaxIncluded; included != nil {
+		site.MaxIncluded = int(*included)
+	}
 	ready := meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady)
 	if ready && object.Status.SiteKey == key {
 		site.Store = s.engine.Open(object.Namespace, key, limits(object.Spec.Storage.Cluster))
 	}
 	return site
+}
+
+// zoneOf is the site's zone. The API server has checked its name; where this program
+// knows fewer names, times are in UTC.
+func zoneOf(object *sitesv1.Site) *time.Location {
+	zone, err := time.LoadLocation(object.Spec.TimeZone)
+	if err != nil {
+		slog.Error("the site's time zone is unknown here, UTC is used", "site", object.Namespace+"/"+object.Name, "error", err)
+		return nil
+	}
+	return zone
 }
 
 func limits(spec *sitesv1.ClusterStorage) cluster.Limits {

@@ -60,5 +60,8 @@ func (a *admission) describe(site sites.Site) fhir.Site {
 		UpdateCreate:     site.UpdateCreate,
 		MaxBodySize:      site.MaxBodySize,
 		MaxBundleEntries: site.MaxBundleEntries,
+		MaxIncluded:      site.MaxIncluded,
+		Lenient:          site.Lenient,
+		Zone:             site.Zone,
 	}
 }

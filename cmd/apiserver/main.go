@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	_ "time/tzdata" // containers have no time zones
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"

@@ -25,6 +25,9 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a name that is no siteID, with a siteID", "oak.street", `{siteID: oak}`),
 		Entry("limits at their bounds", "oak",
 			`{storage: {cluster: {maxRecords: 1, maxVersions: 0, maxObjectSize: 1Mi, maxSize: 1Ki}}, limits: {maxBodySize: 64Mi}}`),
+		Entry("a time zone", "oak", `{timeZone: Australia/Melbourne}`),
+		Entry("UTC", "oak", `{timeZone: UTC}`),
+		Entry("unknown parameters ignored", "oak", `{fhir: {unknownParameters: Ignore}, limits: {maxIncluded: 10000}}`),
 		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
 	)
 
@@ -50,6 +53,10 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a size that is none", "oak", `{storage: {cluster: {maxSize: lots}}}`, "spec.storage.cluster.maxSize"),
 		Entry("a negative size", "oak", `{storage: {cluster: {maxSize: "-5Gi"}}}`, "at least 1Ki"),
 		Entry("bodies that are too large", "oak", `{limits: {maxBodySize: 65Mi}}`, "between 1Ki and 64Mi"),
+		Entry("a time zone that there is not", "oak", `{timeZone: Mars/Olympus}`, "spec.timeZone"),
+		Entry("the machine's own time zone", "oak", `{timeZone: Local}`, "IANA time zone database"),
+		Entry("unknown parameters otherwise", "oak", `{fhir: {unknownParameters: Maybe}}`, "spec.fhir.unknownParameters"),
+		Entry("nothing included", "oak", `{limits: {maxIncluded: 0}}`, "spec.limits.maxIncluded"),
 		Entry("no records", "oak", `{storage: {cluster: {maxRecords: 0}}}`, "spec.storage.cluster.maxRecords"),
 		Entry("too many versions", "oak", `{storage: {cluster: {maxVersions: 1001}}}`, "spec.storage.cluster.maxVersions"),
 		Entry("a displayName that is too long", "oak", `{displayName: `+strings.Repeat("a", 201)+`}`, "spec.displayName"),

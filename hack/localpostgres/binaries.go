@@ -64,8 +64,8 @@ func installed(ctx context.Context) []string {
 	slices.SortFunc(packaged, func(a, b string) int { return cmp.Compare(versionOf(b), versionOf(a)) })
 	dirs = append(dirs, packaged...)
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			dirs = append(dirs, filepath.Dir(real))
+		if program, err := filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(program))
 		}
 	}
 	return slices.DeleteFunc(dirs, func(dir string) bool { return !holdsServer(dir) })

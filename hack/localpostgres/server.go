@@ -176,13 +176,18 @@ func (s *Server) await(ctx context.Context, exited <-chan struct{}) error {
 			return false, errors.New("it ended before it was ready")
 		default:
 		}
-		var conn *pgx.Conn
-		if conn, last = pgx.Connect(ctx, s.URL("postgres")); last != nil {
-			return false, nil
-		}
-		return true, conn.Close(ctx)
+		last = s.ping(ctx)
+		return last == nil, nil
 	})
 	return errors.Join(err, last)
+}
+
+func (s *Server) ping(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
 }
 
 // URL is how to reach a database of the server as its administrator.

@@ -67,15 +67,15 @@ func updateRecord(st *statement, current, next *state, marks []int64) []string {
 	if !next.deleted {
 		body = packBody(next.body)
 	}
-	typeName, id, updated := st.arg(current.key.Type), st.arg(current.id), st.arg(next.updated.UnixMilli())
+	updated := st.arg(next.updated.UnixMilli())
 	set := strings.Join([]string{
 		"rid = " + st.arg(next.rid), "ver = " + st.arg(next.version), "upd = " + updated, "ixsum = " + st.arg(next.sum),
 		"method = " + st.arg(methodNumber(next.method)), "deleted = " + st.arg(next.deleted), "marks = " + st.arg(nonNil(marks)),
 		"claims = " + st.arg(packClaims(next.claims)), "body = " + st.arg(body),
 	}, ", ")
-	at := "site = $1 AND typ = " + typeName + " AND id = " + id
+	at := "site = $1 AND self = " + st.arg(current.self)
 	return []string{
-		"w AS (UPDATE res SET " + set + " WHERE " + at + " AND rid = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + " RETURNING 1)",
+		"w AS (UPDATE res SET " + set + " WHERE " + at + stillAt(st, current) + " RETURNING 1)",
 		"h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, body) SELECT site, typ, self, ver, rid, upd, " +
 			updated + ", method, deleted, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
 	}
@@ -83,10 +83,14 @@ func updateRecord(st *statement, current, next *state, marks []int64) []string {
 
 func purgeRecord(st *statement, current *state) []string {
 	return []string{
-		"w AS (DELETE FROM res WHERE site = $1 AND typ = " + st.arg(current.key.Type) + " AND id = " + st.arg(current.id) +
-			" AND rid = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + " RETURNING 1)",
+		"w AS (DELETE FROM res WHERE site = $1 AND self = " + st.arg(current.self) + stillAt(st, current) + " RETURNING 1)",
 		"h AS (DELETE FROM hist WHERE site = $1 AND self = " + st.arg(current.self) + " AND EXISTS (SELECT FROM w))",
 	}
+}
+
+// stillAt guards a statement by the state that it was decided on.
+func stillAt(st *statement, current *state) string {
+	return " AND rid + 0 = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version)
 }
 
 // spelling is the id as first stored, nil where it is in lower case.

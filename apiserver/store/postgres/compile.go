@@ -140,7 +140,7 @@ func (c *compiler) join(n node, conditions []store.Condition, empty, with string
 func (c *compiler) own(n node, condition store.Condition) string {
 	switch condition := condition.(type) {
 	case store.IDIn:
-		return n.column("id") + " = ANY(" + c.ids(condition) + ")"
+		return n.column("self") + " = ANY(" + c.selves(n.typ, condition) + ")"
 	case store.UpdatedIn:
 		return c.updatedIn(n, condition)
 	case store.Present:
@@ -165,15 +165,13 @@ func (c *compiler) own(n node, condition store.Condition) string {
 	}
 }
 
-// ids are those of a condition that can be any record's.
-func (c *compiler) ids(condition store.IDIn) string {
-	ids := make([]string, 0, len(condition))
-	for _, id := range condition {
-		if storable(id) {
-			ids = append(ids, foldID(id))
-		}
+// selves are the hashes of ids of a type.
+func (c *compiler) selves(typeName string, ids store.IDIn) string {
+	selves := make([]int64, len(ids))
+	for i, id := range ids {
+		selves[i] = c.site.hash.self(typeName, id)
 	}
-	return c.arg(ids) + "::text[]"
+	return c.arg(selves) + "::int8[]"
 }
 
 func (c *compiler) updatedIn(n node, condition store.UpdatedIn) string {

@@ -42,7 +42,7 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 		return c.gatherAny(typeName, condition)
 	case store.IDIn:
 		return &list{exact: true, few: true, rank: rankIDs, from: func() (string, error) {
-			return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.arg(typeName) + " AND x.id = ANY(" + c.ids(condition) + ") AND NOT x.deleted", nil
+			return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.self = ANY(" + c.selves(typeName, condition) + ") AND NOT x.deleted", nil
 		}}
 	case store.TokenIs:
 		if condition.Code == nil {

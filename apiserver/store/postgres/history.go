@@ -115,7 +115,7 @@ func (h *historyRead) queueOfOne(batch *pgx.Batch, after historyPosition) {
 	key := foldKey(h.query.Key)
 	self := h.site.hash.self(key.Type, key.ID)
 	exists := h.site.statement()
-	batch.Queue("SELECT EXISTS (SELECT FROM res WHERE site = $1 AND typ = "+exists.arg(key.Type)+" AND id = "+exists.arg(key.ID)+")",
+	batch.Queue("SELECT EXISTS (SELECT FROM res WHERE site = $1 AND self = "+exists.arg(self)+")",
 		exists.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.found) })
 	versions := func(st *statement) string {
 		of := "x.site = $1 AND x.self = " + st.arg(self)
@@ -125,8 +125,7 @@ func (h *historyRead) queueOfOne(batch *pgx.Batch, after historyPosition) {
 	count := h.site.statement()
 	h.queueCount(batch, "SELECT count(*) FROM "+versions(count), count)
 	page := h.site.statement()
-	h.queuePage(batch, "SELECT "+versionColumns+", v.self FROM "+versions(page)+" JOIN res r ON r.site = $1 AND r.self = v.self AND r.typ = "+
-		page.arg(key.Type)+" AND r.id = "+page.arg(key.ID)+" WHERE v.ver < "+page.arg(after.Version)+
+	h.queuePage(batch, "SELECT "+versionColumns+", v.self FROM "+versions(page)+" JOIN res r ON r.site = $1 AND r.self = v.self WHERE v.ver < "+page.arg(after.Version)+
 		" ORDER BY v.ver DESC LIMIT "+page.arg(h.query.Count+1), page)
 }
 

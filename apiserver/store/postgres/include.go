@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -234,4 +235,8 @@ func (i *inclusion) selectVisible(c *compiler, from string) (string, error) {
 	left := i.query.MaxIncluded - len(i.page.Included) + 1
 	return "SELECT " + stateColumns + " FROM " + from + " WHERE NOT r.deleted AND NOT r.self = ANY(" + c.arg(i.known) + "::int8[]) AND " + visible +
 		" ORDER BY r.typ, r.id LIMIT " + c.arg(left), nil
+}
+
+func compareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
 }

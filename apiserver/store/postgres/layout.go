@@ -2,10 +2,45 @@ package postgres
 
 import (
 	"math"
+	"reflect"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
+
+// indexTables are the tables of index rows.
+var indexTables = []string{"ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
+
+// copyFrom lists the rows of several records for COPY, by table.
+func copyFrom(site int32, rids []int64, all []rows) map[string]copied {
+	tables := map[string]copied{}
+	for i := range all {
+		for _, t := range all[i].tables() {
+			into := tables[t.table]
+			into.columns = []string{"site", "rid"}
+			n := 0
+			for _, c := range t.columns {
+				into.columns = append(into.columns, c.name)
+				n = reflect.ValueOf(c.values).Len()
+			}
+			for row := range n {
+				values := []any{site, rids[i]}
+				for _, c := range t.columns {
+					values = append(values, reflect.ValueOf(c.values).Index(row).Interface())
+				}
+				into.rows = append(into.rows, values)
+			}
+			tables[t.table] = into
+		}
+	}
+	return tables
+}
+
+// copied are rows on their way into a table.
+type copied struct {
+	columns []string
+	rows    [][]any
+}
 
 // column is one column of rows on their way into a statement.
 type column struct {
@@ -24,36 +59,37 @@ func (s *statement) unnest(columns []column) (table, names string) {
 	return "unnest(" + strings.Join(arrays, ", ") + ") u(" + names + ")", names
 }
 
-// tables lists the columns of the rows by table. Those that are no part of the table's key
-// come last, keyed tells how many are.
+// keyed is how many of a table's columns are part of its key; others come behind them.
+const keyed = 3
+
+// tables lists the columns of the rows by table.
 func (r *rows) tables() []tableRows {
 	var all []tableRows
-	add := func(name string, n, keyed int, columns ...column) {
+	add := func(name string, n int, columns ...column) {
 		if n > 0 {
-			all = append(all, tableRows{name, columns, keyed})
+			all = append(all, tableRows{name, columns})
 		}
 	}
 	sys, key, code := split3(r.tokens, func(t tokenRow) (int32, int64, int64) { return t.sys, t.key, t.code })
-	add("ix_tok", len(r.tokens), 3, column{"sys", "int4", sys}, column{"key", "int8", key}, column{"code", "int8", code})
+	add("ix_tok", len(r.tokens), column{"sys", "int4", sys}, column{"key", "int8", key}, column{"code", "int8", code})
 	key, tgt, base := split3(r.references, func(t referenceRow) (int64, int64, int64) { return t.key, t.tgt, t.base })
-	add("ix_ref", len(r.references), 3, column{"key", "int8", key}, column{"tgt", "int8", tgt}, column{"base", "int8", base})
+	add("ix_ref", len(r.references), column{"key", "int8", key}, column{"tgt", "int8", tgt}, column{"base", "int8", base})
 	more, key, val := split3(r.texts, func(t textRow) (int64, int64, []byte) { return t.more, t.key, []byte(t.val) })
 	_, whole, orig := split3(r.texts, func(t textRow) (int, []byte, []byte) {
 		return 0, optional(t.whole, t.hasWhole), optional(t.orig, t.hasOrig)
 	})
-	add("ix_str", len(r.texts), 3, column{"more", "int8", more}, column{"key", "int8", key}, column{"val", "bytea", val},
+	add("ix_str", len(r.texts), column{"more", "int8", more}, column{"key", "int8", key}, column{"val", "bytea", val},
 		column{"whole", "bytea", whole}, column{"orig", "bytea", orig})
 	key, lo, hi := split3(r.periods, func(t periodRow) (int64, int64, int64) { return t.key, t.lo, t.hi })
-	add("ix_date", len(r.periods), 3, column{"key", "int8", key}, column{"lo", "int8", lo}, column{"hi", "int8", hi})
+	add("ix_date", len(r.periods), column{"key", "int8", key}, column{"lo", "int8", lo}, column{"hi", "int8", hi})
 	key, lat, lon := split3(r.points, func(t pointRow) (int64, float64, float64) { return t.key, t.lat, t.lon })
-	add("ix_pos", len(r.points), 3, column{"key", "int8", key}, column{"lat", "float8", lat}, column{"lon", "float8", lon})
+	add("ix_pos", len(r.points), column{"key", "int8", key}, column{"lat", "float8", lat}, column{"lon", "float8", lon})
 	return all
 }
 
 type tableRows struct {
 	table   string
 	columns []column
-	keyed   int
 }
 
 func split3[R, A, B, C any](rows []R, fields func(R) (A, B, C)) ([]A, []B, []C) {
@@ -88,7 +124,7 @@ func (r *rows) remove(s *statement, rid int64, when string) []string {
 	var parts []string
 	for _, t := range r.tables() {
 		rid := s.arg(rid)
-		columns := t.columns[:t.keyed]
+		columns := t.columns[:keyed]
 		table, _ := s.unnest(columns)
 		same := make([]string, len(columns))
 		for i, c := range columns {

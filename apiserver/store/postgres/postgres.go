@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,7 @@ type Options struct {
 	// Facet tells the token parameters that have few codes, such as gender: they choose
 	// from what other conditions find rather than find themselves. Default: none has.
 	Facet func(param string) bool
-	// QueryTimeout bounds a statement. Default: five seconds.
+	// QueryTimeout bounds a call, beside the sessions' statement_timeout. Default: seven seconds.
 	QueryTimeout time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -41,7 +42,10 @@ type Site struct {
 	now     func() time.Time
 	timeout time.Duration
 	index   indexer
+	bounds  bounds
 	stats   statsCache
+	// written counts the records that this process wrote.
+	written atomic.Int64
 
 	mu sync.Mutex
 	// paths are the rows of ix_path that are known to be there.
@@ -52,6 +56,19 @@ var _ store.Store = (*Site)(nil)
 
 // Connect makes the pool that the sites of a database share.
 func Connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
+	config, err := Config(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to postgres: %w", store.ErrUnavailable)
+	}
+	return pool, nil
+}
+
+// Config is how to connect. Its statements count on the settings of the sessions.
+func Config(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("connect to postgres: the connection string cannot be read") // it holds a password
@@ -62,11 +79,7 @@ func Connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 			parameters[name] = value
 		}
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to postgres: %w", store.ErrUnavailable)
-	}
-	return pool, nil
+	return config, nil
 }
 
 // session are the settings of a connection. Statements are prepared once and planned
@@ -84,7 +97,7 @@ var session = map[string]string{
 	"max_parallel_workers_per_gather":     "0",
 	"work_mem":                            "32MB",
 	"timezone":                            "UTC",
-	"statement_timeout":                   "30s",
+	"statement_timeout":                   "5s",
 	"idle_in_transaction_session_timeout": "30s",
 }
 
@@ -92,13 +105,13 @@ var session = map[string]string{
 // database if it is new there. The schema must be in place.
 func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Site, error) {
 	s := &Site{
-		pool: pool, now: options.Now, timeout: options.QueryTimeout, paths: map[path]struct{}{},
+		pool: pool, now: options.Now, timeout: options.QueryTimeout, paths: map[path]struct{}{}, bounds: defaultBounds,
 	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.timeout == 0 {
-		s.timeout = 5 * time.Second
+		s.timeout = 7 * time.Second
 	}
 	if options.Extract == nil {
 		options.Extract = func(string, []byte) []store.Entry { return nil }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,7 +68,9 @@ func scanState(row pgx.Row, more ...any) (*state, error) {
 	return &at, err
 }
 
-const findRecord = `SELECT ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.typ = $2 AND r.id = $3`
+// findRecord goes by the hash of type and id, which only one index has: the right one is
+// used also by a plan that was made when the table was empty.
+const findRecord = `SELECT ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = $2`
 
 // find reads the newest version of a record; nil when there is none.
 func (s *Site) find(ctx context.Context, key store.Key) (*state, error) {
@@ -76,11 +79,22 @@ func (s *Site) find(ctx context.Context, key store.Key) (*state, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	at, err := scanState(s.pool.QueryRow(ctx, findRecord, s.site, key.Type, foldID(key.ID)))
+	at, err := scanState(s.pool.QueryRow(ctx, findRecord, s.site, s.hash.self(key.Type, key.ID)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	return at, storeError("read record", err)
+	if err != nil {
+		return nil, storeError("read record", err)
+	}
+	return at, at.is(key)
+}
+
+// is checks that a row found by its hash is the record's.
+func (at *state) is(key store.Key) error {
+	if at.key.Type != key.Type || at.id != foldID(key.ID) {
+		return fmt.Errorf("read record: the hash of %s/%s is that of another record", key.Type, key.ID)
+	}
+	return nil
 }
 
 // Get implements store.Store.
@@ -105,19 +119,18 @@ func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (st
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	const find = `SELECT ` + versionColumns + ` FROM (` + allVersions + `) v JOIN res r ON r.site = $1 AND r.self = v.self
-		WHERE r.typ = $2 AND r.id = $3 AND v.self = $4 AND v.ver = $5`
-	found, err := s.scanVersion(s.pool.QueryRow(ctx, find, s.site, key.Type, foldID(key.ID), s.hash.self(key.Type, key.ID), version))
+	const find = `SELECT ` + versionColumns + ` FROM res r CROSS JOIN LATERAL (` + oneVersion + `) v
+		WHERE r.site = $1 AND r.self = $2`
+	found, err := s.scanVersion(s.pool.QueryRow(ctx, find, s.site, s.hash.self(key.Type, key.ID), version))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Record{}, store.ErrNotFound
 	}
 	return found, storeError("read version", err)
 }
 
-// allVersions are the versions of all records of the site: the newest one of each is
-// current until the end of time.
-const allVersions = `SELECT site, typ, self, ver, rid, upd, 9223372036854775807 AS until, method, deleted, body FROM res WHERE site = $1
-	UNION ALL SELECT site, typ, self, ver, rid, upd, until, method, deleted, body FROM hist WHERE site = $1`
+// oneVersion is a version of the record r: the newest one is current until the end of time.
+const oneVersion = `SELECT r.self, r.ver, r.rid, r.upd, 9223372036854775807 AS until, r.method, r.deleted, r.body WHERE r.ver = $3
+	UNION ALL SELECT x.self, x.ver, x.rid, x.upd, x.until, x.method, x.deleted, x.body FROM hist x WHERE x.site = $1 AND x.self = $2 AND x.ver = $3`
 
 // versionColumns are what scanVersion reads of a version, named v, and its record, named r.
 const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.self, v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, v.method, v.deleted, v.body`

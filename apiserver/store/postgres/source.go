@@ -7,14 +7,21 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-const (
-	// fewRecords is up to how many records a list is read as a whole; longer ones are walked
-	// in order, or their records are tested while another is. A thousand entries are some
-	// ten pages of an index.
-	fewRecords = 1000
-	// mostLists bounds how many lists are tried for having few.
-	mostLists = 3
-)
+// bounds say how long lists are read.
+type bounds struct {
+	// few is up to how many records a list is read as a whole; longer ones are walked in
+	// order, or their records are tested while another is. A thousand entries are some ten
+	// pages of an index.
+	few int
+	// some is up to how many records a list is read to test others against: that is cheaper
+	// than to look up more than a few of them one by one, from many on.
+	some, many int
+}
+
+var defaultBounds = bounds{few: 1000, some: 10_000, many: 30}
+
+// mostLists bounds how many lists are tried for having few.
+const mostLists = 3
 
 // conjunct is a part of what a record must meet, with its list if there is one.
 type conjunct struct {
@@ -71,6 +78,8 @@ type source struct {
 	inclusive bool
 	paged     bool
 	limit     string
+	// some are the tables of lists that are tested against, by the number of their part.
+	some map[int]string
 }
 
 // branches writes all branches.
@@ -90,12 +99,12 @@ func (s *source) branches() (string, error) {
 		if part.list.few {
 			s.with = append(s.with, name+" AS MATERIALIZED ("+from+")")
 		} else {
-			s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+strconv.Itoa(fewRecords+1)+")")
+			s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+strconv.Itoa(s.site.bounds.few+1)+")")
 		}
 		count := "(SELECT count(*) FROM " + name + ")"
 		gate := append([]string{}, gates...)
 		if !part.list.few {
-			gate = append(gate, count+" <= "+strconv.Itoa(fewRecords))
+			gate = append(gate, count+" <= "+strconv.Itoa(s.site.bounds.few))
 		}
 		branch, err := s.fromFew(name, gate, i)
 		if err != nil {
@@ -105,7 +114,7 @@ func (s *source) branches() (string, error) {
 		if part.list.few {
 			return strings.Join(branches, " UNION ALL "), nil
 		}
-		gates = append(gates, count+" > "+strconv.Itoa(fewRecords))
+		gates = append(gates, count+" > "+strconv.Itoa(s.site.bounds.few))
 	}
 	walk, err := s.walk(gates)
 	if err != nil {
@@ -114,9 +123,36 @@ func (s *source) branches() (string, error) {
 	return strings.Join(append(branches, walk), " UNION ALL "), nil
 }
 
+// testAgainst tests a rid against a list, if there turn out to be many to test and not too
+// many on the list; else by itself. Many tells whether there are, empty that there may be.
+func (s *source) testAgainst(part int, rid, test, many string) (string, error) {
+	l := s.parts[part].list
+	if s.lists < 2 || l == nil || !l.exact || l.few || l.rank == rankFacet || l.rank >= rankRelated && l.rank != rankPeriod {
+		return test, nil
+	}
+	name, known := s.some[part]
+	if !known {
+		from, err := l.from()
+		if err != nil {
+			return "", err
+		}
+		name = s.name("some")
+		s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+strconv.Itoa(s.site.bounds.some+1)+")")
+		if s.some == nil {
+			s.some = map[int]string{}
+		}
+		s.some[part] = name
+	}
+	when := "(SELECT count(*) FROM " + name + ") <= " + strconv.Itoa(s.site.bounds.some)
+	if many != "" {
+		when = many + " AND " + when
+	}
+	return "CASE WHEN " + when + " THEN " + rid + " IN (SELECT rid FROM " + name + ") ELSE " + test + " END", nil
+}
+
 // tests writes all conditions but the one that a branch has met already, on the rids named
 // d and the rows named r: those first that need no row.
-func (s *source) tests(rid string, met int) (ofRid, ofRow []string, err error) {
+func (s *source) tests(rid string, met int, many string) (ofRid, ofRow []string, err error) {
 	for i, part := range s.parts {
 		if i == met && part.list.exact {
 			continue
@@ -124,6 +160,9 @@ func (s *source) tests(rid string, met int) (ofRid, ofRow []string, err error) {
 		usesRow := false
 		test, err := s.test(node{s.typeName, rid, "r", &usesRow}, part.condition)
 		if err != nil {
+			return nil, nil, err
+		}
+		if test, err = s.testAgainst(i, rid, test, many); err != nil {
 			return nil, nil, err
 		}
 		if usesRow {
@@ -158,12 +197,12 @@ func (s *source) fromFew(name string, gates []string, met int) (string, error) {
 	if len(where) > 0 {
 		driver += " WHERE " + strings.Join(where, " AND ")
 	}
-	return s.fromRids(driver+" ORDER BY rid "+s.direction(), met)
+	return s.fromRids(driver+" ORDER BY rid "+s.direction(), met, "(SELECT count(*) FROM "+name+") > "+strconv.Itoa(s.site.bounds.many))
 }
 
 // fromRids reads the records with the rids that a subquery gives, in its order.
-func (s *source) fromRids(driver string, met int) (string, error) {
-	ofRid, ofRow, err := s.tests("d.rid", met)
+func (s *source) fromRids(driver string, met int, many string) (string, error) {
+	ofRid, ofRow, err := s.tests("d.rid", met, many)
 	if err != nil {
 		return "", err
 	}
@@ -191,11 +230,11 @@ func (s *source) walk(gates []string) (string, error) {
 				if err != nil {
 					return "", err
 				}
-				return s.fromRids(driver, i)
+				return s.fromRids(driver, i, "")
 			}
 		}
 	}
-	ofRid, ofRow, err := s.tests("r.rid", -1)
+	ofRid, ofRow, err := s.tests("r.rid", -1, "")
 	if err != nil {
 		return "", err
 	}

@@ -78,3 +78,15 @@ func TestStore(t *testing.T) {
 		return open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
 	})
 }
+
+// TestStoreOfLongLists takes the ways that searches take when lists are long.
+func TestStoreOfLongLists(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
+		key := uuid.NewString()
+		options := postgres.Options{Facet: func(param string) bool { return param == "identifier" }}
+		first, second := open(t, shared, key, options), open(t, shared, key, options)
+		first.SetBounds(4, 9, 2)
+		second.SetBounds(1, 3, 1)
+		return first, second
+	})
+}

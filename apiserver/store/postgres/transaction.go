@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +37,8 @@ const (
 	// The lock is a statement before those that read: their snapshots begin when it is held.
 	lockLines = `SELECT pg_advisory_xact_lock(s.site, l.line) FROM sites s CROSS JOIN LATERAL unnest($2::int4[]) WITH ORDINALITY l(line, n) WHERE s.site = $1`
 
-	lockRecords = `SELECT ` + stateColumns + ` FROM unnest($2::text[], $3::text[]) WITH ORDINALITY k(typ, id, n)
-		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id FOR UPDATE) r ORDER BY k.n`
+	lockRecords = `SELECT ` + stateColumns + ` FROM unnest($2::int8[]) WITH ORDINALITY k(self, n)
+		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.self = k.self FOR UPDATE) r ORDER BY k.n`
 
 	readClaims = `SELECT c.line, c.self, c.lo, c.hi, c.expires, r.typ, COALESCE(r.spelling, r.id)
 		FROM claim c JOIN res r ON r.site = $1 AND r.self = c.self WHERE c.site = $1 AND c.line = ANY($2::int8[])`
@@ -56,13 +55,12 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 	if len(t.ledger.lines) > 0 {
 		t.queueLines(batch)
 	}
-	keys := make([]store.Key, 0, len(t.current))
+	selves := make([]int64, 0, len(t.current))
 	for key := range t.current {
-		keys = append(keys, key)
+		selves = append(selves, t.site.hash.self(key.Type, key.ID))
 	}
-	slices.SortFunc(keys, compareKeys)
-	types, ids, _ := split3(keys, func(k store.Key) (string, string, int) { return k.Type, k.ID, 0 })
-	batch.Queue(lockRecords, t.site.site, types, ids).Query(func(found pgx.Rows) error {
+	slices.Sort(selves)
+	batch.Queue(lockRecords, t.site.site, selves).Query(func(found pgx.Rows) error {
 		for found.Next() {
 			at, err := scanState(found)
 			if err != nil {
@@ -204,8 +202,4 @@ func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("apply %d statements: %w", len(t.queue), errors.Join(stale, err))
 	}
 	return stale
-}
-
-func compareKeys(a, b store.Key) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
 }

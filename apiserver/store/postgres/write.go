@@ -37,6 +37,9 @@ func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error
 	for attempt := range mostAttempts {
 		results, err := s.try(ctx, ops, attempt)
 		if !errors.Is(err, errStale) && !hasCode(err, serializationFailure, deadlockDetected, uniqueViolation) {
+			if err == nil {
+				s.grown(ctx, len(ops))
+			}
 			return results, err
 		}
 		if err := pause(ctx, attempt); err != nil {

@@ -35,6 +35,8 @@ CREATE TABLE res (
 );
 ALTER TABLE res ALTER claims SET STORAGE EXTERNAL, ALTER body SET STORAGE EXTERNAL;
 CREATE INDEX res_updated ON res (site, typ, upd, id);
+-- What the rows of indexes lead by: one page less than a tree has.
+CREATE INDEX res_rid ON res USING hash (rid);
 
 -- Superseded versions: current from upd until until.
 CREATE TABLE hist (

@@ -1,0 +1,258 @@
+package postgres_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+)
+
+// recordsVariable says how many records the plans are looked at with.
+const recordsVariable = "PADDOCK_PLAN_RECORDS"
+
+// clinic makes patients of ordinary size: 800 bytes and 17 index rows.
+type clinic struct{ *rand.Rand }
+
+var (
+	families = 2000
+	givens   = 500
+	cities   = 300
+	start    = time.Date(1940, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func (c clinic) patient(n int) store.Op {
+	gender := []string{"female", "male"}[c.IntN(2)]
+	born := start.AddDate(0, 0, c.IntN(80*365))
+	family, given := word("fam", c.IntN(families)), word("giv", c.IntN(givens))
+	text := func(values ...string) []store.Text {
+		var all []store.Text
+		for _, v := range values {
+			all = append(all, store.Text{Folded: v, Original: strings.ToUpper(v[:1]) + v[1:]})
+		}
+		return all
+	}
+	tokens := map[string][]store.Token{
+		"identifier": {{System: "https://clinic.example/mrn", Code: strconv.Itoa(n)}},
+		"gender":     {{System: "http://hl7.org/fhir/administrative-gender", Code: gender}},
+		"active":     {{Code: "true"}},
+		"telecom":    {{System: "phone", Code: fmt.Sprintf("+61%09d", c.IntN(1e9))}},
+	}
+	if n%1000 == 0 {
+		tokens["_tag"] = []store.Token{{System: "https://clinic.example/tags", Code: "rare"}}
+	}
+	body, err := json.Marshal(map[string]any{
+		"Tokens": tokens,
+		"Texts": map[string][]store.Text{
+			"family": text(family), "given": text(given), "name": text(family, given),
+			"address-city": text(word("city", c.IntN(cities))), "address": text(word("city", c.IntN(cities)), "australia"),
+		},
+		"Refs":      map[string][]store.Reference{"organization": {{Type: "Organization", ID: strconv.Itoa(c.IntN(50))}}},
+		"Periods":   map[string][]store.Period{"birthdate": {{From: born.UnixMicro(), Until: born.AddDate(0, 0, 1).UnixMicro()}}},
+		"Narrative": "A patient of the clinic, seen for the " + strconv.Itoa(c.IntN(100)) + "th time; " + uuid.NewString(),
+	})
+	if err != nil {
+		panic(err)
+	}
+	return store.Op{Kind: store.Put, Method: store.MethodPost, Key: store.Key{Type: patient, ID: fmt.Sprintf("p-%08d", n)}, Body: store.Body{JSON: body}}
+}
+
+const patient = "Patient"
+
+func word(kind string, n int) string { return fmt.Sprintf("%c%c%s%d", 'a'+n%26, 'a'+n/26%26, kind, n) }
+
+// populate makes a site with so many patients, as autovacuum leaves it.
+func populate(t *testing.T, n int) (key string) {
+	t.Helper()
+	key = uuid.NewString()
+	options := planOptions
+	// As if each write came a while after the one before it.
+	at := time.Now().Add(-time.Duration(n) * time.Second)
+	options.Now = func() time.Time { at = at.Add(time.Second); return at }
+	site := open(t, shared, key, options)
+	c := clinic{rand.New(rand.NewPCG(4, 2))}
+	for made := 0; made < n; {
+		ops := make([]store.Op, 0, 2000)
+		for range min(cap(ops), n-made) {
+			ops = append(ops, c.patient(made))
+			made++
+		}
+		if err := site.Load(t.Context(), ops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 50 {
+		op := store.Op{Kind: store.Put, Key: store.Key{Type: "Organization", ID: strconv.Itoa(i)}, Body: store.Body{JSON: []byte("{}")}}
+		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	if _, err := conn.Exec(t.Context(), "VACUUM (ANALYZE)"); err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+var planOptions = postgres.Options{
+	Facet:        func(param string) bool { return param == "gender" || param == "active" },
+	QueryTimeout: time.Minute,
+}
+
+// plans collects what the server says of the statements it ran.
+type plans struct {
+	mu      sync.Mutex
+	buffers int
+	texts   []string
+}
+
+func (p *plans) take(_ *pgconn.PgConn, notice *pgconn.Notice) {
+	_, text, ok := strings.Cut(notice.Message, "plan:\n")
+	if !ok {
+		return
+	}
+	var plan struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		panic(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buffers += plan.Plan.Hit + plan.Plan.Read
+	p.texts = append(p.texts, text)
+}
+
+func (p *plans) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buffers, p.texts = 0, nil
+}
+
+// explaining opens a pool whose statements come with their plans.
+func explaining(t *testing.T) (*pgxpool.Pool, *plans) {
+	t.Helper()
+	config, err := postgres.Config(server.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on",
+		"auto_explain.log_buffers": "on", "auto_explain.log_timing": "off", "auto_explain.log_format": "json", "auto_explain.log_level": "notice", "client_min_messages": "notice",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	seen := &plans{}
+	config.ConnConfig.OnNotice = seen.take
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, seen
+}
+
+// TestPlans holds reads and searches to how many pages of tables and indexes they may touch.
+func TestPlans(t *testing.T) {
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(recordsVariable), "50000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	pool, seen := explaining(t)
+	key := populate(t, n)
+	t.Logf("made %d records in %s", n, time.Since(began))
+	site := open(t, pool, key, planOptions)
+	newest := []store.Sort{{Field: store.SortCreated, Descending: true}}
+	year := func(y int) store.Condition {
+		from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)
+		return store.PeriodIs{Param: "birthdate", From: store.Bounds{Least: from.UnixMicro(), Most: store.TheEnd}, Until: store.Bounds{Least: store.TheBeginning, Most: from.AddDate(1, 0, 0).UnixMicro()}}
+	}
+	token := func(param, code string) store.Condition { return store.TokenIs{Param: param, Code: &code} }
+	identifier := func(code string) store.Condition {
+		system := "https://clinic.example/mrn"
+		return store.TokenIs{Param: "identifier", System: &system, Code: &code}
+	}
+	deep := func(query store.Query) store.Query {
+		query.Count, query.Total = 1000, store.TotalNone
+		for range 5 {
+			page, err := site.Search(t.Context(), query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			query.After = page.Next
+		}
+		query.Count = 20
+		return query
+	}
+	page := store.Query{Types: []string{patient}, Sort: newest, Count: 20, Total: store.TotalNone, MaxIncluded: 1000}
+	with := func(condition store.Condition) store.Query { q := page; q.Where = condition; return q }
+	total := func(q store.Query) store.Query { q.Total = store.TotalWhenFree; return q }
+	for _, test := range []struct {
+		name    string
+		query   store.Query
+		records int
+		most    int
+	}{
+		{"identifier", with(identifier("777")), 1, 15},
+		{"identifier of nobody", with(identifier("nobody")), 0, 15},
+		{"id", with(store.IDIn{"p-00000777"}), 1, 15},
+		{"newest", page, 20, 150},
+		{"newest, counted", total(page), 20, 150},
+		{"deep", deep(page), 20, 150},
+		{"family prefix", with(store.TextIs{Param: "family", Text: "aafam"}), 20, 150},
+		{"short family prefix", with(store.TextIs{Param: "family", Text: "a"}), 20, 150},
+		{"family prefix, deep", deep(with(store.TextIs{Param: "family", Text: "a"})), 20, 150},
+		{"birthdate and gender", with(store.All{year(1980), token("gender", "female")}), 20, 150},
+		{"gender", with(token("gender", "female")), 20, 150},
+		{"rare tag", with(token("_tag", "rare")), 20, 150},
+		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
+		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
+		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},
+		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},
+	} {
+		seen.reset()
+		found, err := site.Search(t.Context(), test.query)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if len(found.Records) != test.records {
+			t.Errorf("%s: %d records, want %d", test.name, len(found.Records), test.records)
+		}
+		t.Logf("%-28s %4d buffers (at most %d)", test.name, seen.buffers, test.most)
+		if seen.buffers > test.most {
+			t.Errorf("%s: %d buffers, at most %d wanted\n%s", test.name, seen.buffers, test.most, strings.Join(seen.texts, "\n"))
+		}
+	}
+	seen.reset()
+	if _, err := site.Get(t.Context(), store.Key{Type: patient, ID: "p-00000777"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("read by id %d buffers", seen.buffers)
+	if seen.buffers > 6 {
+		t.Errorf("read by id: %d buffers, at most 6 wanted", seen.buffers)
+	}
+}

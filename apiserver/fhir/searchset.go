@@ -29,7 +29,7 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 			Diagnostics: "more records are to be included than the " + strconv.Itoa(r.maxIncluded()) + " that a page of this site may have; ask for fewer matches at once",
 		})
 	}
-	if len(issues) > 0 && query.Count > 0 {
+	if len(issues) > 0 {
 		if err := b.outcome(issues); err != nil {
 			return nil, err
 		}

@@ -85,9 +85,6 @@ func lookup(types []string, name string) (definition, bool) {
 
 // namesOf are the parameters that all of the types have.
 func namesOf(types []string) []string {
-	if len(types) == 0 {
-		return nil
-	}
 	names := slices.Sorted(maps.Keys(definitions[types[0]]))
 	return slices.DeleteFunc(names, func(name string) bool {
 		_, ok := lookup(types, name)

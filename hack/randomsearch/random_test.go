@@ -16,6 +16,7 @@ import (
 var (
 	queries = flag.Int("queries", 3000, "how many random queries to ask")
 	seed    = flag.Uint64("seed", 1, "what the data and the queries are made from")
+	records = flag.Int("records", 30, "how many records of each type there are, about")
 	most    = flag.Int("most", 5, "how many wrong answers to show before giving up")
 )
 
@@ -26,8 +27,8 @@ const round = 1500
 // with those of the plain engine of this package.
 func TestRandomQueries(t *testing.T) {
 	s := newSite(t, *seed)
-	s.fill(30)
-	s.change(200)
+	s.fill(*records)
+	s.change(*records * 7)
 	sounds := s.sounds()
 	figures := &figures{forms: map[string]int{}}
 	for asked := 0; asked < *queries; asked += round {

@@ -40,12 +40,12 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 // chainTo follows the references of a parameter to records of the types.
 func (p *parser) chainTo(targets []string, at scope, param, rest, value string) (store.Condition, error) {
 	var either store.Any
-	var unknown []error
+	var unknown error
 	for _, target := range targets {
 		at.types = []string{target}
 		where, err := p.filter(at, rest, value)
 		if isUnknown := new(unknownError); errors.As(err, &isUnknown) {
-			unknown = append(unknown, err)
+			unknown = err
 			continue
 		}
 		if err != nil {
@@ -56,9 +56,21 @@ func (p *parser) chainTo(targets []string, at scope, param, rest, value string) 
 	}
 	switch len(either) {
 	case 0:
-		return nil, within(fmt.Sprintf("link %d", at.links), errors.Join(unknown...))
+		if len(targets) > 1 {
+			unknown = unknownForAny(targets, rest)
+		}
+		return nil, within(fmt.Sprintf("link %d", at.links), unknown)
 	case 1:
 		return either[0], nil
 	}
 	return either, nil
+}
+
+// unknownForAny says that none of the types has a parameter.
+func unknownForAny(types []string, name string) error {
+	var known []string
+	for _, typeName := range types {
+		known = union(known, namesOf([]string{typeName}))
+	}
+	return &unknownError{name: name, of: strings.Join(types, ", "), known: known}
 }

@@ -60,6 +60,15 @@ func define() map[string]map[string]definition {
 
 // lookup finds a parameter that all of the types have, of the same kind.
 func lookup(types []string, name string) (definition, bool) {
+	found, ok := shared(types, name)
+	if ok && len(types) > 1 {
+		found.readers = readersOf(found)
+	}
+	return found, ok
+}
+
+// shared is lookup, without the readers where the types are several.
+func shared(types []string, name string) (definition, bool) {
 	var found definition
 	for i, typeName := range types {
 		d, ok := definitions[typeName][name]
@@ -77,9 +86,6 @@ func lookup(types []string, name string) (definition, bool) {
 			}
 		}
 	}
-	if len(types) > 1 {
-		found.readers = readersOf(found)
-	}
 	return found, len(types) > 0
 }
 
@@ -87,7 +93,7 @@ func lookup(types []string, name string) (definition, bool) {
 func namesOf(types []string) []string {
 	names := slices.Sorted(maps.Keys(definitions[types[0]]))
 	return slices.DeleteFunc(names, func(name string) bool {
-		_, ok := lookup(types, name)
+		_, ok := shared(types, name)
 		return !ok
 	})
 }

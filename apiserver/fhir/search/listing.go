@@ -26,7 +26,7 @@ func ParametersOf(typeName string) []Parameter {
 func CommonParameters() []Parameter {
 	types := namesOfTypes()
 	return slices.DeleteFunc(ParametersOf(types[0]), func(p Parameter) bool {
-		d, _ := lookup(types, p.Name)
+		d, _ := shared(types, p.Name)
 		return d.url == "" // not one definition for all
 	})
 }

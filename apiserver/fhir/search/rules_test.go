@@ -259,9 +259,10 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Patient", query: "_has:Group:member:actual=x", err: `_has 1, of Group: "x" is neither true nor false`},
 	})
 	for query, want := range map[string]string{
-		"organization.nme=x":     `search parameter "organization.nme": link 1: "nme" is not known for Organization; known are _id, _lastUpdated,`,
-		"_has:Group:member:x=y":  `search parameter "_has:Group:member:x": _has 1, of Group: "x" is not known for Group; known are _id,`,
-		"general-practitioner.=": "",
+		"organization.nme=x":         `search parameter "organization.nme": link 1: "nme" is not known for Organization; known are _id, _lastUpdated,`,
+		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has 1, of Group: "x" is not known for Group; known are _id,`,
+		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; known are _id, _lastUpdated,`,
+		"general-practitioner.=":     "",
 	} {
 		_, err := Parse(values(t, query), options(Options{}))
 		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {

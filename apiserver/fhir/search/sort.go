@@ -39,7 +39,7 @@ func (p *parser) sort(_, value string) (string, error) {
 
 // sortKey finds what a key orders by.
 func (p *parser) sortKey(name string) (store.Sort, bool) {
-	d, ok := lookup(p.query.Types, name)
+	d, ok := shared(p.query.Types, name)
 	switch {
 	case name == paramID:
 		return store.Sort{Field: store.SortID}, true

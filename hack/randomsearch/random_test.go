@@ -26,7 +26,12 @@ const round = 1500
 // TestRandomQueries asks a site random queries, page by page, and compares the answers
 // with those of the plain engine of this package.
 func TestRandomQueries(t *testing.T) {
-	s := newSite(t, *seed)
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) { askRandomly(t, newSite(t, *seed, open(t))) })
+	}
+}
+
+func askRandomly(t *testing.T, s *site) {
 	s.fill(*records)
 	s.change(*records * 7)
 	sounds := s.sounds()

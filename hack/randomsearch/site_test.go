@@ -16,19 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/apiserver/store/cluster"
-	"github.com/paddock-health/paddock/hack/localcluster"
 	"github.com/paddock-health/paddock/hack/searchtruth"
 )
 
@@ -48,8 +39,8 @@ type site struct {
 	records   map[string]*Record
 }
 
-// newSite opens a site on a control plane of its own.
-func newSite(t *testing.T, seed uint64) *site {
+// newSite makes a site of a store.
+func newSite(t *testing.T, seed uint64, records store.Store) *site {
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
 		t.Fatal(err)
@@ -62,39 +53,8 @@ func newSite(t *testing.T, seed uint64) *site {
 		t: t, truth: truth, resources: map[string]object{}, records: map[string]*Record{},
 		data: &data{Rand: rand.New(rand.NewPCG(seed, 5)), base: base, ids: map[string][]string{}},
 	}
-	s.handler = newFacade(t, openStore(t))
+	s.handler = newFacade(t, records)
 	return s
-}
-
-func openStore(t *testing.T) store.Store {
-	ctx := t.Context()
-	control, err := localcluster.Start(ctx, localcluster.Options{Dir: t.TempDir(), UnsafeNoFsync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = control.Stop() })
-	crds := filepath.Join("..", "..", "config", "crd", "bases")
-	if _, err := envtest.InstallCRDs(control.Config(), envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
-		t.Fatal(err)
-	}
-	clients, err := kubernetes.NewForConfig(control.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clinic"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	engine, err := cluster.New(control.Config(), cluster.Options{Extract: extract.Entries})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go engine.Run(ctx)
-	select {
-	case <-engine.Synced():
-	case <-time.After(30 * time.Second):
-		t.Fatal("the index was not built within 30 s")
-	}
-	return engine.Open("clinic", uuid.NewString(), cluster.DefaultLimits)
 }
 
 // Headers by which a request of the tests says who asks, and what the site's setting is.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,7 +31,14 @@ const (
 	superuser    = "postgres"
 )
 
-var errNotRunning = errors.New("it is not running")
+var (
+	errNotRunning = errors.New("it is not running")
+	errEnded      = errors.New("it ended before it was ready")
+)
+
+// sharedMemoryInUse is what a server says that starts before the sessions of the last one
+// have ended.
+const sharedMemoryInUse = "pre-existing shared memory block"
 
 // Options say where the server lives and how it is set up. Only Dir is required.
 type Options struct {
@@ -125,8 +133,26 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	logFile := s.LogFile()
-	log, err := os.OpenFile(logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := s.launch(ctx)
+		if !errors.Is(err, errEnded) || !strings.Contains(tail(s.LogFile()), sharedMemoryInUse) {
+			return err
+		}
+		// Sessions of a server that was killed take a moment to end.
+		timer := time.NewTimer(pollInterval)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-timer.C:
+		}
+	}
+}
+
+// launch starts the server once.
+func (s *Server) launch(ctx context.Context) error {
+	log, err := os.OpenFile(s.LogFile(), os.O_WRONLY|os.O_TRUNC|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}
@@ -141,7 +167,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	s.process, s.exited = cmd.Process, exited
 	s.mu.Unlock()
 	if err := s.await(ctx, exited); err != nil {
-		return errors.Join(fmt.Errorf("start postgres: %w: see %s\n%s", err, logFile, tail(logFile)), s.Stop())
+		return errors.Join(fmt.Errorf("start postgres: %w: see %s\n%s", err, s.LogFile(), tail(s.LogFile())), s.Stop())
 	}
 	return nil
 }
@@ -167,13 +193,11 @@ func (s *Server) arguments() []string {
 
 // await returns when the server answers, and fails when it ends instead.
 func (s *Server) await(ctx context.Context, exited <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-exited:
-			return false, errors.New("it ended before it was ready")
+			return false, errEnded
 		default:
 		}
 		last = s.ping(ctx)

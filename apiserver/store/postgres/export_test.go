@@ -1,4 +1,11 @@
 package postgres
 
+import "github.com/jackc/pgx/v5/pgxpool"
+
 // SetBounds lets tests meet with few records what lists of many records meet.
 func (s *Site) SetBounds(few, some, many int) { s.bounds = bounds{few, some, many} }
+
+// Through is the site by way of another pool.
+func (s *Site) Through(pool *pgxpool.Pool) *Site {
+	return &Site{pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{}}
+}

@@ -13,6 +13,9 @@ import (
 // ErrExists says that a record to be loaded is there already.
 var ErrExists = errors.New("a record is there already")
 
+// loadTimeouts is how many times longer than another call a load may take.
+const loadTimeouts = 10
+
 // Load stores records that are new, all of them or none, faster than Write does: for
 // imports, in portions of some thousands. It takes Puts without claims and preconditions.
 // Errors: ErrExists, store.ErrUnavailable.
@@ -32,6 +35,8 @@ func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 			methodNumber(at.method), false, nonNil(all[i].marks), packBody(at.body),
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeouts*s.timeout)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "body"}
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {

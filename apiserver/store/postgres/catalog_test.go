@@ -1,0 +1,240 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/store/storetest"
+)
+
+func names(t *testing.T, sql string) []string {
+	t.Helper()
+	rows, err := shared.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestCatalog shows that a database can be divided by site: every unique key starts with
+// it, no table refers to another, and no extension is needed.
+func TestCatalog(t *testing.T) {
+	keys := names(t, `SELECT i.indexrelid::regclass::text FROM pg_index i
+		JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
+		WHERE i.indisunique AND (SELECT attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) <> 'site'`)
+	// The key of a site is what its number is found by.
+	if diff := cmp.Diff([]string{"sites_key_key"}, keys); diff != "" {
+		t.Errorf("unique keys that do not start with the site (-want +got):\n%s", diff)
+	}
+	if found := names(t, `SELECT conname::text FROM pg_constraint WHERE contype = 'f'`); len(found) > 0 {
+		t.Errorf("foreign keys: %v", found)
+	}
+	if found := names(t, `SELECT extname::text FROM pg_extension WHERE extname <> 'plpgsql'`); len(found) > 0 {
+		t.Errorf("extensions: %v", found)
+	}
+	if found := names(t, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
+		WHERE c.relkind = 'r' AND c.relname NOT IN ('requirement', 'paddock_schema_version')
+		AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'site' AND a.attnotnull)`); len(found) > 0 {
+		t.Errorf("tables without a site: %v", found)
+	}
+}
+
+// statementLog collects the statements of a pool.
+type statementLog struct {
+	mu    sync.Mutex
+	texts map[string]int
+}
+
+func (l *statementLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	l.add(data.SQL)
+	return ctx
+}
+
+func (l *statementLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (l *statementLog) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for _, q := range data.Batch.QueuedQueries {
+		l.add(q.SQL)
+	}
+	return ctx
+}
+
+func (l *statementLog) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (l *statementLog) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+func (l *statementLog) add(sql string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.texts[sql]++
+}
+
+// TestEveryStatementNamesTheSite runs the suite and looks at what it asked the database.
+func TestEveryStatementNamesTheSite(t *testing.T) {
+	config, err := postgres.Config(server.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &statementLog{texts: map[string]int{}}
+	config.ConnConfig.Tracer = log
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	first, second := open(t, pool, uuid.NewString(), postgres.Options{}), open(t, pool, uuid.NewString(), postgres.Options{})
+	exercise(t, first)
+	exercise(t, second)
+	if len(log.texts) < 20 {
+		t.Fatalf("only %d statements were seen", len(log.texts))
+	}
+	named := func(sql string) bool {
+		return strings.Contains(sql, "site = $1") || strings.Contains(sql, "(site") || strings.Contains(sql, "INTO sites") ||
+			strings.Contains(sql, "FROM sites WHERE key = $1")
+	}
+	for sql := range log.texts {
+		if !named(sql) && !slices.Contains([]string{"begin", "commit", "rollback"}, sql) && !strings.HasPrefix(sql, "ANALYZE") {
+			t.Errorf("a statement without the site: %s", sql)
+		}
+	}
+}
+
+// exercise calls everything once, on records that other sites have too.
+func exercise(t *testing.T, s *postgres.Site) {
+	t.Helper()
+	code := "c"
+	put := func(id, content string, claims ...store.Claim) {
+		t.Helper()
+		op := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(content)}, Claims: claims}
+		if _, err := s.Write(t.Context(), []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", `{"Tokens":{"code":[{"System":"s","Code":"c"}]},"Refs":{"partof":[{"Type":"Patient","ID":"b"}]}}`)
+	put("b", `{"Texts":{"name":[{"Folded":"n","Original":"N"}]},"Periods":{"date":[{"From":1,"Until":2}]},"Points":{"near":[{"Latitude":1,"Longitude":2}]}}`)
+	put("a", `{"Tokens":{"code":[{"System":"s","Code":"c"}]},"Refs":{"partof":[{"Type":"Patient","ID":"b"}]},"Salt":2}`)
+	put("c", `{}`, store.Claim{Line: "line"})
+	for _, kind := range []store.OpKind{store.Delete, store.Purge} {
+		if _, err := s.Write(t.Context(), []store.Op{{Kind: kind, Key: store.Key{Type: patient, ID: "c"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Load(t.Context(), []store.Op{{Kind: store.Put, Key: store.Key{Type: patient, ID: "loaded"}, Body: store.Body{JSON: []byte(`{}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []store.Condition{
+		nil,
+		store.IDIn{"a"},
+		store.TokenIs{Param: "code", Code: &code},
+		store.TextIs{Param: "name", Text: "n"},
+		store.PeriodIs{Param: "date", From: store.Bounds{Least: 0, Most: 5}, Until: store.Unbounded},
+		store.Near{Param: "near", Center: store.Point{Latitude: 1, Longitude: 2}, Meters: 10},
+		store.Chain{Type: patient, Where: store.IDIn{"b"}},
+		store.ReferredBy{Type: patient, Where: store.IDIn{"a"}},
+		store.RefersAround{Param: "partof", To: store.Reference{Type: patient, ID: "b"}},
+		store.RefersToID{Param: "partof", Types: []string{patient, "Person"}, ID: "b"},
+	} {
+		page, err := s.Search(t.Context(), store.Query{
+			Types: []string{patient}, Where: where, Count: 10, Total: store.TotalAccurate, MaxIncluded: 10,
+			Includes: []store.Include{{Iterate: true}, {Reverse: true}},
+		})
+		if err != nil || len(page.Records) == 0 || len(page.Records) > 3 {
+			t.Errorf("%+v: %d records, %v", where, len(page.Records), err)
+		}
+	}
+	for _, key := range []store.Key{{}, {Type: patient}, {Type: patient, ID: "a"}} {
+		page, err := s.History(t.Context(), store.HistoryQuery{Key: key, Count: 10})
+		if err != nil || page.Total > 4 || page.Total < 2 {
+			t.Errorf("history of %v: %d versions, %v", key, page.Total, err)
+		}
+	}
+	if _, err := s.GetVersion(t.Context(), store.Key{Type: patient, ID: "a"}, 1); err != nil {
+		t.Error(err)
+	}
+	if got := s.Stats().Records; got != 3 {
+		t.Errorf("%d records, want 3: other sites have the others", got)
+	}
+}
+
+// TestSitesDoNotMeet shows that what one site does, another does not see: reads, searches,
+// histories, claims, and what purges and updates leave.
+func TestSitesDoNotMeet(t *testing.T) {
+	ours, theirs := open(t, shared, uuid.NewString(), postgres.Options{}), open(t, shared, uuid.NewString(), postgres.Options{})
+	exercise(t, theirs)
+	if page, err := ours.Search(t.Context(), store.Query{Types: []string{patient}, Count: 10}); err != nil || len(page.Records) > 0 {
+		t.Errorf("records of another site were found: %v, %v", page.Records, err)
+	}
+	exercise(t, ours)
+	for _, id := range []string{"a", "b", "loaded"} {
+		if _, err := ours.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: patient, ID: id}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code := "c"
+	page, err := theirs.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.TokenIs{Param: "code", Code: &code}, Count: 10})
+	if err != nil || len(page.Records) != 1 {
+		t.Errorf("after another site purged its own: %v, %v", page.Records, err)
+	}
+	if got := ours.Stats().Records + 10*theirs.Stats().Records; got != 30 {
+		t.Errorf("records of ours, and ten times theirs: %d, want 30", got)
+	}
+	again := open(t, shared, uuid.NewString(), postgres.Options{})
+	if again.Stats().Records != 0 {
+		t.Error("a new site has records")
+	}
+}
+
+// TestMigrateTwice shows that several controllers may migrate at once and again.
+func TestMigrateTwice(t *testing.T) {
+	newest, err := schema.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "migrated_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() { errs <- migrate(t.Context(), server.URL(name)) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	if version, err := schema.Version(t.Context(), conn); err != nil || version != newest {
+		t.Errorf("version %d, want %d: %v", version, newest, err)
+	}
+	if _, err := conn.Exec(t.Context(), "UPDATE requirement SET oldest_server = 99"); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := postgres.Open(t.Context(), pool, "site", postgres.Options{Extract: storetest.Extract}); err == nil || !strings.Contains(err.Error(), "upgrade") {
+		t.Errorf("a schema for later servers was opened: %v", err)
+	}
+}

@@ -17,28 +17,22 @@ func partOf(query search.Query, typeName string) part {
 	return part{elements: query.ElementsOf(typeName), summary: query.Summary}
 }
 
-// elementsOf names the elements of a type to answer with, none for all.
-func (p part) elementsOf(typeName string) []string {
-	switch p.summary {
-	case search.SummaryTrue:
-		return r4.SummaryElements(typeName)
-	case search.SummaryText:
-		return []string{"text"}
-	case search.SummaryData:
-		return r4.DataElements(typeName)
-	default:
-		return p.elements
-	}
-}
-
 // render writes a stored record as its resource, or a part of it.
 func render(dst []byte, rec store.Record, shown part) ([]byte, error) {
 	resource := func(dst []byte) []byte {
 		return r4.AppendJSON(dst, rec.Body.JSON, rec.Body.IDOffset, rec.Body.MetaOffset, rec.Key.ID, rec.Version, rec.Updated)
 	}
-	elements := shown.elementsOf(rec.Key.Type)
-	if len(elements) == 0 {
+	typeName := rec.Key.Type
+	switch {
+	case shown.summary == search.SummaryTrue:
+		return r4.AppendSummary(dst, resource(nil), typeName)
+	case shown.summary == search.SummaryData:
+		return r4.AppendData(dst, resource(nil), typeName)
+	case shown.summary == search.SummaryText:
+		return r4.AppendSubset(dst, resource(nil), typeName, []string{"text"})
+	case len(shown.elements) > 0:
+		return r4.AppendSubset(dst, resource(nil), typeName, shown.elements)
+	default:
 		return resource(dst), nil
 	}
-	return r4.AppendSubset(dst, resource(nil), rec.Key.Type, elements)
 }

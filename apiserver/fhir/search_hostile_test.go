@@ -105,6 +105,7 @@ var _ = Describe("A hostile search", Ordered, ContinueOnFailure, func() {
 		Entry("with a page token of somebody", func() url.Values { return url.Values{"_page_token": {strings.Repeat("A", 2048)}} }, "_page_token"),
 		Entry("with a huge page token", func() url.Values { return url.Values{"_page_token": {strings.Repeat("A", 60_000)}} }, "longer than any page token"),
 		Entry("for infinity", func() url.Values { return url.Values{"near": {"Infinity|NaN|1e400"}} }, "is not known"),
+		Entry("with includes of what is no type", func() url.Values { return url.Values{"_include": {"*:iterate"}} }, "is not a resource type"),
 		Entry("by too many keys", func() url.Values { return url.Values{"_sort": {strings.Repeat("name,", 10) + "name"}} }, "give at most 10"),
 	)
 

@@ -64,6 +64,9 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 	case store.RefersAround:
 		return c.gatherAround(typeName, condition)
 	case store.TextIs:
+		if condition.Match == store.Exactly || condition.Match == store.StartsExactly {
+			return c.gatherOriginal(typeName, condition)
+		}
 		if condition.Match != store.StartsWith || len(condition.Text) > longestValue {
 			return nil
 		}
@@ -88,6 +91,32 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 	default: // UpdatedIn, Present, Not
 		return nil
 	}
+}
+
+// gatherOriginal leads to an original text by the folded one: as it is, or as texts are
+// folded.
+func (c *compiler) gatherOriginal(typeName string, condition store.TextIs) *list {
+	if c.site.index.fold == nil || len(condition.Text) > longestValue {
+		return nil
+	}
+	forms := []string{condition.Text}
+	if folded := c.site.index.fold(condition.Text); folded != condition.Text {
+		forms = append(forms, folded)
+	}
+	return &list{exact: true, rank: rankText, from: func() (string, error) {
+		parts := make([]string, len(forms))
+		for i, form := range forms {
+			var leads string
+			if condition.Match == store.StartsExactly {
+				leads = text(c.statement, store.TextIs{Match: store.StartsWith, Text: form}, true)
+			} else {
+				leads = "x.val = " + c.arg([]byte(form[:min(len(form), longestValue)]))
+			}
+			parts[i] = "SELECT x.rid FROM ix_str x WHERE x.site = $1 AND x.key = " + c.key(typeName, condition.Param) + " AND " + leads +
+				" AND " + text(c.statement, condition, false)
+		}
+		return strings.Join(parts, " UNION ALL "), nil
+	}}
 }
 
 // lines is the list of rows that an index keeps in the order of creation.

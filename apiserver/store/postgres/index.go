@@ -58,6 +58,8 @@ type indexer struct {
 	hash    hasher
 	extract store.Extract
 	facet   func(param string) bool
+	// fold is how original texts are folded; nil where it is not known.
+	fold func(string) string
 }
 
 func (x *indexer) rows(typeName string, body store.Body) rows {

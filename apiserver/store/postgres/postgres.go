@@ -27,6 +27,9 @@ type Options struct {
 	// Facet tells the token parameters that have few codes, such as gender: they choose
 	// from what other conditions find rather than find themselves. Default: none has.
 	Facet func(param string) bool
+	// Fold is how Extract folds texts that it folds: it leads from an exact text to where it
+	// is indexed. Default: not known; exact texts are looked for one record after the other.
+	Fold func(string) string
 	// QueryTimeout bounds a call, beside the sessions' statement_timeout. Default: seven seconds.
 	QueryTimeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -122,7 +125,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
-	s.index = indexer{hash: s.hash, extract: options.Extract, facet: options.Facet}
+	s.index = indexer{hash: s.hash, extract: options.Extract, facet: options.Facet, fold: options.Fold}
 	return s, nil
 }
 

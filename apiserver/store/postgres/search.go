@@ -202,9 +202,10 @@ func (r *reader) source(c *compiler, typeName string) *source {
 		}
 		return s
 	}
-	ranking := c.ranking(r.order, typeName, r.after)
-	s.ranking = &ranking
-	s.columns += ", " + strings.Join(ranking.columns, ", ")
+	if len(r.order) == 1 && r.order[0].Field == store.SortParam {
+		s.byParam = &paramOrder{r.order[0], r.after}
+	}
+	s.ranked = func() ranking { return c.ranking(r.order, typeName, r.after) }
 	if r.after != nil {
 		s.inclusive = directed(strings.Compare(typeName, r.after.Type), r.order.descends()) > 0
 	}

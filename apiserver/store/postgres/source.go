@@ -73,11 +73,15 @@ type source struct {
 	// behind restricts the rids of a walk, in lists named x; descending is its direction.
 	behind     func(rid string) string
 	descending bool
-	// ranking orders the rows; nil is the order of rids.
+	// ranked tells that rows are in another order than that of rids; ranking writes it, once
+	// it is needed.
+	ranked    func() ranking
 	ranking   *ranking
 	inclusive bool
 	paged     bool
 	limit     string
+	// byParam is set where the order is by one parameter alone.
+	byParam *paramOrder
 	// some are the tables of lists that are tested against, by the number of their part.
 	some map[int]string
 }
@@ -88,7 +92,7 @@ func (s *source) branches() (string, error) {
 	var gates []string
 	for i := 0; i < min(s.lists, mostLists); i++ {
 		part := s.parts[i]
-		if i == 0 && s.lists == 1 && part.list.ordered && s.ranking == nil {
+		if i == 0 && s.lists == 1 && part.list.ordered && s.ranked == nil {
 			break // walked as cheaply as counted
 		}
 		from, err := part.list.from()
@@ -190,7 +194,7 @@ func (s *source) direction() string { return direction(s.descending) }
 // fromFew reads the records of a short list.
 func (s *source) fromFew(name string, gates []string, met int) (string, error) {
 	where := append([]string{}, gates...)
-	if s.paged && s.ranking == nil {
+	if s.paged && s.ranked == nil {
 		where = append(where, s.behind("rid"))
 	}
 	driver := "SELECT DISTINCT rid FROM " + name
@@ -216,7 +220,7 @@ func (s *source) fromRids(driver string, met int, many string) (string, error) {
 
 // walk reads the records in the order wanted and tests each; the gates tell that no list is short.
 func (s *source) walk(gates []string) (string, error) {
-	if s.ranking == nil {
+	if s.ranked == nil {
 		for i := range s.lists {
 			if l := s.parts[i].list; l.walk != nil && (l.rank != rankFacet || s.lists == 1) {
 				behind := ""
@@ -234,12 +238,15 @@ func (s *source) walk(gates []string) (string, error) {
 			}
 		}
 	}
+	if s.byParam != nil {
+		return s.walkByParam(gates)
+	}
 	ofRid, ofRow, err := s.tests("r.rid", -1, "")
 	if err != nil {
 		return "", err
 	}
 	where := append([]string{"r.site = $1", "r.typ = " + s.arg(s.typeName), "NOT r.deleted"}, gates...)
-	if s.paged && s.ranking == nil {
+	if s.paged && s.ranked == nil {
 		where = append(where, s.behind("r.rid"))
 	}
 	return s.rows("res r", append(append(where, ofRid...), ofRow...), "r.rid"), nil
@@ -247,13 +254,18 @@ func (s *source) walk(gates []string) (string, error) {
 
 // rows writes a branch.
 func (s *source) rows(from string, where []string, rid string) string {
-	by := rid + " " + s.direction()
-	if s.ranking != nil {
+	by, columns := rid+" "+s.direction(), s.columns
+	if s.ranked != nil {
+		if s.ranking == nil {
+			ranking := s.ranked()
+			s.ranking = &ranking
+		}
 		from += s.ranking.lateral
+		columns += ", " + strings.Join(s.ranking.columns, ", ")
 		by = s.ranking.orderBy()
 		if s.paged {
 			where = append(where, s.compiler.behind(s.ranking, s.inclusive))
 		}
 	}
-	return "(SELECT " + s.columns + " FROM " + from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + by + " LIMIT " + s.limit + ")"
+	return "(SELECT " + columns + " FROM " + from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + by + " LIMIT " + s.limit + ")"
 }

@@ -182,14 +182,17 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 		s.finds(map[string]string{
 			"?_type=Patient,Practitioner&name=s":                       "luna rex",
 			"?_type=Patient,Practitioner,PractitionerRole&active=true": "ann jose vet",
-			"?_tag=urn:t|X":                              "probe",
-			"?_id=jose,ann,hl7":                          "ann hl7 jose",
-			"?identifier=urn:org|L7":                     "hl7",
-			"?_type=patient&gender=male":                 "jose",
-			"?telecom=555":                               "jose",
-			"?patient=Patient/jose":                      "scanner",
-			"?_has:Group:member:type=animal":             "luna rex",
-			"?_type=Location,Organization&partof=vienna": "graz",
+			"?_tag=urn:t|X":                                               "probe",
+			"?_id=jose,ann,hl7":                                           "ann hl7 jose",
+			"?identifier=urn:org|L7":                                      "hl7",
+			"?_type=patient&gender=male":                                  "jose",
+			"?telecom=555":                                                "jose",
+			"?patient=Patient/jose":                                       "scanner",
+			"?_has:Group:member:type=animal":                              "luna rex",
+			"?_type=Location,Organization&partof=vienna":                  "graz",
+			"?_type=Location,Organization&partof:below=vienna":            "graz nowhere",
+			"?_type=Location,Organization&partof:below=hl7":               "dept team",
+			"?_type=Location,Organization&partof:above=Organization/dept": "dept team",
 		})
 		s.refuses("?name=x", "?_type=Observation", "?_type=Patient,Device&gender=male", "Patient?_type=Patient")
 		all := s.ask("?").json()

@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -71,14 +72,22 @@ func (p *parser) around(d definition, item string, above bool) (store.Condition,
 	if err != nil {
 		return nil, err
 	}
-	to := store.Reference{Type: d.targets[0], ID: strings.ToLower(text)}
 	if !r4.ValidID(text) {
-		to, err = p.parseReference(text)
-		if err == nil && to.Type != d.targets[0] {
-			err = fmt.Errorf("%s is no reference to a %s", r4.Quote(item), d.targets[0])
+		to, err := p.parseReference(text)
+		if err == nil && !slices.Contains(d.targets, to.Type) {
+			err = fmt.Errorf("%s is no reference to a %s", r4.Quote(item), strings.Join(d.targets, " or "))
 		}
+		return store.RefersAround{Param: d.name, To: to, Above: above}, err
 	}
-	return store.RefersAround{Param: d.name, To: to, Above: above}, err
+	var either store.Any
+	for _, target := range d.targets {
+		to := store.Reference{Type: target, ID: strings.ToLower(text)}
+		either = append(either, store.RefersAround{Param: d.name, To: to, Above: above})
+	}
+	if len(either) == 1 {
+		return either[0], nil
+	}
+	return either, p.spend(len(either) - 1)
 }
 
 // scheme is how absolute URLs begin.

@@ -179,6 +179,9 @@ func (g *generator) tokenValue(types []string, name string) (written string, sys
 	if !ok {
 		v = store.Token{System: "urn:s1", Code: "true"}
 	}
+	if g.chance(15) { // the code of another system
+		v.System = pick(g.Rand, systems)
+	}
 	text := g.flipped(v.Code)
 	form := g.IntN(4)
 	switch {

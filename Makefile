@@ -67,7 +67,7 @@ integration: cluster-tools build ## Run the tests against a real control plane.
 	go test -p 1 -timeout 20m $(INTEGRATION)
 
 .PHONY: search-full
-search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 25 min).
+search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 45 min).
 	go test -count=1 -timeout 90m -v ./hack/randomsearch -queries 100000 -planted
 
 .PHONY: fuzz

@@ -134,6 +134,7 @@ func (w *writer) check(t *testing.T, s store.Store) {
 // TestKilledServer kills the server during writes, again and again: what was acknowledged
 // is there, once, with its history and its index.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(roundsVariable), "3"))
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +193,7 @@ func versions(t *testing.T, s store.Store) int64 {
 // TestAway shows what callers are told of a server that is away or hangs, and that they
 // are served again when it is back.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	own, pool := breakable(t)
 	site := open(t, pool, uuid.NewString(), postgres.Options{QueryTimeout: 500 * time.Millisecond})
 	if _, err := site.Write(t.Context(), []store.Op{counterOp("a", 1)}); err != nil {

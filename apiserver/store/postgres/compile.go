@@ -25,6 +25,8 @@ type compiler struct {
 	known *answers
 	with  []string
 	names int
+	// facets are the bits of the facets that all records looked for have.
+	facets int64
 }
 
 func (r *reader) compiler() *compiler {
@@ -247,7 +249,7 @@ func gatherTokens(alternatives store.Any) (groups []tokens, rest []store.Conditi
 
 // tokensFrom is the table of the tokens, named x, that any of some alternatives takes.
 func (c *compiler) tokensFrom(typeName string, group tokens) (from, where string) {
-	codes, systems := make([]int64, len(group.is)), make([]int32, len(group.is))
+	codes, systems := make([]int64, len(group.is)), make([]int64, len(group.is))
 	for i, is := range group.is {
 		codes[i] = c.site.hash.code(*is.Code)
 		if group.systems {
@@ -258,7 +260,7 @@ func (c *compiler) tokensFrom(typeName string, group tokens) (from, where string
 	if !group.systems {
 		return "unnest(" + c.arg(codes) + "::int8[]) w(code), ix_tok x", where
 	}
-	return "unnest(" + c.arg(codes) + "::int8[], " + c.arg(systems) + "::int4[]) w(code, sys), ix_tok x", where + " AND x.sys = w.sys"
+	return "unnest(" + c.arg(codes) + "::int8[], " + c.arg(systems) + "::int8[]) w(code, sys), ix_tok x", where + " AND x.sys = w.sys"
 }
 
 func (c *compiler) testTokens(n node, group tokens) string {

@@ -133,8 +133,14 @@ func (c *compiler) lines(rank int, table string, where func() string) *list {
 // ranged is the list of rows with a value in a range, which another index has in the order
 // of creation: to be walked where the range is wide.
 func (c *compiler) ranged(rank int, table string, key int64, where func(ranged bool) string) *list {
+	facets := c.facets
 	from := func() string {
-		return "SELECT x.rid FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.arg(key) + " AND "
+		sql := "SELECT x.rid FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.arg(key) + " AND "
+		if facets != 0 {
+			bits := c.arg(facets)
+			sql += "(x.facets & " + bits + ") = " + bits + " AND "
+		}
+		return sql
 	}
 	return &list{
 		exact: true, rank: rank,
@@ -240,8 +246,16 @@ func (c *compiler) meeting(typeName string, condition store.Condition, l *list) 
 		"(SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + c.arg(typeName) + " AND x.rid = " + i + "d.rid LIMIT 1) " + row + " WHERE " + where + ")", nil
 }
 
+// gatherOther is the list of a condition on other records than those looked for.
+func (c *compiler) gatherOther(typeName string, condition store.Condition) *list {
+	facets := c.facets
+	c.facets = 0
+	defer func() { c.facets = facets }()
+	return c.gather(typeName, condition)
+}
+
 func (c *compiler) gatherChain(typeName string, condition store.Chain) *list {
-	targets := c.gather(condition.Type, condition.Where)
+	targets := c.gatherOther(condition.Type, condition.Where)
 	if condition.Where == nil || targets == nil {
 		return nil
 	}
@@ -256,7 +270,7 @@ func (c *compiler) gatherChain(typeName string, condition store.Chain) *list {
 }
 
 func (c *compiler) gatherReferredBy(typeName string, condition store.ReferredBy) *list {
-	referring := c.gather(condition.Type, condition.Where)
+	referring := c.gatherOther(condition.Type, condition.Where)
 	if condition.Where == nil || referring == nil {
 		return nil
 	}

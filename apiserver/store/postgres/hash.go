@@ -14,7 +14,8 @@ const hashKeySize = 16
 
 // hasher makes the numbers that index rows hold instead of names: SipHash of 64 bits under
 // a key that the database holds, so that nobody outside can choose values that collide. By
-// chance, two of a million different values of a site do with odds of 1 in 37 million.
+// chance, two of a million different values of a site do with odds of 1 in 37 million, and
+// only together with the system does that show: matches are not compared once more.
 type hasher struct{ k0, k1 uint64 }
 
 func newHasher(key []byte) (hasher, error) {
@@ -40,8 +41,7 @@ func (h hasher) param(typeName, param string) int64 { return h.of('k', typeName,
 
 func (h hasher) code(code string) int64 { return h.of('c', code) }
 
-// system tells the systems of one code apart: 32 bits are enough for few.
-func (h hasher) system(system string) int32 { return int32(h.of('s', system)) }
+func (h hasher) system(system string) int64 { return h.of('s', system) }
 
 // systemMark is what a record is marked with that has tokens of the system.
 func (h hasher) systemMark(key int64, system string) int64 {

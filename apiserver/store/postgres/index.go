@@ -20,7 +20,7 @@ const longestValue = 1024
 
 type (
 	tokenRow struct {
-		sys       int32
+		sys       int64
 		key, code int64
 	}
 	referenceRow struct{ key, tgt, base int64 }
@@ -31,9 +31,9 @@ type (
 		// tells rows with the same val apart.
 		whole, orig       string
 		hasWhole, hasOrig bool
-		more              int64
+		more, facets      int64
 	}
-	periodRow struct{ key, lo, hi int64 }
+	periodRow struct{ key, lo, hi, facets int64 }
 	pointRow  struct {
 		key      int64
 		lat, lon float64
@@ -51,7 +51,12 @@ type rows struct {
 	points     []pointRow
 	marks      []int64
 	paths      []path
+	// facets has a bit for each facet mark. It is in the rows that a facet chooses from.
+	facets int64
 }
+
+// facetBit is the bit of a facet mark. Several share it: what has it may have the facet.
+func facetBit(mark int64) int64 { return 1 << (uint64(mark) & 63) }
 
 // indexer makes the index rows of records.
 type indexer struct {
@@ -83,10 +88,16 @@ func (x *indexer) rows(typeName string, body store.Body) rows {
 				r.paths = append(r.paths, path{typeName, entry.Param, v.Type})
 			}
 		case store.Period:
-			r.periods = append(r.periods, periodRow{key, v.From, v.Until})
+			r.periods = append(r.periods, periodRow{key: key, lo: v.From, hi: v.Until})
 		case store.Point:
 			r.points = append(r.points, pointRow{key, v.Latitude, v.Longitude})
 		}
+	}
+	for i := range r.texts {
+		r.texts[i].facets = r.facets
+	}
+	for i := range r.periods {
+		r.periods[i].facets = r.facets
 	}
 	r.tidy()
 	return r
@@ -96,8 +107,12 @@ func (x *indexer) addToken(r *rows, key int64, param string, t store.Token) {
 	r.tokens = append(r.tokens, tokenRow{x.hash.system(t.System), key, x.hash.code(t.Code)})
 	r.marks = append(r.marks, x.hash.systemMark(key, t.System))
 	if x.facet(param) {
-		r.marks = append(r.marks, x.hash.facetMark(key, store.TokenIs{Code: &t.Code}),
-			x.hash.facetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}))
+		for _, mark := range []int64{
+			x.hash.facetMark(key, store.TokenIs{Code: &t.Code}), x.hash.facetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
+		} {
+			r.marks = append(r.marks, mark)
+			r.facets |= facetBit(mark)
+		}
 	}
 }
 
@@ -155,18 +170,19 @@ func (r *rows) sum() int64 {
 			_, _ = sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 		}
 	}
+	number(r.marks...)
 	for _, t := range r.tokens {
-		number(1, int64(t.sys), t.key, t.code)
+		number(1, t.sys, t.key, t.code)
 	}
 	for _, t := range r.references {
 		number(2, t.key, t.tgt, t.base)
 	}
 	for _, t := range r.texts {
-		number(3, t.key, t.more, int64(len(t.val)))
+		number(3, t.key, t.more, t.facets, int64(len(t.val)))
 		_, _ = sum.Write([]byte(t.val))
 	}
 	for _, t := range r.periods {
-		number(4, t.key, t.lo, t.hi)
+		number(4, t.key, t.lo, t.hi, t.facets)
 	}
 	for _, t := range r.points {
 		number(5, t.key)

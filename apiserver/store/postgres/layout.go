@@ -59,37 +59,39 @@ func (s *statement) unnest(columns []column) (table, names string) {
 	return "unnest(" + strings.Join(arrays, ", ") + ") u(" + names + ")", names
 }
 
-// keyed is how many of a table's columns are part of its key; others come behind them.
-const keyed = 3
-
 // tables lists the columns of the rows by table.
 func (r *rows) tables() []tableRows {
 	var all []tableRows
-	add := func(name string, n int, columns ...column) {
+	// Of the columns given, those of the key come first.
+	add := func(name string, n, keyed int, columns ...column) {
 		if n > 0 {
-			all = append(all, tableRows{name, columns})
+			all = append(all, tableRows{name, columns, keyed})
 		}
 	}
-	sys, key, code := split3(r.tokens, func(t tokenRow) (int32, int64, int64) { return t.sys, t.key, t.code })
-	add("ix_tok", len(r.tokens), column{"sys", "int4", sys}, column{"key", "int8", key}, column{"code", "int8", code})
+	sys, key, code := split3(r.tokens, func(t tokenRow) (int64, int64, int64) { return t.sys, t.key, t.code })
+	add("ix_tok", len(r.tokens), 3, column{"sys", "int8", sys}, column{"key", "int8", key}, column{"code", "int8", code})
 	key, tgt, base := split3(r.references, func(t referenceRow) (int64, int64, int64) { return t.key, t.tgt, t.base })
-	add("ix_ref", len(r.references), column{"key", "int8", key}, column{"tgt", "int8", tgt}, column{"base", "int8", base})
+	add("ix_ref", len(r.references), 3, column{"key", "int8", key}, column{"tgt", "int8", tgt}, column{"base", "int8", base})
 	more, key, val := split3(r.texts, func(t textRow) (int64, int64, []byte) { return t.more, t.key, []byte(t.val) })
-	_, whole, orig := split3(r.texts, func(t textRow) (int, []byte, []byte) {
-		return 0, optional(t.whole, t.hasWhole), optional(t.orig, t.hasOrig)
+	facets, whole, orig := split3(r.texts, func(t textRow) (int64, []byte, []byte) {
+		return t.facets, optional(t.whole, t.hasWhole), optional(t.orig, t.hasOrig)
 	})
-	add("ix_str", len(r.texts), column{"more", "int8", more}, column{"key", "int8", key}, column{"val", "bytea", val},
+	add("ix_str", len(r.texts), 4, column{"more", "int8", more}, column{"key", "int8", key}, column{"val", "bytea", val},
+		column{"facets", "int8", facets},
 		column{"whole", "bytea", whole}, column{"orig", "bytea", orig})
+	facets, _, _ = split3(r.periods, func(t periodRow) (int64, int, int) { return t.facets, 0, 0 })
 	key, lo, hi := split3(r.periods, func(t periodRow) (int64, int64, int64) { return t.key, t.lo, t.hi })
-	add("ix_date", len(r.periods), column{"key", "int8", key}, column{"lo", "int8", lo}, column{"hi", "int8", hi})
+	add("ix_date", len(r.periods), 4, column{"key", "int8", key}, column{"lo", "int8", lo}, column{"hi", "int8", hi},
+		column{"facets", "int8", facets})
 	key, lat, lon := split3(r.points, func(t pointRow) (int64, float64, float64) { return t.key, t.lat, t.lon })
-	add("ix_pos", len(r.points), column{"key", "int8", key}, column{"lat", "float8", lat}, column{"lon", "float8", lon})
+	add("ix_pos", len(r.points), 3, column{"key", "int8", key}, column{"lat", "float8", lat}, column{"lon", "float8", lon})
 	return all
 }
 
 type tableRows struct {
 	table   string
 	columns []column
+	keyed   int
 }
 
 func split3[R, A, B, C any](rows []R, fields func(R) (A, B, C)) ([]A, []B, []C) {
@@ -124,7 +126,7 @@ func (r *rows) remove(s *statement, rid int64, when string) []string {
 	var parts []string
 	for _, t := range r.tables() {
 		rid := s.arg(rid)
-		columns := t.columns[:keyed]
+		columns := t.columns[:t.keyed]
 		table, _ := s.unnest(columns)
 		same := make([]string, len(columns))
 		for i, c := range columns {
@@ -136,14 +138,14 @@ func (r *rows) remove(s *statement, rid int64, when string) []string {
 	return parts
 }
 
-// removeAll takes all index rows of a record away, whoever wrote them. It walks ix_tok,
-// which is not ordered by record: for rows of an older extractor alone.
+// removeAll takes all index rows of some records away, whoever wrote them. It walks ix_tok,
+// which is not ordered by record, as a whole: for rows of an older extractor alone.
 var removeAll = []string{
-	`DELETE FROM ix_tok WHERE site = $1 AND rid = $2`,
-	`DELETE FROM ix_ref WHERE site = $1 AND rid = $2`,
-	`DELETE FROM ix_str WHERE site = $1 AND rid = $2`,
-	`DELETE FROM ix_date WHERE site = $1 AND rid = $2`,
-	`DELETE FROM ix_pos WHERE site = $1 AND rid = $2`,
+	`DELETE FROM ix_tok WHERE site = $1 AND rid = ANY($2::int8[])`,
+	`DELETE FROM ix_ref WHERE site = $1 AND rid = ANY($2::int8[])`,
+	`DELETE FROM ix_str WHERE site = $1 AND rid = ANY($2::int8[])`,
+	`DELETE FROM ix_date WHERE site = $1 AND rid = ANY($2::int8[])`,
+	`DELETE FROM ix_pos WHERE site = $1 AND rid = ANY($2::int8[])`,
 }
 
 // equals compares a column with one value, or with any of several.

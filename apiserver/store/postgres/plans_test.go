@@ -76,7 +76,7 @@ const patient = "Patient"
 func word(kind string, n int) string { return fmt.Sprintf("%c%c%s%d", 'a'+n%26, 'a'+n/26%26, kind, n) }
 
 // populate makes a site with so many patients, as autovacuum leaves it.
-func populate(t *testing.T, n int) (key string) {
+func populate(t testing.TB, n int) (key string) {
 	t.Helper()
 	key = uuid.NewString()
 	options := planOptions

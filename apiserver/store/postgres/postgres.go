@@ -25,7 +25,8 @@ type Options struct {
 	// Extract finds the searchable values of records. Default: they have none.
 	Extract store.Extract
 	// Facet tells the token parameters that have few codes, such as gender: they choose
-	// from what other conditions find rather than find themselves. Default: none has.
+	// from what other conditions find rather than find themselves. Default: none has. When
+	// it or Extract changes, Reindex brings older records up to date.
 	Facet func(param string) bool
 	// Fold is how Extract folds texts that it folds: it leads from an exact text to where it
 	// is indexed. Default: not known; exact texts are looked for one record after the other.

@@ -11,14 +11,15 @@ import (
 type bounds struct {
 	// few is up to how many records a list is read as a whole; longer ones are walked in
 	// order, or their records are tested while another is. A thousand entries are some ten
-	// pages of an index.
+	// to twenty pages of an index: of a million records, some 2,500 is where a walk for a page
+	// of 20 costs the same.
 	few int
 	// some is up to how many records a list is read to test others against: that is cheaper
 	// than to look up more than a few of them one by one, from many on.
 	some, many int
 }
 
-var defaultBounds = bounds{few: 1000, some: 10_000, many: 30}
+var defaultBounds = bounds{few: 2000, some: 10_000, many: 30}
 
 // mostLists bounds how many lists are tried for having few.
 const mostLists = 3
@@ -55,9 +56,26 @@ func (c *compiler) conjuncts(typeName string, condition store.Condition) (parts 
 		listed[at] = part
 	}
 	if condition != nil {
+		c.facets = c.facetsOf(typeName, condition)
 		take(condition)
 	}
 	return append(listed, others...), len(listed)
+}
+
+// facetsOf are the bits of the facets that a condition asks of every record.
+func (c *compiler) facetsOf(typeName string, condition store.Condition) int64 {
+	var bits int64
+	switch condition := condition.(type) {
+	case store.All:
+		for _, part := range condition {
+			bits |= c.facetsOf(typeName, part)
+		}
+	case store.TokenIs:
+		if condition.Code != nil && c.site.index.facet(condition.Param) {
+			bits = facetBit(c.site.hash.facetMark(c.site.hash.param(typeName, condition.Param), condition))
+		}
+	}
+	return bits
 }
 
 // source writes the tables that a page is read from: the records of a type that match, from

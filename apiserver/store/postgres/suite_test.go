@@ -61,7 +61,7 @@ func migrate(ctx context.Context, dsn string) error {
 	return err
 }
 
-func open(t *testing.T, pool *pgxpool.Pool, key string, options postgres.Options) *postgres.Site {
+func open(t testing.TB, pool *pgxpool.Pool, key string, options postgres.Options) *postgres.Site {
 	t.Helper()
 	if options.Extract == nil {
 		options.Extract = storetest.Extract
@@ -74,6 +74,7 @@ func open(t *testing.T, pool *pgxpool.Pool, key string, options postgres.Options
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
 		return open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
@@ -82,6 +83,7 @@ func TestStore(t *testing.T) {
 
 // TestStoreOfLongLists takes the ways that searches take when lists are long.
 func TestStoreOfLongLists(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
 		options := postgres.Options{Facet: func(param string) bool { return param == "identifier" }, Fold: fold}

@@ -168,7 +168,7 @@ func (t *transaction) write(p *plan, current *state) {
 	if outdated {
 		before = rows{}
 		for _, sql := range removeAll {
-			t.queue = append(t.queue, queued{sql: sql, args: []any{t.site.site, current.rid}})
+			t.queue = append(t.queue, queued{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}
 	c := t.site.change(p, current, before)

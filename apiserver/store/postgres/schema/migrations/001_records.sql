@@ -70,9 +70,9 @@ CREATE INDEX claim_self ON claim (site, self);
 -- Index entries of live records. key is the hash of type and parameter.
 CREATE TABLE ix_tok (
   site int  NOT NULL,
-  sys  int4 NOT NULL,
   key  int8 NOT NULL,
   code int8 NOT NULL,
+  sys  int8 NOT NULL,
   rid  int8 NOT NULL,
   PRIMARY KEY (site, key, code, rid, sys)
 );
@@ -104,9 +104,10 @@ CREATE TABLE ix_str (
   val   bytea NOT NULL,  -- the folded text, or its beginning
   whole bytea,           -- the folded text, where val is its beginning
   orig  bytea,           -- the text as it stands, where it differs
-  PRIMARY KEY (site, key, val, rid, more)
+  facets int8 NOT NULL,  -- a bit for each facet of the record; several may share one
+  PRIMARY KEY (site, key, val, rid, more, facets)
 );
-CREATE INDEX ix_str_rid ON ix_str (site, key, rid, val);
+CREATE INDEX ix_str_rid ON ix_str (site, key, rid, val, facets);
 
 CREATE TABLE ix_date (
   site int  NOT NULL,
@@ -114,9 +115,10 @@ CREATE TABLE ix_date (
   lo   int8 NOT NULL,
   hi   int8 NOT NULL,
   rid  int8 NOT NULL,
-  PRIMARY KEY (site, key, lo, hi, rid)
+  facets int8 NOT NULL,
+  PRIMARY KEY (site, key, lo, hi, rid, facets)
 );
-CREATE INDEX ix_date_rid ON ix_date (site, key, rid, lo, hi);
+CREATE INDEX ix_date_rid ON ix_date (site, key, rid, lo, hi, facets);
 
 CREATE TABLE ix_pos (
   site int    NOT NULL,

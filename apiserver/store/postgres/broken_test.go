@@ -223,7 +223,7 @@ func TestAway(t *testing.T) {
 	away := func(how string) {
 		t.Helper()
 		for name, call := range calls {
-			if err := call(); !errors.Is(err, store.ErrUnavailable) && (name != "search" || !errors.Is(err, store.ErrQueryTimeout)) {
+			if err := call(); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%s while the server %s: %v", name, how, err)
 			}
 		}

@@ -53,9 +53,14 @@ func storeError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// isTimeout reports whether the server, or the deadline of the statement, cut it short.
-func isTimeout(err error) bool {
-	return hasCode(err, queryCanceled) || errors.Is(err, context.DeadlineExceeded)
+// programLimits is the class of errors of statements that are too large or too deep.
+const programLimits = "54"
+
+// takesTooLong reports whether the server gave up a query, for its time or its size. One
+// that does not answer in time says nothing of the query.
+func takesTooLong(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && (answer.Code == queryCanceled || strings.HasPrefix(answer.Code, programLimits))
 }
 
 func hasCode(err error, codes ...string) bool {

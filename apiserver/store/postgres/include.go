@@ -122,6 +122,9 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 		} else {
 			sql, err = i.referredTo(c, include, from)
 		}
+		if err == nil {
+			err = c.fits()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -209,6 +209,10 @@ func TestPlans(t *testing.T) {
 	}
 	page := store.Query{Types: []string{patient}, Sort: newest, Count: 20, Total: store.TotalNone, MaxIncluded: 1000}
 	with := func(condition store.Condition) store.Query { q := page; q.Where = condition; return q }
+	sorted := func(q store.Query, param string, descending bool) store.Query {
+		q.Sort = []store.Sort{{Field: store.SortParam, Param: param, Descending: descending}}
+		return q
+	}
 	total := func(q store.Query) store.Query { q.Total = store.TotalWhenFree; return q }
 	for _, test := range []struct {
 		name    string
@@ -231,6 +235,10 @@ func TestPlans(t *testing.T) {
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
 		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
 		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},
+		{"sorted by family", sorted(page, "family", false), 20, 250},
+		{"sorted by birthdate, last first", sorted(page, "birthdate", true), 20, 250},
+		{"sorted by birthdate, deep", deep(sorted(page, "birthdate", true)), 20, 250},
+		{"few sorted by family", sorted(with(token("_tag", "rare")), "family", false), 20, 2000},
 		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},
 	} {
 		seen.reset()

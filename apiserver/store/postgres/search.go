@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,10 @@ func searchError(err error) error {
 	if errors.As(err, &ambiguous) {
 		return err
 	}
-	if isTimeout(err) {
+	if errors.Is(err, store.ErrQueryTimeout) {
+		return err
+	}
+	if takesTooLong(err) {
 		return errors.Join(store.ErrQueryTimeout, err)
 	}
 	return storeError("search", err)
@@ -54,7 +58,36 @@ type reader struct {
 	answers answers
 }
 
+// mostConditions bounds the text of a statement.
+const mostConditions = 5000
+
+// sizeOf counts the conditions of a query.
+func sizeOf(condition store.Condition) int {
+	size := 1
+	var parts []store.Condition
+	switch condition := condition.(type) {
+	case store.All:
+		parts = condition
+	case store.Any:
+		groups, rest := gatherTokens(condition) // those of a group are one
+		size, parts = size+len(groups), rest
+	case store.Not:
+		parts = []store.Condition{condition.Condition}
+	case store.Chain:
+		parts = []store.Condition{condition.Where}
+	case store.ReferredBy:
+		parts = []store.Condition{condition.Where}
+	}
+	for _, part := range parts {
+		size += sizeOf(part)
+	}
+	return size
+}
+
 func (r *reader) search() (store.Page, error) {
+	if n := sizeOf(r.query.Where); n > mostConditions {
+		return store.Page{}, fmt.Errorf("%w: it has %d conditions, at most %d can be", store.ErrQueryTimeout, n, mostConditions)
+	}
 	r.query.Types = slices.Compact(slices.Sorted(slices.Values(r.query.Types)))
 	if err := r.learnPaths(); err != nil {
 		return store.Page{}, err
@@ -165,6 +198,9 @@ func (r *reader) queuePage(batch *pgx.Batch, typeName string, limit int, take fu
 	if err != nil {
 		return err
 	}
+	if err := c.fits(); err != nil {
+		return err
+	}
 	// One branch alone gives rows.
 	batch.Queue(c.sql(branches), c.args...).Query(func(rows pgx.Rows) error {
 		var found []place
@@ -245,6 +281,9 @@ func (r *reader) count() (int64, error) {
 			s.limit = strconv.Itoa(freeTotal + 1)
 		}
 		branches, err := s.branches()
+		if err == nil {
+			err = c.fits()
+		}
 		if err != nil {
 			return 0, err
 		}

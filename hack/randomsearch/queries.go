@@ -26,6 +26,8 @@ type Query struct {
 	Count int
 	// Total is what the query says about the total, or nothing.
 	Total string
+	// Refused tells whether the query must be refused as ambiguous.
+	Refused func(*World) bool
 	// Written is the query, without the path.
 	Written url.Values
 }
@@ -39,6 +41,8 @@ type generator struct {
 	sounds map[string][]string
 	// values are those of each parameter of each type, as there are in the world.
 	values map[string]map[string][]store.Value
+	// refusals tell why the query being made must be refused, if they hold.
+	refusals []func(*World) bool
 }
 
 func newGenerator(seed uint64, w *World, sounds map[string][]string, now time.Time) *generator {
@@ -75,6 +79,7 @@ func sample[V store.Value](g *generator, types []string, param string) (V, bool)
 
 // query makes a query for one type, or for several that the caller sees.
 func (g *generator) query(seen []string) Query {
+	g.refusals = nil
 	q := Query{Types: []string{pick(g.Rand, seen)}, Count: 20, Written: url.Values{}}
 	everywhere := g.chance(3)
 	switch {
@@ -98,6 +103,10 @@ func (g *generator) query(seen []string) Query {
 	}
 	if everywhere {
 		q.Types, q.Everywhere = seen, true
+	}
+	refusals := g.refusals
+	q.Refused = func(w *World) bool {
+		return slices.ContainsFunc(refusals, func(holds func(*World) bool) bool { return holds(w) })
 	}
 	return q
 }

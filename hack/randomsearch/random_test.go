@@ -72,7 +72,7 @@ func askRandomly(t *testing.T, s *site) {
 type figures struct {
 	sync.Mutex
 	forms  map[string]int
-	counts struct{ queries, empty, pages, matches, included, filters, limited, wrong int }
+	counts struct{ queries, empty, pages, matches, included, filters, limited, refused, wrong int }
 }
 
 func (f *figures) wrong() int {
@@ -143,6 +143,9 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 	defer f.Unlock()
 	f.counts.queries++
 	f.counts.filters += len(q.Filters)
+	if pages == 0 && err == nil {
+		f.counts.refused++
+	}
 	for _, filter := range q.Filters {
 		f.forms[formOf(world, q.Types, filter.Name)]++
 	}
@@ -172,6 +175,12 @@ func (s *site) walk(g *generator, w *World, q Query, want []*Record, headers map
 		headers["Content-Type"] = "application/x-www-form-urlencoded"
 	} else {
 		path += "?" + q.Written.Encode()
+	}
+	if q.Refused(w) {
+		if answer := s.do(method, path, body, headers); answer.Code != http.StatusBadRequest {
+			return 0, 0, fmt.Errorf("ambiguous, but answered with %d: %s", answer.Code, answer.Body)
+		}
+		return 0, 0, nil
 	}
 	for first := 0; ; first += q.Count {
 		answer, err := s.read(method, path, body, headers)

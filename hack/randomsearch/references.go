@@ -74,20 +74,23 @@ func (g *generator) referenceValue(types []string, name string, targets []string
 		return to.Base + "/" + to.Type + "/" + to.ID, refersTo(name, to)
 	case g.chance(30):
 		return g.world.base + "/" + relative, refersTo(name, to)
-	case g.chance(70) && !g.ambiguous(types, name, to.ID):
+	case g.chance(70):
+		g.refusals = append(g.refusals, func(w *World) bool {
+			return slices.ContainsFunc(types, func(typ string) bool { return w.ambiguous(typ, name, targets, to.ID) })
+		})
 		return g.flipped(to.ID), refersToID(name, targets, to.ID)
 	}
 	return relative, refersTo(name, to)
 }
 
-// ambiguous reports whether references of a parameter to an id are to several types:
-// a server must refuse to tell which is meant.
-func (g *generator) ambiguous(types []string, name, id string) bool {
+// ambiguous reports whether references of records of a type to an id are to several of
+// the types: a server must refuse to tell which is meant.
+func (w *World) ambiguous(typ, param string, targets []string, id string) bool {
 	found := map[string]bool{}
-	for _, typ := range types {
-		for _, value := range g.values[typ][name] {
-			if v, ok := value.(store.Reference); ok && v.ID == id {
-				found[v.Type] = true
+	for _, r := range w.Records {
+		for _, target := range targets {
+			if r.Type == typ && refersTo(param, store.Reference{Type: target, ID: id})(w, r) {
+				found[target] = true
 			}
 		}
 	}
@@ -113,7 +116,7 @@ func (g *generator) hierarchy(typ, name string) Filter {
 // chain makes a filter of what records referred to must meet.
 func (g *generator) chain(types []string, name string, depth int) (Filter, bool) {
 	targets := g.world.kept(g.targets(types, name))
-	typ := pick(g.Rand, targets)
+	typ, refusals := pick(g.Rand, targets), len(g.refusals)
 	inner := g.filter([]string{typ}, depth+1)
 	if g.chance(50) || len(targets) == 1 {
 		if g.chance(70) || len(targets) > 1 {
@@ -122,6 +125,9 @@ func (g *generator) chain(types []string, name string, depth int) (Filter, bool)
 		return Filter{name + "." + inner.Name, inner.Value, chain(name, typ, inner.Holds)}, true
 	}
 	having, ok := g.having(targets, inner.Name)
+	if !ok {
+		g.refusals = g.refusals[:refusals]
+	}
 	var tests []test
 	for _, target := range having {
 		tests = append(tests, chain(name, target, inner.Holds))

@@ -182,7 +182,7 @@ func TestPlantedFaults(t *testing.T) {
 			if output, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("the fault cannot be built: %v\n%s", err, output)
 			}
-			run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestRandomQueries$/^"+f.engine()+"$", "-most", "1")
+			run := exec.CommandContext(t.Context(), binary, "-test.run", "^TestRandomQueries$/^"+f.engine()+"$", "-most", "1", "-queries", "20000")
 			output, err := run.CombinedOutput()
 			if err == nil {
 				t.Fatal("the fault is not found")

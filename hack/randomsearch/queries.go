@@ -91,7 +91,7 @@ func (g *generator) query(seen []string) Query {
 		q.Types = q.Types[:1+g.IntN(len(q.Types))]
 		q.Written.Set("_type", strings.Join(q.Types, ","))
 	}
-	for range pick(g.Rand, []int{0, 1, 1, 1, 1, 2, 2, 3}) {
+	for range pick(g.Rand, []int{0, 1, 1, 1, 2, 2, 2, 3}) {
 		f := g.filter(q.Types, 0)
 		q.Filters = append(q.Filters, f)
 		q.Written.Add(f.Name, f.Value)

@@ -134,7 +134,7 @@ func (s *site) fill(perType int) {
 	for _, typ := range searchtruth.Kept {
 		for i := range perType {
 			id := fmt.Sprintf("%s-%d", strings.ToLower(typ), i)
-			if i%2 == 0 {
+			if i%4 != 0 {
 				id = fmt.Sprintf("r-%d", i)
 			}
 			s.data.ids[typ] = append(s.data.ids[typ], id)

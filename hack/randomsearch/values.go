@@ -22,8 +22,8 @@ func (g *generator) filter(types []string, depth int) Filter {
 		}
 	}
 	for _, name := range names { // of these there are few
-		kind := g.world.parameters[types[0]][name].Kind
-		if kind == "date" || kind == "special" || kind == "composite" || name == "partof" || name == "parent" {
+		p := g.world.parameters[types[0]][name]
+		if p.Kind == "date" || p.Kind == "special" || p.Kind == "composite" || name == "partof" || name == "parent" || len(g.world.kept(p.Targets)) > 1 {
 			names = append(names, name, name, name)
 		}
 	}
@@ -76,7 +76,7 @@ func (g *generator) of(kind string, types []string, name string, depth int) (Fil
 	case "uri":
 		return g.uri(types, name), true
 	case "reference":
-		if depth < 3 && g.chance(40) {
+		if depth < 3 && g.chance(55) {
 			return g.chain(types, name, depth)
 		}
 		return g.refers(types, name), true
@@ -318,7 +318,7 @@ func (g *generator) date(types []string, name string) (string, test) {
 			}
 		}
 	}
-	at := time.UnixMicro(around).UTC().Add(pick(g.Rand, []time.Duration{0, 0, -time.Millisecond, time.Millisecond, time.Hour, -24 * time.Hour}))
+	at := time.UnixMicro(around).UTC().Add(pick(g.Rand, []time.Duration{0, 0, -time.Millisecond, time.Millisecond, time.Hour, -24 * time.Hour, -24 * time.Hour, -48 * time.Hour}))
 	l := pick(g.Rand, layouts)
 	if strings.Contains(l.layout, "T") {
 		at = at.In(time.FixedZone("", 60*pick(g.Rand, []int{0, 0, 120, -210})))

@@ -106,8 +106,21 @@ func populate(t testing.TB, n int) (key string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	if _, err := conn.Exec(t.Context(), "VACUUM (ANALYZE)"); err != nil {
-		t.Fatal(err)
+	// A transaction elsewhere keeps vacuum from marking what was written meanwhile; single
+	// pages that are in use it leaves out.
+	deadline := time.Now().Add(time.Minute)
+	for marked := false; !marked; {
+		if _, err := conn.Exec(t.Context(), "VACUUM (ANALYZE) res, ix_tok, ix_ref, ix_str, ix_date"); err != nil {
+			t.Fatal(err)
+		}
+		const visible = `SELECT bool_and(relallvisible >= relpages * 0.97 - 5) FROM pg_class
+			WHERE oid = ANY (ARRAY['res', 'ix_tok', 'ix_ref', 'ix_str', 'ix_date']::regclass[])`
+		if err := conn.QueryRow(t.Context(), visible).Scan(&marked); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("vacuum does not get through")
+		}
 	}
 	return key
 }
@@ -235,12 +248,17 @@ func TestPlans(t *testing.T) {
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
 		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
 		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},
-		{"sorted by family", sorted(page, "family", false), 20, 250},
-		{"sorted by birthdate, last first", sorted(page, "birthdate", true), 20, 250},
-		{"sorted by birthdate, deep", deep(sorted(page, "birthdate", true)), 20, 250},
+		{"sorted by family", sorted(page, "family", false), 20, 300},
+		{"sorted by birthdate, last first", sorted(page, "birthdate", true), 20, 300},
+		{"sorted by birthdate, deep", deep(sorted(page, "birthdate", true)), 20, 300},
 		{"few sorted by family", sorted(with(token("_tag", "rare")), "family", false), 20, 2000},
 		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},
 	} {
+		if test.name == "organization and family" && n > 200_000 {
+			// Both have tens of thousands: neither is read as a whole, and entries of one are
+			// looked up one by one.
+			test.most = 3000
+		}
 		seen.reset()
 		found, err := site.Search(t.Context(), test.query)
 		if err != nil {

@@ -97,6 +97,7 @@ var session = map[string]string{
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
 	"enable_material":                     "off",
+	"enable_sort":                         "off",
 	"jit":                                 "off",
 	"max_parallel_workers_per_gather":     "0",
 	"work_mem":                            "32MB",

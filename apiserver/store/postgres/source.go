@@ -10,16 +10,16 @@ import (
 // bounds say how long lists are read.
 type bounds struct {
 	// few is up to how many records a list is read as a whole; longer ones are walked in
-	// order, or their records are tested while another is. A thousand entries are some ten
-	// to twenty pages of an index: of a million records, some 2,500 is where a walk for a page
-	// of 20 costs the same.
+	// order, or their records are tested while another is. A thousand entries are some 20
+	// pages of an index: of a million records, 1,500 to 2,500 is where a walk for a page of
+	// 20 costs the same.
 	few int
 	// some is up to how many records a list is read to test others against: that is cheaper
 	// than to look up more than a few of them one by one, from many on.
 	some, many int
 }
 
-var defaultBounds = bounds{few: 2000, some: 10_000, many: 30}
+var defaultBounds = bounds{few: 1750, some: 10_000, many: 30}
 
 // mostLists bounds how many lists are tried for having few.
 const mostLists = 3

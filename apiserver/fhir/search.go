@@ -64,7 +64,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 		}
 	}
 	links := h.pageLinks(r.searchURL(), query, binding, page.Next)
-	links = append([]link{{"search", address(r.searchURL(), query.Encode(""))}}, links...)
+	links = append([]link{{"search", links[1].url}}, links...) // what is searched for is where its pages begin
 	body, err := r.searchset(query, page, links)
 	if err != nil {
 		return err
@@ -150,9 +150,10 @@ func (h *handler) position(query search.Query, binding search.Binding) (store.Po
 
 // pageLinks are the links that pages of any kind have.
 func (h *handler) pageLinks(base string, query search.Query, binding search.Binding, next store.Position) []link {
-	links := []link{
-		{"self", address(base, query.Encode(query.PageToken))},
-		{"first", address(base, query.Encode(""))},
+	first := address(base, query.Encode(""))
+	links := []link{{"self", first}, {"first", first}}
+	if query.PageToken != "" {
+		links[0].url = address(base, query.Encode(query.PageToken))
 	}
 	if next != nil {
 		token := h.tokens.Seal(binding, next, h.Now())

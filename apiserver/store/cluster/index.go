@@ -133,23 +133,20 @@ func (x *index) usage() usage {
 // apply takes a state of a Record in, unless a newer one is known. It returns by
 // how much the site's usage changed.
 func (x *index) apply(obj *recordsv1.Record) usage {
-	added := &entry{
-		obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec),
-		created: obj.Spec.Created.UnixMilli(), updated: obj.Spec.Updated.UnixMilli(),
+	// An own write comes back by the watch: what is known already is not read again.
+	x.mu.RLock()
+	awaited := x.awaits(obj)
+	x.mu.RUnlock()
+	if !awaited {
+		return usage{}
 	}
-	if added.searchable() {
-		added.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
-	}
+	added := x.read(obj)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, gone := x.removed[obj.UID]; gone {
+	if !x.awaits(obj) {
 		return usage{}
 	}
-	old := x.names[obj.Name]
-	if old != nil && !newer(obj.ResourceVersion, old.obj.ResourceVersion) {
-		return usage{}
-	}
-	change := x.drop(old)
+	change := x.drop(x.names[obj.Name])
 	x.names[obj.Name] = added
 	if added.searchable() {
 		t := x.types[obj.Spec.Type]
@@ -164,6 +161,29 @@ func (x *index) apply(obj *recordsv1.Record) usage {
 	x.used.records++
 	x.used.bytes += added.size
 	return change
+}
+
+// awaits reports whether a state of a Record is later than what is known of it. The
+// caller holds mu.
+func (x *index) awaits(obj *recordsv1.Record) bool {
+	if _, gone := x.removed[obj.UID]; gone {
+		return false
+	}
+	known := x.names[obj.Name]
+	return known == nil || newer(obj.ResourceVersion, known.obj.ResourceVersion)
+}
+
+// read makes the entry of a Record. It takes the time that writers of the site need
+// not wait for.
+func (x *index) read(obj *recordsv1.Record) *entry {
+	e := &entry{
+		obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec),
+		created: obj.Spec.Created.UnixMilli(), updated: obj.Spec.Updated.UnixMilli(),
+	}
+	if e.searchable() {
+		e.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
+	}
+	return e
 }
 
 // remove takes a Record out that is gone. Whatever is still said of this very

@@ -7,14 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/mod/modfile"
+	"github.com/paddock-health/paddock/hack/module"
 )
 
-const (
-	modulePath = "github.com/paddock-health/paddock"
-	// binDirVariable names a folder with the binaries, for machines that have them already.
-	binDirVariable = "PADDOCK_BIN"
-)
+// binDirVariable names a folder with the binaries, for machines that have them already.
+const binDirVariable = "PADDOCK_BIN"
 
 // Options say where the control plane lives and what it consists of. Only Dir is required.
 type Options struct {
@@ -57,8 +54,8 @@ func (o Options) complete() (Options, error) {
 		o.BinDir = os.Getenv(binDirVariable)
 	}
 	if o.BinDir == "" {
-		if o.BinDir, err = moduleBin(); err != nil {
-			return o, fmt.Errorf("find the control plane's binaries: %w", err)
+		if o.BinDir, err = module.Bin(); err != nil {
+			return o, fmt.Errorf("find the control plane's binaries: %w: set %s", err, binDirVariable)
 		}
 	}
 	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {
@@ -82,21 +79,4 @@ func (o Options) checkBinaries() error {
 		}
 	}
 	return nil
-}
-
-// moduleBin is bin/ beside Paddock's go.mod, looked for from the working directory upwards.
-func moduleBin() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && modfile.ModulePath(mod) == modulePath {
-			return filepath.Join(dir, "bin"), nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not inside module %s: set %s", wd, modulePath, binDirVariable)
-		}
-	}
 }

@@ -17,14 +17,11 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/mod/modfile"
+	"github.com/paddock-health/paddock/hack/module"
 )
 
-const (
-	modulePath = "github.com/paddock-health/paddock"
-	// versionVariable names the major version to use.
-	versionVariable = "PADDOCK_POSTGRES"
-)
+// versionVariable names the major version to use.
+const versionVariable = "PADDOCK_POSTGRES"
 
 //go:embed package.json package-lock.json .npmrc
 var npmProject embed.FS
@@ -182,26 +179,10 @@ func linkLibraries(native string) error {
 
 // installDir is bin/localpostgres beside Paddock's go.mod.
 func installDir() (string, error) {
-	dir, err := moduleBin()
+	dir, err := module.Bin()
 	if err != nil {
 		return "", err
 	}
 	dir = filepath.Join(dir, "localpostgres")
 	return dir, os.MkdirAll(dir, 0o755)
-}
-
-func moduleBin() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := wd; ; dir = filepath.Dir(dir) {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && modfile.ModulePath(mod) == modulePath {
-			return filepath.Join(dir, "bin"), nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not inside module %s", wd, modulePath)
-		}
-	}
 }

@@ -32,6 +32,15 @@ func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
 	return h.historyOf(w, r, r.site.BaseURL+"/_history")
 }
 
+// facadeTypes are the types of the facade: sites have records of other facades too.
+func facadeTypes() []string {
+	names := make([]string, len(r4.Types))
+	for i, kind := range r4.Types {
+		names[i] = kind.Name
+	}
+	return names
+}
+
 // historyOf answers with a page of the history of a record, a type or the site.
 func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) error {
 	of := r.key()
@@ -49,6 +58,7 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 	}
 	asked := store.HistoryQuery{
 		Key:       of,
+		Types:     facadeTypes(),
 		Deletions: r.dialect.historyDeletions,
 		Since:     query.Since,
 		Current:   query.At,

@@ -68,7 +68,10 @@ type Query struct {
 	// Count is the largest number of records on the page; 0 asks for the total only.
 	Count int
 	// After continues behind the last record of an earlier page of the same query.
-	After    Position
+	After Position
+	// Skip leaves out that many of the matches behind After, for lists whose pages have
+	// numbers; a page past the end is empty. It costs more the more it leaves out.
+	Skip     int
 	Total    TotalMode
 	Includes []Include
 	// MaxIncluded bounds the number of included records of a page.
@@ -98,6 +101,8 @@ type Position []byte
 // records of a type where Key has no id, or of the whole site where Key is zero.
 type HistoryQuery struct {
 	Key Key
+	// Types are those to tell of in the history of the whole site; nil: all.
+	Types []string
 	// Deletions includes tombstones.
 	Deletions bool
 	// Since, unless zero, leaves out what was written before it.

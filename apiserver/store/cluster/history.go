@@ -142,7 +142,7 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 		after = &version{obj: &at, number: position.Version, updated: time.UnixMilli(position.Millis)}
 	}
 	newest := newestVersions{count: query.Count}
-	for _, obj := range s.index.recordsOf(query.Key.Type) {
+	for _, obj := range s.index.recordsOf(query) {
 		listedVersions(obj, func(v version) {
 			if v.matches(query) {
 				newest.total++
@@ -167,13 +167,19 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 	return page, err
 }
 
-// recordsOf returns the records of a type, or all, deleted ones included.
-func (x *index) recordsOf(recordType string) []*recordsv1.Record {
+// recordsOf returns the records whose history is asked for, deleted ones included.
+func (x *index) recordsOf(query store.HistoryQuery) []*recordsv1.Record {
+	wanted := func(recordType string) bool {
+		if query.Key.Type != "" {
+			return recordType == query.Key.Type
+		}
+		return query.Types == nil || slices.Contains(query.Types, recordType)
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	found := make([]*recordsv1.Record, 0, len(x.names))
 	for _, e := range x.names {
-		if !e.obj.Spec.Purging && (recordType == "" || e.obj.Spec.Type == recordType) {
+		if !e.obj.Spec.Purging && wanted(e.obj.Spec.Type) {
 			found = append(found, e.obj)
 		}
 	}

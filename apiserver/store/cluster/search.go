@@ -88,7 +88,8 @@ func (c *compiler) page(query store.Query, o order, after *ranked, sources []sou
 // limited hides a total that is known but that no engine has to find out, so that
 // what is told depends on the query alone.
 func (f found) limited(query store.Query) found {
-	if f.more && query.Total == store.TotalWhenFree && f.total > freeTotal {
+	atEnd := !f.more && (len(f.places) > 0 || query.Skip == 0)
+	if !atEnd && query.Total == store.TotalWhenFree && f.total > freeTotal {
 		f.total = store.UnknownTotal
 	}
 	return f
@@ -103,6 +104,7 @@ func (c *compiler) stream(query store.Query, o order, r run, counted bool) found
 	}
 	counted = counted && r.length < 0
 	matched, ended := int64(0), true
+	skip := int64(query.Skip)
 	for e := range r.entries {
 		if c.work.done() {
 			break
@@ -110,7 +112,9 @@ func (c *compiler) stream(query store.Query, o order, r run, counted bool) found
 		if !r.check(e) {
 			continue
 		}
-		matched++
+		if matched++; matched <= skip {
+			continue
+		}
 		if len(page.places) < query.Count {
 			page.places = append(page.places, o.rank(e, nil))
 			continue
@@ -130,7 +134,9 @@ func (c *compiler) stream(query store.Query, o order, r run, counted bool) found
 // gather takes a page off entries in no order.
 func (c *compiler) gather(query store.Query, o order, after *ranked, sources []source) found {
 	var page found
-	first := firsts{order: o, n: query.Count + 1}
+	// No more can be skipped than there are.
+	skip := min(query.Skip, len(c.index.names))
+	first := firsts{order: o, n: skip + query.Count + 1}
 	memory := make([]rank, len(o))
 	for _, s := range sources {
 		for e := range c.matching(s) {
@@ -141,7 +147,7 @@ func (c *compiler) gather(query store.Query, o order, after *ranked, sources []s
 		}
 	}
 	first.cut()
-	page.places = first.kept
+	page.places = first.kept[min(skip, len(first.kept)):]
 	if page.more = len(page.places) > query.Count; page.more {
 		page.places = page.places[:query.Count]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -129,11 +130,15 @@ func (h *historyRead) queueOfOne(batch *pgx.Batch, after historyPosition) {
 		" ORDER BY v.ver DESC LIMIT "+page.arg(h.query.Count+1), page)
 }
 
-// ofTypes are the types whose history is read: of the whole site all that it has, found by
-// steps from one to the next.
+// ofTypes are the types whose history is read: those asked for or all that the site has,
+// found by steps from one to the next.
 func (h *historyRead) ofTypes(st *statement) (with, types string) {
 	if h.query.Key.Type != "" {
 		return "", "(SELECT " + st.arg(h.query.Key.Type) + "::text AS typ) t"
+	}
+	if h.query.Types != nil {
+		types := slices.DeleteFunc(slices.Clone(h.query.Types), func(name string) bool { return !storable(name) })
+		return "", "(SELECT DISTINCT unnest(" + st.arg(types) + "::text[]) AS typ) t"
 	}
 	return `WITH RECURSIVE types AS (
 		(SELECT typ FROM res WHERE site = $1 ORDER BY typ LIMIT 1)

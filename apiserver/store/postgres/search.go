@@ -93,6 +93,7 @@ func (r *reader) search() (store.Page, error) {
 		return store.Page{}, err
 	}
 	page := store.Page{Total: store.UnknownTotal}
+	skip := int64(r.query.Skip)
 	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
 	var places []place
 	more := r.query.Count == 0
@@ -112,8 +113,8 @@ func (r *reader) search() (store.Page, error) {
 		page.Records = append(page.Records, r.site.record(at.at))
 	}
 	switch {
-	case counted && !more && r.after == nil:
-		page.Total = int64(len(places))
+	case counted && !more && r.after == nil && (skip == 0 || len(places) > 0):
+		page.Total = skip + int64(len(places))
 	case counted:
 		var err error
 		if page.Total, err = r.count(); err != nil {
@@ -125,6 +126,9 @@ func (r *reader) search() (store.Page, error) {
 
 // places reads the places of a page, and one more if there is one.
 func (r *reader) places() ([]place, error) {
+	if r.query.Skip > 0 {
+		return r.placesBehind()
+	}
 	limits := map[string]int{}
 	for _, typeName := range r.query.Types {
 		limits[typeName] = r.query.Count + 1
@@ -225,7 +229,7 @@ func (r *reader) queuePage(batch *pgx.Batch, typeName string, limit int, take fu
 func (r *reader) source(c *compiler, typeName string) *source {
 	s := &source{compiler: c, typeName: typeName, columns: stateColumns, paged: r.after != nil}
 	s.parts, s.lists = c.conjuncts(typeName, r.query.Where)
-	if r.order.byCreation() {
+	if r.byRid() {
 		s.descending = r.order.descends()
 		if r.after != nil {
 			least, most := creationBounds(r.after.Ranks[0])
@@ -249,7 +253,7 @@ func (r *reader) source(c *compiler, typeName string) *source {
 }
 
 func (r *reader) scanPlace(rows pgx.Rows) (place, error) {
-	if r.order.byCreation() {
+	if r.byRid() {
 		at, err := scanState(rows)
 		if err != nil {
 			return place{}, err

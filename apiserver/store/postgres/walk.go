@@ -97,7 +97,7 @@ func (s *source) along(table, value, tie, key string, gates []string) (string, e
 	if o.after != nil {
 		where = append(where, s.compiler.behind(&ranking, s.inclusive))
 	}
-	return "(SELECT " + stateColumns + ", " + strings.Join(ranking.columns, ", ") + " FROM (SELECT x.rid, x." + value + " FROM " + table + " x WHERE " +
+	return "(SELECT " + s.columns + ", " + strings.Join(ranking.columns, ", ") + " FROM (SELECT x.rid, x." + value + " FROM " + table + " x WHERE " +
 		strings.Join(append(driver, gates...), " AND ") + " ORDER BY x." + value + " " + direction + ") d CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " +
 		s.arg(s.typeName) + " AND x.rid = d.rid LIMIT 1) r" + rival + " WHERE " + strings.Join(where, " AND ") +
 		" ORDER BY d." + value + " " + direction + " FETCH FIRST (" + s.limit + ") ROWS WITH TIES)", nil
@@ -127,6 +127,6 @@ func (s *source) without(key string, gates []string) (string, error) {
 		}
 		where = append(where, "r.id"+operator+s.arg(s.byParam.lastID()))
 	}
-	return "(SELECT " + stateColumns + ", TRUE, 0::int8, ''::bytea FROM res r WHERE " + strings.Join(where, " AND ") +
+	return "(SELECT " + s.columns + ", TRUE, 0::int8, ''::bytea FROM res r WHERE " + strings.Join(where, " AND ") +
 		" ORDER BY r.id " + direction(s.byParam.Descending) + " LIMIT " + s.limit + ")", nil
 }

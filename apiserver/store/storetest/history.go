@@ -155,7 +155,10 @@ func written(t *testing.T, s store.Store, writes int) []told {
 func naiveHistory(all []told, query store.HistoryQuery) map[string]told {
 	matching := map[string]told{}
 	for _, v := range all {
-		ofType := query.Key.Type == "" || query.Key.Type == v.Key.Type
+		ofType := query.Key.Type == v.Key.Type
+		if query.Key.Type == "" {
+			ofType = query.Types == nil || slices.Contains(query.Types, v.Key.Type)
+		}
 		since := query.Since.IsZero() || !v.Updated.Before(query.Since)
 		current := query.Current == nil
 		for _, r := range query.Current {
@@ -189,6 +192,9 @@ func testHistoryOfMany(t *testing.T, open Open) {
 		}
 		if rnd.IntN(3) == 0 {
 			query.Since = instant()
+		}
+		if rnd.IntN(3) == 0 {
+			query.Types = [][]string{{}, {"Person"}, {patient, "Person", "Group"}}[rnd.IntN(3)]
 		}
 		for range rnd.IntN(3) {
 			query.Current = append(query.Current, store.TimeRange{From: instant(), Until: instant()})

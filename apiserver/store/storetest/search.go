@@ -82,6 +82,40 @@ func testSearchTotals(t *testing.T, open Open) {
 	same(t, "total of a condition", search(t, s, q).Total, int64(2))
 }
 
+// testSearchSkips compares pages by number with the truth: under all kinds of sorts with
+// many ties, of one type and of two, under access, behind a position, with their totals.
+func testSearchSkips(t *testing.T, open Open) {
+	s, _ := open(t)
+	d := dice{random()}
+	truth := settle(t, s, d, 150)
+	for n := range 300 {
+		q := d.query(truth.records)
+		q.Includes = nil
+		q.Total = pick(d, store.TotalWhenFree, store.TotalAccurate, store.TotalNone)
+		want := truth.matches(q)
+		from := 0
+		if n%3 == 0 && q.Count < len(want) {
+			q.After, from = search(t, s, q).Next, q.Count
+		}
+		for q.Skip = range max(0, len(want)-from) + 2 {
+			at := min(from+q.Skip, len(want))
+			until := min(at+q.Count, len(want))
+			what := fmt.Sprintf("query %d %+v", n, q)
+			page := search(t, s, q)
+			same(t, what, keysOf(page.Records), keysOf(records(want[at:until])))
+			same(t, "end of "+what, page.Next == nil, until == len(want))
+			total := int64(len(want))
+			if q.Total == store.TotalNone || q.Total == store.TotalWhenFree && q.After != nil {
+				total = store.UnknownTotal
+			}
+			same(t, "total of "+what, page.Total, total)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
 func testSearchPositions(t *testing.T, open Open) {
 	s, _ := open(t)
 	for i := range 3 {

@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 		"search access":                   testSearchAccess,
 		"search in hierarchies":           testHierarchies,
 		"ambiguous references":            testAmbiguousReferences,
+		"search skips":                    testSearchSkips,
 		"search totals":                   testSearchTotals,
 		"search refuses other positions":  testSearchPositions,
 		"paging under writes":             testPagingUnderWrites,

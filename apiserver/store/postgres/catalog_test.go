@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -104,7 +106,7 @@ func TestEveryStatementNamesTheSite(t *testing.T) {
 		t.Fatalf("only %d statements were seen", len(log.texts))
 	}
 	named := func(sql string) bool {
-		return strings.Contains(sql, "site = $1") || strings.Contains(sql, "(site") || strings.Contains(sql, "INTO sites") ||
+		return strings.Contains(sql, schema.VersionTable) || strings.Contains(sql, "site = $1") || strings.Contains(sql, "(site") || strings.Contains(sql, "INTO sites") ||
 			strings.Contains(sql, "FROM sites WHERE key = $1")
 	}
 	for sql := range log.texts {
@@ -169,6 +171,9 @@ func exercise(t *testing.T, s *postgres.Site) {
 	if got := s.Stats().Records; got != 3 {
 		t.Errorf("%d records, want 3: other sites have the others", got)
 	}
+	if state, err := s.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != postgres.Current {
+		t.Errorf("renewed: %v, %v", state, err)
+	}
 }
 
 // TestSitesDoNotMeet shows that what one site does, another does not see: reads, searches,
@@ -201,10 +206,6 @@ func TestSitesDoNotMeet(t *testing.T) {
 
 // TestMigrateTwice shows that several controllers may migrate at once and again.
 func TestMigrateTwice(t *testing.T) {
-	newest, err := schema.Newest()
-	if err != nil {
-		t.Fatal(err)
-	}
 	name := "migrated_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
@@ -223,18 +224,40 @@ func TestMigrateTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	if version, err := schema.Version(t.Context(), conn); err != nil || version != newest {
-		t.Errorf("version %d, want %d: %v", version, newest, err)
-	}
-	if _, err := conn.Exec(t.Context(), "UPDATE requirement SET oldest_server = 99"); err != nil {
-		t.Fatal(err)
-	}
 	pool, err := postgres.Connect(t.Context(), server.URL(name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if _, err := postgres.Open(t.Context(), pool, "site", postgres.Options{Extract: storetest.Extract}); err == nil || !strings.Contains(err.Error(), "upgrade") {
-		t.Errorf("a schema for later servers was opened: %v", err)
+	opened := func() string {
+		_, err := postgres.Open(t.Context(), pool, "site", postgres.Options{Extract: storetest.Extract})
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a schema that does not fit is not unavailable but: %v", err)
+		}
+		return fmt.Sprint(err)
+	}
+	if got := opened(); got != "<nil>" {
+		t.Error(got)
+	}
+	if version, err := schema.Migrate(t.Context(), conn); err != nil || version != schema.Newest {
+		t.Errorf("version %d, want %d: %v", version, schema.Newest, err)
+	}
+	for _, change := range []struct{ sql, want string }{
+		{"UPDATE paddock_schema_version SET version = version + 1", "<nil>"}, // a later release's expansion
+		{"UPDATE requirement SET oldest_server = 99", "upgrade it"},
+		{"UPDATE requirement SET oldest_server = 1; UPDATE paddock_schema_version SET version = 1", "to be migrated"},
+		{"DROP TABLE paddock_schema_version", "to be migrated"},
+	} {
+		if _, err := conn.Exec(t.Context(), change.sql); err != nil {
+			t.Fatal(err)
+		}
+		if got := opened(); !strings.Contains(got, change.want) {
+			t.Errorf("after %s: %s, want %s", change.sql, got, change.want)
+		}
+		if change.want == "upgrade it" {
+			if _, err := schema.Migrate(t.Context(), conn); !errors.Is(err, schema.ErrNewer) {
+				t.Errorf("migrating what a later release contracted: %v", err)
+			}
+		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	queryCanceled        = "57014"
+	undefinedTable       = "42P01"
 )
 
 // unavailableClasses are those of errors that say something of the server's state rather

@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/jackc/pgx/v5/pgxpool"
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // SetBounds lets tests meet with few records what lists of many records meet.
 func (s *Site) SetBounds(few, some, many int) { s.bounds = bounds{few, some, many} }
@@ -9,3 +13,6 @@ func (s *Site) SetBounds(few, some, many int) { s.bounds = bounds{few, some, man
 func (s *Site) Through(pool *pgxpool.Pool) *Site {
 	return &Site{pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{}}
 }
+
+// SetRenewPause sets how long Renew waits between passes.
+func (s *Site) SetRenewPause(pause time.Duration) { s.renewPause = pause }

@@ -45,9 +45,11 @@ type Site struct {
 	rids    ridSource
 	now     func() time.Time
 	timeout time.Duration
-	index   indexer
-	bounds  bounds
-	stats   statsCache
+	// renewPause is between two passes of Renew.
+	renewPause time.Duration
+	index      indexer
+	bounds     bounds
+	stats      statsCache
 	// written counts the records that this process wrote.
 	written atomic.Int64
 
@@ -110,7 +112,7 @@ var session = map[string]string{
 // database if it is new there. The schema must be in place.
 func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Site, error) {
 	s := &Site{
-		pool: pool, now: options.Now, timeout: options.QueryTimeout, paths: map[path]struct{}{}, bounds: defaultBounds,
+		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, paths: map[path]struct{}{}, bounds: defaultBounds,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -135,25 +137,43 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 func (s *Site) register(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	const find = `SELECT site, hash_key, (SELECT oldest_server FROM requirement) FROM sites WHERE key = $1`
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	const find = `SELECT site, hash_key FROM sites WHERE key = $1`
 	var hashKey []byte
-	var oldest int
-	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &oldest)
+	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		fresh := make([]byte, hashKeySize)
 		_, _ = rand.Read(fresh) // never fails
 		if _, err = s.pool.Exec(ctx, `INSERT INTO sites (key, hash_key) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`, key, fresh); err == nil {
-			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &oldest)
+			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
 		}
 	}
 	if err != nil {
 		return storeError("open site", err)
 	}
-	if oldest > schema.Server {
-		return fmt.Errorf("open site: the database asks for server level %d and this one has %d: upgrade it: %w", oldest, schema.Server, store.ErrUnavailable)
-	}
 	s.hash, err = newHasher(hashKey)
 	return err
+}
+
+// checkSchema refuses a database that was not migrated as far as this build needs, or
+// further than it may use.
+func (s *Site) checkSchema(ctx context.Context) error {
+	const find = `SELECT version, (SELECT oldest_server FROM requirement) FROM ` + schema.VersionTable
+	var version int32
+	var oldest int
+	err := s.pool.QueryRow(ctx, find).Scan(&version, &oldest)
+	switch {
+	case hasCode(err, undefinedTable) || err == nil && version < schema.Newest:
+		return fmt.Errorf("open site: the schema has version %d, and this server needs %d: it is to be migrated: %w", version, schema.Newest, store.ErrUnavailable)
+	case err != nil:
+		return storeError("open site", err)
+	case oldest > schema.Server:
+		return fmt.Errorf("open site: the database asks for server level %d and this one has %d: upgrade it: %w", oldest, schema.Server, store.ErrUnavailable)
+	default:
+		return nil
+	}
 }
 
 // Atomic implements store.Store.

@@ -1,0 +1,74 @@
+package egress
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestNetworks(t *testing.T) {
+	for value, want := range map[string]string{
+		"10.0.0.0/8":              "10.0.0.0/8",
+		"10.0.0.0/8, fd00::/8":    "10.0.0.0/8,fd00::/8",
+		"10.0.0.1":                `"10.0.0.1" is not a network`,
+		"10.1.0.0/8":              "the network is 10.0.0.0/8",
+		"":                        `"" is not a network`,
+		"192.168.0.0/16,example.": `"example." is not a network`,
+	} {
+		t.Run(value, func(t *testing.T) {
+			var networks Networks
+			got := networks.String()
+			if err := networks.Set(value); err != nil {
+				got = err.Error()
+			} else {
+				got = networks.String()
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("Set(%q) = %s, want %s", value, got, want)
+			}
+		})
+	}
+}
+
+// TestDialer dials a listener by names and addresses that lead to it.
+func TestDialer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	for name, test := range map[string]struct {
+		host, allowed string
+		prohibited    bool
+	}{
+		"loopback":                      {host: "127.0.0.1", prohibited: true},
+		"loopback by name":              {host: "localhost", prohibited: true},
+		"loopback as IPv6":              {host: "::ffff:127.0.0.1", prohibited: true},
+		"unspecified":                   {host: "0.0.0.0", prohibited: true},
+		"metadata service":              {host: "169.254.169.254", prohibited: true},
+		"private":                       {host: "10.0.0.1", prohibited: true},
+		"shared":                        {host: "100.64.0.1", prohibited: true},
+		"unique local":                  {host: "fd00::1", prohibited: true},
+		"another network is allowed":    {host: "127.0.0.1", allowed: "10.0.0.0/8,fd00::/8", prohibited: true},
+		"its network is allowed":        {host: "127.0.0.1", allowed: "127.0.0.0/8"},
+		"its network, among others, is": {host: "localhost", allowed: "10.0.0.0/8,127.0.0.0/8,::1/128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var networks Networks
+			if test.allowed != "" {
+				if err := networks.Set(test.allowed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn, err := NewDialer(networks).DialContext(t.Context(), "tcp", net.JoinHostPort(test.host, port))
+			if err == nil {
+				_ = conn.Close()
+			}
+			if prohibited := errors.Is(err, ErrProhibited); prohibited != test.prohibited || !prohibited && err != nil {
+				t.Errorf("dialing %s: %v, prohibited should be %t", test.host, err, test.prohibited)
+			}
+		})
+	}
+}

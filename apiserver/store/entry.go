@@ -6,7 +6,7 @@ import "math"
 type Entry struct {
 	Param string
 	// Value is nil where the parameter's element is there but has nothing to compare:
-	// that counts for Present alone.
+	// that counts for Present alone. A parameter has texts or periods, never both.
 	Value Value
 }
 

@@ -7,7 +7,8 @@ import (
 // SortField is what pages can be ordered by.
 type SortField int
 
-// The sort fields. Every order ends in the id and the type, so that it is total.
+// The sort fields. Every order ends in that of creation, in the direction of its last part;
+// records made in one millisecond are in an order that the engine keeps to.
 const (
 	SortCreated SortField = iota
 	SortUpdated

@@ -104,15 +104,15 @@ var faults = []fault{
 	},
 	{
 		"paging: the last record of a page is on the next one too", "apiserver/store/cluster/search.go",
-		`o.compare(*after, at) < 0`, `o.compare(*after, at) <= 0`,
+		`o.Compare(after, &at.Place) < 0`, `o.Compare(after, &at.Place) <= 0`,
 	},
 	{
 		"paging: there is no page after a full one", "apiserver/store/cluster/search.go",
-		`n: query.Count + 1}`, `n: query.Count}`,
+		`n: skip + query.Count + 1}`, `n: skip + query.Count}`,
 	},
 	{
 		"paging: descending pages begin in the middle of equal ranks", "apiserver/store/cluster/walk.go",
-		`from.ID = lastID`, `from.ID = ""`,
+		`from.Created = math.MaxInt64`, `from.Created = after.Created`,
 	},
 	{
 		"paging: the total is what the page has", "apiserver/store/cluster/search.go",
@@ -120,19 +120,19 @@ var faults = []fault{
 	},
 	{
 		"sorting: the first value counts in either direction", "apiserver/store/cluster/order.go",
-		`directed(r.compare(first), part.Descending) < 0`, `r.compare(first) < 0`,
+		`order.Directed(r.Compare(first), part.Descending) < 0`, `r.Compare(first) < 0`,
 	},
 	{
-		"sorting: what lacks the value comes first when descending", "apiserver/store/cluster/order.go",
-		"case x.Missing:\n\t\t\treturn 1", "case x.Missing:\n\t\t\treturn directed(1, part.Descending)",
+		"sorting: what lacks the value comes first when descending", "apiserver/store/order/order.go",
+		"case x.Missing:\n\t\t\treturn 1", "case x.Missing:\n\t\t\treturn Directed(1, part.Descending)",
 	},
 	{
 		"sorting: records with several values come several times", "apiserver/store/cluster/walk.go",
 		`if at.e.rank(part).Text == at.text && !yield(at.e) {`, `if !yield(at.e) {`,
 	},
 	{
-		"sorting: ties are broken in one direction", "apiserver/store/cluster/order.go",
-		`o.descends())`, `false)`,
+		"sorting: ties are broken in one direction", "apiserver/store/order/order.go",
+		`o.Descends())`, `false)`,
 	},
 	{
 		"postgres, extraction: elements without anything to compare are missing", "apiserver/store/postgres/index.go",
@@ -159,8 +159,8 @@ var faults = []fault{
 		`condition = never`, `condition = always`,
 	},
 	{
-		"postgres, sorting: the first value counts in either direction", "apiserver/store/postgres/order.go",
-		`ORDER BY x.val " + direction +`, `ORDER BY x.val " + "ASC" +`,
+		"postgres, sorting: the first value counts in either direction", "apiserver/store/postgres/index.go",
+		`if descending {`, `if false && descending {`,
 	},
 }
 

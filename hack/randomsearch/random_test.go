@@ -190,6 +190,7 @@ func (s *site) walk(g *generator, w *World, q Query, want []*Record, headers map
 		pages++
 		last := min(len(want), first+q.Count)
 		more := last < len(want) && q.Count > 0
+		follow(want[first:], answer.matches, q.Sort)
 		if err := answer.compare(w, q, want[first:last], first, len(want), more, capped); err != nil {
 			return pages, included, fmt.Errorf("page %d: %w", pages, err)
 		}

@@ -172,19 +172,32 @@ func (w *World) Matches(types []string, filters []Filter, keys []SortKey) []*Rec
 	if len(keys) == 0 {
 		keys = []SortKey{{Descending: true}}
 	}
-	slices.SortFunc(found, func(a, b *Record) int {
+	slices.SortFunc(found, func(a, b *Record) int { // in the end by creation
 		for _, key := range keys {
 			if c := compare(a, b, key); c != 0 {
 				return c
 			}
 		}
-		c := cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Type, b.Type))
-		if keys[len(keys)-1].Descending {
-			return -c
-		}
-		return c
+		return compare(a, b, SortKey{Descending: keys[len(keys)-1].Descending})
 	})
 	return found
+}
+
+// follow puts records that are equal in an order, made in one millisecond, into the order
+// that a page has them in: servers choose it.
+func follow(want []*Record, page []string, keys []SortKey) {
+	if len(keys) == 0 {
+		keys = []SortKey{{}}
+	}
+	equal := func(a, b *Record) bool {
+		return a.Created == b.Created && !slices.ContainsFunc(keys, func(key SortKey) bool { return compare(a, b, key) != 0 })
+	}
+	for i, name := range page[:min(len(page), len(want))] {
+		at := slices.IndexFunc(want[i:], func(r *Record) bool { return r.String() == name })
+		if at > 0 && equal(want[i], want[i+at]) {
+			want[i], want[i+at] = want[i+at], want[i]
+		}
+	}
 }
 
 // compare compares two records by a part of an order.

@@ -95,7 +95,7 @@ func byUpdated(a, b *entry) bool {
 	if a.updated != b.updated {
 		return a.updated < b.updated
 	}
-	return a.id < b.id
+	return byCreated(a, b)
 }
 
 func byID(a, b *entry) bool { return a.id < b.id }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"sort"
 
@@ -54,14 +55,14 @@ func byText(a, b textPosting) bool {
 	if a.text != b.text {
 		return a.text < b.text
 	}
-	return byID(a.e, b.e)
+	return byCreated(a.e, b.e)
 }
 
 func byFrom(a, b periodPosting) bool {
 	if a.from != b.from {
 		return a.from < b.from
 	}
-	return byID(a.e, b.e)
+	return byCreated(a.e, b.e)
 }
 
 // add lists an entry. It keeps the trees of a value in step: a nil tree is made.
@@ -183,5 +184,5 @@ func (p *postings) beginning(param string, within store.Bounds) iter.Seq[*entry]
 	}
 }
 
-// firstEntry is before all others with the same value: no id is empty.
-var firstEntry = &entry{}
+// firstEntry is before all others with the same value.
+var firstEntry = &entry{created: math.MinInt64}

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
 // freeTotal is how many matches are counted for a total that nobody insisted on.
@@ -15,8 +16,8 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	if !s.engine.isSynced() {
 		return store.Page{}, store.ErrNotReady
 	}
-	o := orderOf(query)
-	after, err := o.parse(query.After)
+	o := order.Of(query)
+	after, err := o.Parse(query.After)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -45,7 +46,7 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 		page.Records = append(page.Records, toRecord(at.entry.obj))
 	}
 	if found.more && len(found.places) > 0 {
-		if page.Next, err = o.position(found.places[len(found.places)-1]); err != nil {
+		if page.Next, err = o.Position(&found.places[len(found.places)-1].Place); err != nil {
 			return store.Page{}, err
 		}
 	}
@@ -66,7 +67,7 @@ type found struct {
 	total  int64
 }
 
-func (c *compiler) page(query store.Query, o order, after *ranked, sources []source) (found, error) {
+func (c *compiler) page(query store.Query, o order.Order, after *order.Place, sources []source) (found, error) {
 	var page found
 	counted := query.Total == store.TotalAccurate || after == nil && query.Total == store.TotalWhenFree
 	if len(sources) == 1 {
@@ -97,7 +98,7 @@ func (f found) limited(query store.Query) found {
 
 // stream takes a page off entries that come in order, and counts on as far as the
 // query's total wants it.
-func (c *compiler) stream(query store.Query, o order, r run, counted bool) found {
+func (c *compiler) stream(query store.Query, o order.Order, r run, counted bool) found {
 	page := found{total: store.UnknownTotal}
 	if counted {
 		page.total = r.length
@@ -116,7 +117,7 @@ func (c *compiler) stream(query store.Query, o order, r run, counted bool) found
 			continue
 		}
 		if len(page.places) < query.Count {
-			page.places = append(page.places, o.rank(e, nil))
+			page.places = append(page.places, rank(o, e, nil))
 			continue
 		}
 		page.more = true
@@ -132,16 +133,16 @@ func (c *compiler) stream(query store.Query, o order, r run, counted bool) found
 }
 
 // gather takes a page off entries in no order.
-func (c *compiler) gather(query store.Query, o order, after *ranked, sources []source) found {
+func (c *compiler) gather(query store.Query, o order.Order, after *order.Place, sources []source) found {
 	var page found
 	// No more can be skipped than there are.
 	skip := min(query.Skip, len(c.index.names))
 	first := firsts{order: o, n: skip + query.Count + 1}
-	memory := make([]rank, len(o))
+	memory := make([]order.Rank, len(o))
 	for _, s := range sources {
 		for e := range c.matching(s) {
 			page.total++
-			if at := o.rank(e, memory); after == nil || o.compare(*after, at) < 0 {
+			if at := rank(o, e, memory); after == nil || o.Compare(after, &at.Place) < 0 {
 				first.add(at)
 			}
 		}

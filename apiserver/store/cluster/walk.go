@@ -3,11 +3,13 @@ package cluster
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/tidwall/btree"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
 // candidates yields entries, each once, among which are all that a filter holds for;
@@ -30,12 +32,7 @@ func (f filter) list() []*entry {
 		return list
 	}
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b *entry) int {
-		if a.created != b.created {
-			return cmp.Compare(a.created, b.created)
-		}
-		return cmp.Compare(a.id, b.id)
-	})
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id)) })
 	return slices.Compact(list)
 }
 
@@ -56,18 +53,18 @@ type run struct {
 }
 
 // inOrder is a run from behind a place, if the entries are kept in the order.
-func (t *typeIndex) inOrder(o order, f filter, after *ranked) (run, bool) {
+func (t *typeIndex) inOrder(o order.Order, f filter, after *order.Place) (run, bool) {
 	r := run{check: f.holds, length: -1}
 	if f.everything {
 		r.length = int64(t.created.Len())
 	}
 	switch {
-	case t.few(f) && len(o) == 1 && o[0].Field == store.SortCreated:
+	case t.few(f) && o.ByCreation():
 		list := f.list()
 		if r.check = f.checked(); f.check == nil {
 			r.length = int64(len(list))
 		}
-		r.entries = along(list, o[0].Descending, after)
+		r.entries = along(list, o[0].Descending, asEntry(after))
 	case t.few(f):
 		return r, false
 	case len(o) == 1:
@@ -79,38 +76,35 @@ func (t *typeIndex) inOrder(o order, f filter, after *ranked) (run, bool) {
 }
 
 // by goes through all entries in an order of one part.
-func (t *typeIndex) by(part store.Sort, after *ranked) iter.Seq[*entry] {
+func (t *typeIndex) by(part store.Sort, after *order.Place) iter.Seq[*entry] {
 	switch part.Field {
 	case store.SortParam:
 		return t.byParam(part, after)
 	case store.SortUpdated:
-		return walk(t.updated, part.Descending, after.asEntry())
+		return walk(t.updated, part.Descending, asEntry(after))
 	case store.SortID:
-		return walk(t.id, part.Descending, after.asEntry())
+		return walk(t.id, part.Descending, asEntry(after))
 	default:
-		return walk(t.created, part.Descending, after.asEntry())
+		return walk(t.created, part.Descending, asEntry(after))
 	}
 }
 
-// lastID is behind all ids.
-const lastID = "~"
-
 // grouped goes through all entries in an order of several parts: by the first part,
 // and those with the same rank in that, which are few, are put in order by the others.
-func (t *typeIndex) grouped(o order, after *ranked) iter.Seq[*entry] {
+func (t *typeIndex) grouped(o order.Order, after *order.Place) iter.Seq[*entry] {
 	from := after
 	if after != nil {
-		from = &ranked{Ranks: after.Ranks[:1]}
+		from = &order.Place{Ranks: after.Ranks[:1], Created: math.MinInt64, ID: after.ID}
 		if o[0].Descending {
-			from.ID = lastID
+			from.Created = math.MaxInt64
 		}
 	}
 	return func(yield func(*entry) bool) {
 		var group []ranked
 		flush := func() bool {
-			slices.SortFunc(group, o.compare)
+			slices.SortFunc(group, func(a, b ranked) int { return o.Compare(&a.Place, &b.Place) })
 			for _, at := range group {
-				if (after == nil || o.compare(*after, at) < 0) && !yield(at.entry) {
+				if (after == nil || o.Compare(after, &at.Place) < 0) && !yield(at.entry) {
 					return false
 				}
 			}
@@ -118,7 +112,7 @@ func (t *typeIndex) grouped(o order, after *ranked) iter.Seq[*entry] {
 			return true
 		}
 		for e := range t.by(o[0], from) {
-			at := o.rank(e, nil)
+			at := rank(o, e, nil)
 			if len(group) > 0 && at.Ranks[0] != group[0].Ranks[0] && !flush() {
 				return
 			}
@@ -129,17 +123,17 @@ func (t *typeIndex) grouped(o order, after *ranked) iter.Seq[*entry] {
 }
 
 // asEntry is an entry at the place, for the trees to compare with; nil is nil.
-func (at *ranked) asEntry() *entry {
+func asEntry(at *order.Place) *entry {
 	if at == nil {
 		return nil
 	}
-	return &entry{id: at.ID, created: at.Ranks[0].Number, updated: at.Ranks[0].Number}
+	return &entry{id: at.ID, created: at.Created, updated: at.Ranks[0].Number}
 }
 
 // along goes through a list in the order of creation.
-func along(list []*entry, descending bool, after *ranked) iter.Seq[*entry] {
+func along(list []*entry, descending bool, at *entry) iter.Seq[*entry] {
 	from, until := 0, len(list)
-	if at := after.asEntry(); at != nil {
+	if at != nil {
 		from = place(list, at)
 		if descending {
 			from, until = 0, from
@@ -185,7 +179,7 @@ func walk[T comparable](tree *btree.BTreeG[T], descending bool, after T) iter.Se
 
 // byParam goes through the entries by their values of a parameter, and then through
 // those that have none.
-func (t *typeIndex) byParam(part store.Sort, after *ranked) iter.Seq[*entry] {
+func (t *typeIndex) byParam(part store.Sort, after *order.Place) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		if after == nil || !after.Ranks[0].Missing {
 			if !t.withValue(part, after, yield) {
@@ -193,7 +187,7 @@ func (t *typeIndex) byParam(part store.Sort, after *ranked) iter.Seq[*entry] {
 			}
 			after = nil
 		}
-		for e := range walk(t.id, part.Descending, after.asEntry()) {
+		for e := range walk(t.created, part.Descending, asEntry(after)) {
 			if e.rank(part).Missing && !yield(e) {
 				return
 			}
@@ -203,15 +197,15 @@ func (t *typeIndex) byParam(part store.Sort, after *ranked) iter.Seq[*entry] {
 
 // withValue yields each entry at the value of it that comes first; it returns false
 // when yield does.
-func (t *typeIndex) withValue(part store.Sort, after *ranked, yield func(*entry) bool) bool {
-	var from rank
+func (t *typeIndex) withValue(part store.Sort, after *order.Place, yield func(*entry) bool) bool {
+	var from order.Rank
 	if after != nil {
 		from = after.Ranks[0]
 	}
 	if texts := t.postings.texts[part.Param]; texts != nil {
 		var start textPosting
 		if after != nil {
-			start = textPosting{from.Text, after.asEntry()}
+			start = textPosting{from.Text, asEntry(after)}
 		}
 		for at := range walk(texts, part.Descending, start) {
 			if at.e.rank(part).Text == at.text && !yield(at.e) {
@@ -222,7 +216,7 @@ func (t *typeIndex) withValue(part store.Sort, after *ranked, yield func(*entry)
 	if periods := t.postings.periods[part.Param]; periods != nil {
 		var start periodPosting
 		if after != nil {
-			start = periodPosting{from.Number, after.asEntry()}
+			start = periodPosting{from.Number, asEntry(after)}
 		}
 		for at := range walk(periods, part.Descending, start) {
 			if at.e.rank(part).Number == at.from && !yield(at.e) {

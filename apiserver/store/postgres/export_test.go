@@ -7,7 +7,7 @@ import (
 )
 
 // SetBounds lets tests meet with few records what lists of many records meet.
-func (s *Site) SetBounds(few, some, many int) { s.bounds = bounds{few, some, many} }
+func (s *Site) SetBounds(few, some, many, ranked int) { s.bounds = bounds{few, some, many, ranked} }
 
 // Through is the site by way of another pool.
 func (s *Site) Through(pool *pgxpool.Pool) *Site {

@@ -55,8 +55,24 @@ type rows struct {
 	facets int64
 }
 
+// The bits above those of facets mark, of each parameter's texts or periods of a record, the
+// one that comes first in an ascending order and the one that does in a descending order.
+const (
+	facetBits     = 61
+	leastValue    = int64(1) << 61
+	greatestValue = int64(1) << 62
+)
+
 // facetBit is the bit of a facet mark. Several share it: what has it may have the facet.
-func facetBit(mark int64) int64 { return 1 << (uint64(mark) & 63) }
+func facetBit(mark int64) int64 { return 1 << (uint64(mark) % facetBits) }
+
+// endMark marks the values that an order goes by.
+func endMark(descending bool) int64 {
+	if descending {
+		return greatestValue
+	}
+	return leastValue
+}
 
 // indexer makes the index rows of records.
 type indexer struct {
@@ -100,6 +116,8 @@ func (x *indexer) rows(typeName string, body store.Body) rows {
 		r.periods[i].facets = r.facets
 	}
 	r.tidy()
+	markEnds(r.texts, func(t *textRow) (int64, *int64) { return t.key, &t.facets })
+	markEnds(r.periods, func(p *periodRow) (int64, *int64) { return p.key, &p.facets })
 	return r
 }
 
@@ -131,30 +149,49 @@ func (x *indexer) textRow(key int64, text store.Text) textRow {
 }
 
 func (r *rows) tidy() {
-	slices.Sort(r.marks)
-	r.marks = slices.Compact(r.marks)
-	slices.SortFunc(r.tokens, func(a, b tokenRow) int {
+	tidy(&r.marks, func(a, b int64) int { return cmp.Compare(a, b) })
+	tidy(&r.tokens, func(a, b tokenRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys))
 	})
-	r.tokens = slices.Compact(r.tokens)
-	slices.SortFunc(r.references, func(a, b referenceRow) int {
+	tidy(&r.references, func(a, b referenceRow) int {
 		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base))
 	})
-	r.references = slices.Compact(r.references)
-	slices.SortFunc(r.texts, func(a, b textRow) int {
+	tidy(&r.texts, func(a, b textRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more))
 	})
-	r.texts = slices.Compact(r.texts)
-	slices.SortFunc(r.periods, func(a, b periodRow) int {
+	tidy(&r.periods, func(a, b periodRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi))
 	})
-	r.periods = slices.Compact(r.periods)
-	slices.SortFunc(r.points, func(a, b pointRow) int {
+	tidy(&r.points, func(a, b pointRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon))
 	})
-	r.points = slices.Compact(r.points)
-	slices.SortFunc(r.paths, comparePaths)
-	r.paths = slices.Compact(r.paths)
+	tidy(&r.paths, comparePaths)
+}
+
+// tidy sorts rows and leaves each once.
+func tidy[T comparable](rows *[]T, compare func(a, b T) int) {
+	slices.SortFunc(*rows, compare)
+	*rows = slices.Compact(*rows)
+}
+
+// markEnds marks the values that orders go by, in rows that are tidy.
+func markEnds[T any](rows []T, fields func(*T) (key int64, facets *int64)) {
+	for i := range rows {
+		key, facets := fields(&rows[i])
+		before, after := key+1, key+1
+		if i > 0 {
+			before, _ = fields(&rows[i-1])
+		}
+		if i+1 < len(rows) {
+			after, _ = fields(&rows[i+1])
+		}
+		if before != key {
+			*facets |= leastValue
+		}
+		if after != key {
+			*facets |= greatestValue
+		}
+	}
 }
 
 func comparePaths(a, b path) int {

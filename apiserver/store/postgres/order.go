@@ -1,106 +1,29 @@
 package postgres
 
 import (
-	"cmp"
-	"encoding/json"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
-// order is the order of a query's results.
-type order []store.Sort
-
-func orderOf(query store.Query) order {
-	if len(query.Sort) == 0 {
-		return order{{Field: store.SortCreated}}
-	}
-	return query.Sort
-}
-
-// byCreation reports whether it is the order that rids have.
-func (o order) byCreation() bool { return len(o) == 1 && o[0].Field == store.SortCreated }
-
-// descends is the direction of the ids that make an order total: that of its last part.
-func (o order) descends() bool { return o[len(o)-1].Descending }
-
-// rank is what one part of an order compares of a record.
-type rank struct {
-	// Missing ranks are behind all others, in both directions.
-	Missing bool   `json:"m,omitempty"`
-	Number  int64  `json:"n,omitempty"`
-	Text    []byte `json:"t,omitempty"`
-}
-
-func (r rank) compare(other rank) int {
-	return cmp.Or(cmp.Compare(r.Number, other.Number), slices.Compare(r.Text, other.Text))
-}
-
-// place is a record's place in an order.
+// place is a record's place in an order. Records are told apart by their rids, which rise
+// with the time of creation.
 type place struct {
-	Ranks []rank `json:"r"`
-	ID    string `json:"i"`
-	Type  string `json:"y"`
-	at    *state
+	order.Place
+	at *state
 }
 
-func (o order) compare(a, b place) int {
-	for i, part := range o {
-		x, y := a.Ranks[i], b.Ranks[i]
-		switch {
-		case x.Missing && y.Missing:
-			continue
-		case x.Missing:
-			return 1
-		case y.Missing:
-			return -1
-		}
-		if c := x.compare(y); c != 0 {
-			return directed(c, part.Descending)
-		}
-	}
-	return directed(cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Type, b.Type)), o.descends())
-}
-
-func directed(c int, descending bool) int {
-	if descending {
-		return -c
-	}
-	return c
-}
-
-// position is the last place of a page, and the order that it is a place in.
-type position struct {
-	Order order `json:"o"`
-	Last  place `json:"l"`
-}
-
-func (o order) position(last place) (store.Position, error) {
-	return json.Marshal(position{o, last})
-}
-
-// parse reads a position back; nil is before all places.
-func (o order) parse(from store.Position) (*place, error) {
-	if from == nil {
-		return nil, nil
-	}
-	var at position
-	if err := json.Unmarshal(from, &at); err != nil || !slices.Equal(at.Order, o) || len(at.Last.Ranks) != len(o) || !storable(at.Last.ID) {
-		return nil, store.ErrBadPosition
-	}
-	return &at.Last, nil
-}
-
-// ranking is how a statement orders rows, named r.
+// ranking is how a statement orders records.
 type ranking struct {
-	// lateral are the tables that the expressions need beside r.
+	// lateral are the tables that the expressions need beside the record.
 	lateral string
 	// columns are read with each row: missing, number and text of each part.
 	columns []string
 	// by are the expressions in their order, with their directions.
 	by []directedExpression
+	// usesRow tells that expressions need more of a record's row than its rid.
+	usesRow bool
 }
 
 type directedExpression struct {
@@ -108,58 +31,69 @@ type directedExpression struct {
 	descending bool
 	// last is its value at the place where the page before ended.
 	last any
+	// unique tells that no two records of a type share the value.
+	unique bool
 }
 
-func (c *compiler) ranking(o order, typeName string, after *place) ranking {
+// ranking orders records of a type, whose rows are named r.
+func (c *compiler) ranking(o order.Order, typeName, rid string, after *order.Place) ranking {
 	var r ranking
 	for i, part := range o {
-		var last rank
-		if after != nil {
-			last = after.Ranks[i]
-		}
-		switch part.Field {
-		case store.SortCreated:
-			r.number("(r.rid >> 22)", part, last)
-		case store.SortUpdated:
-			r.number("r.upd", part, last)
-		case store.SortID:
-			r.columns = append(r.columns, "FALSE", "0::int8", "r.id::bytea")
-			r.by = append(r.by, directedExpression{"r.id", part.Descending, string(last.Text)})
-		case store.SortParam:
-			c.rankParam(&r, part, typeName, last)
-		}
+		c.rank(&r, part, typeName, rid, lastRank(after, i))
 	}
-	last := ""
-	if after != nil {
-		last = after.ID
-	}
-	r.by = append(r.by, directedExpression{"r.id", o.descends(), last})
+	r.byRid(o, rid, after)
 	return r
 }
 
-func (r *ranking) number(expression string, part store.Sort, last rank) {
+func lastRank(after *order.Place, part int) order.Rank {
+	if after == nil {
+		return order.Rank{}
+	}
+	return after.Ranks[part]
+}
+
+func (c *compiler) rank(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
+	switch part.Field {
+	case store.SortCreated:
+		r.number("("+rid+" >> 22)", part, last)
+	case store.SortUpdated:
+		r.usesRow = true
+		r.number("r.upd", part, last)
+	case store.SortID:
+		r.usesRow = true
+		r.columns = append(r.columns, "FALSE", "0::int8", "r.id::bytea")
+		r.by = append(r.by, directedExpression{"r.id", part.Descending, last.Text, true})
+	case store.SortParam:
+		c.rankParam(r, part, typeName, rid, last)
+	}
+}
+
+// byRid ends an order.
+func (r *ranking) byRid(o order.Order, rid string, after *order.Place) {
+	var last int64
+	if after != nil {
+		last = after.Created
+	}
+	r.by = append(r.by, directedExpression{rid, o.Descends(), last, true})
+}
+
+func (r *ranking) number(expression string, part store.Sort, last order.Rank) {
 	r.columns = append(r.columns, "FALSE", expression, "''::bytea")
-	r.by = append(r.by, directedExpression{expression, part.Descending, last.Number})
+	r.by = append(r.by, directedExpression{expression, part.Descending, last.Number, false})
 }
 
 // rankParam orders by the value of a parameter that comes first in the direction.
-func (c *compiler) rankParam(r *ranking, part store.Sort, typeName string, last rank) {
+func (c *compiler) rankParam(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
 	k := c.name("k")
 	key, direction := c.key(typeName, part.Param), direction(part.Descending)
-	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x.val FROM ix_str x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = r.rid ORDER BY x.val " + direction +
-		" LIMIT 1) AS val, (SELECT x.lo FROM ix_date x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = r.rid ORDER BY x.lo " + direction + " LIMIT 1) AS lo) " + k
+	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x.val FROM ix_str x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = " + rid + " ORDER BY x.val " + direction +
+		" LIMIT 1) AS val OFFSET 0) " + k + "t CROSS JOIN LATERAL (SELECT " + k + "t.val, CASE WHEN " + k + "t.val IS NULL THEN (SELECT x.lo FROM ix_date x WHERE x.site = $1 AND x.key = " +
+		key + " AND x.rid = " + rid + " ORDER BY x.lo " + direction + " LIMIT 1) END AS lo OFFSET 0) " + k
 	missing := "(" + k + ".val IS NULL AND " + k + ".lo IS NULL)"
 	number, text := "COALESCE("+k+".lo, 0)", "COALESCE("+k+".val, '')"
 	r.columns = append(r.columns, missing, number, text)
-	r.by = append(r.by, directedExpression{missing, false, last.Missing},
-		directedExpression{number, part.Descending, last.Number}, directedExpression{text, part.Descending, nonNilBytes(last.Text)})
-}
-
-func nonNilBytes(text []byte) []byte {
-	if text == nil {
-		return []byte{}
-	}
-	return text
+	r.by = append(r.by, directedExpression{missing, false, last.Missing, false},
+		directedExpression{number, part.Descending, last.Number, false}, directedExpression{text, part.Descending, []byte(last.Text), false})
 }
 
 func direction(descending bool) string {
@@ -169,17 +103,20 @@ func direction(descending bool) string {
 	return "ASC"
 }
 
-// orderBy writes the order; the id comes once.
+// orderBy writes the order as far as it has to tell records apart.
 func (r *ranking) orderBy() string {
 	parts := make([]string, 0, len(r.by))
 	for _, d := range r.by {
 		parts = append(parts, d.expression+" "+direction(d.descending))
+		if d.unique {
+			break
+		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // behind writes what is behind the place where the page before ended. Inclusive takes a
-// record with the same id too: one of a type that comes later.
+// record at the very place too: one of a type that comes later.
 func (c *compiler) behind(r *ranking, inclusive bool) string {
 	condition := always
 	if !inclusive {
@@ -187,22 +124,22 @@ func (c *compiler) behind(r *ranking, inclusive bool) string {
 	}
 	for i := len(r.by) - 1; i >= 0; i-- {
 		d := r.by[i]
-		operator := " > "
-		if d.descending {
-			operator = " < "
-		}
 		value := c.arg(d.last)
-		condition = "(" + d.expression + operator + value + " OR " + d.expression + " = " + value + " AND " + condition + ")"
+		condition = "(" + d.expression + behindOperator(d.descending, false) + value + " OR " + d.expression + " = " + value + " AND " + condition + ")"
 	}
 	// The same once more for the first of them, so that an index leads there.
-	operator := " >= "
-	if r.by[0].descending {
-		operator = " <= "
-	}
-	return r.by[0].expression + operator + c.arg(r.by[0].last) + " AND " + condition
+	return r.by[0].expression + behindOperator(r.by[0].descending, true) + c.arg(r.by[0].last) + " AND " + condition
 }
 
-// creationBounds are the least and most rid behind, or of the same millisecond as, a place.
-func creationBounds(last rank) (least, most int64) {
-	return last.Number << ridShift, min(last.Number, math.MaxInt64>>ridShift)<<ridShift | (1<<ridShift - 1)
+func behindOperator(descending, inclusive bool) string {
+	switch {
+	case descending && inclusive:
+		return " <= "
+	case descending:
+		return " < "
+	case inclusive:
+		return " >= "
+	default:
+		return " > "
+	}
 }

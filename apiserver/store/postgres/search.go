@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
 // freeTotal is how many matches are counted for a total that nobody insisted on.
@@ -18,10 +19,13 @@ const freeTotal = 1000
 
 // Search implements store.Store.
 func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error) {
-	o := orderOf(query)
-	after, err := o.parse(query.After)
+	o := order.Of(query)
+	after, err := o.Parse(query.After)
 	if err != nil {
 		return store.Page{}, err
+	}
+	if after != nil && !storable(after.ID) {
+		return store.Page{}, store.ErrBadPosition
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -52,8 +56,8 @@ type reader struct {
 	site    *Site
 	ctx     context.Context
 	query   store.Query
-	order   order
-	after   *place
+	order   order.Order
+	after   *order.Place
 	paths   []path
 	answers answers
 }
@@ -104,7 +108,7 @@ func (r *reader) search() (store.Page, error) {
 		}
 		if more = len(places) > r.query.Count; more {
 			places = places[:r.query.Count]
-			if page.Next, err = r.order.position(places[r.query.Count-1]); err != nil {
+			if page.Next, err = r.order.Position(&places[r.query.Count-1].Place); err != nil {
 				return store.Page{}, err
 			}
 		}
@@ -129,75 +133,25 @@ func (r *reader) places() ([]place, error) {
 	if r.query.Skip > 0 {
 		return r.placesBehind()
 	}
-	limits := map[string]int{}
-	for _, typeName := range r.query.Types {
-		limits[typeName] = r.query.Count + 1
-		if r.after != nil && r.order.byCreation() {
-			limits[typeName]++ // the last of the page before is read again
-		}
-	}
 	var all []place
-	for len(limits) > 0 {
-		batch := &pgx.Batch{}
-		for _, typeName := range r.query.Types {
-			limit, pending := limits[typeName]
-			if !pending {
-				continue
-			}
-			err := r.queuePage(batch, typeName, limit, func(found []place, complete bool) {
-				found, done := r.settle(found, complete)
-				if !done {
-					limits[typeName] *= 4
-					return
-				}
-				delete(limits, typeName)
-				all = append(all, found...)
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-		if err := r.site.pool.SendBatch(r.ctx, batch).Close(); err != nil {
+	batch := &pgx.Batch{}
+	for _, typeName := range r.query.Types {
+		if err := r.queuePage(batch, typeName, &all); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(all, r.order.compare)
+	if err := r.site.pool.SendBatch(r.ctx, batch).Close(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
 	return all, nil
 }
 
-// settle brings rows into the order of the query. In the order of creation they come by
-// rid, which orders those of one millisecond by chance: the last millisecond counts only
-// when it is complete. It reports whether the rows make a page.
-func (r *reader) settle(found []place, complete bool) ([]place, bool) {
-	if !r.order.byCreation() {
-		return found, true
-	}
-	if !complete {
-		last := found[len(found)-1].Ranks[0].Number
-		found = slices.DeleteFunc(found, func(p place) bool { return p.Ranks[0].Number == last })
-	}
-	if r.after != nil {
-		found = slices.DeleteFunc(found, func(p place) bool { return r.order.compare(*r.after, p) >= 0 })
-	}
-	slices.SortFunc(found, r.order.compare)
-	if complete {
-		return found, true
-	}
-	if len(found) < r.query.Count {
-		return nil, false
-	}
-	// What was left out stands for the record that shows that there is more.
-	if len(found) == r.query.Count {
-		found = append(found, place{Ranks: []rank{{Missing: true}}})
-	}
-	return found, true
-}
-
 // queuePage writes the statement of a page of one type.
-func (r *reader) queuePage(batch *pgx.Batch, typeName string, limit int, take func(found []place, complete bool)) error {
+func (r *reader) queuePage(batch *pgx.Batch, typeName string, into *[]place) error {
 	c := r.compiler()
 	s := r.source(c, typeName)
-	s.limit = c.arg(limit)
+	s.limit = c.arg(r.query.Count + 1)
 	branches, err := s.branches()
 	if err != nil {
 		return err
@@ -205,71 +159,45 @@ func (r *reader) queuePage(batch *pgx.Batch, typeName string, limit int, take fu
 	if err := c.fits(); err != nil {
 		return err
 	}
-	// One branch alone gives rows.
 	batch.Queue(c.sql(branches), c.args...).Query(func(rows pgx.Rows) error {
-		var found []place
 		for rows.Next() {
 			at, err := r.scanPlace(rows)
 			if err != nil {
 				return err
 			}
-			found = append(found, at)
+			*into = append(*into, at)
 		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		slices.SortFunc(found, r.order.compare)
-		take(found, len(found) < limit)
-		return nil
+		return rows.Err()
 	})
 	return nil
 }
 
 // source is the records of a type that match, in the order of the query.
 func (r *reader) source(c *compiler, typeName string) *source {
-	s := &source{compiler: c, typeName: typeName, columns: stateColumns, paged: r.after != nil}
+	s := &source{compiler: c, typeName: typeName, order: r.order, after: r.after}
 	s.parts, s.lists = c.conjuncts(typeName, r.query.Where)
-	if r.byRid() {
-		s.descending = r.order.descends()
-		if r.after != nil {
-			least, most := creationBounds(r.after.Ranks[0])
-			s.behind = func(rid string) string {
-				if s.descending {
-					return rid + " <= " + c.arg(most)
-				}
-				return rid + " >= " + c.arg(least)
-			}
-		}
-		return s
-	}
-	if len(r.order) == 1 && r.order[0].Field == store.SortParam {
-		s.byParam = &paramOrder{r.order[0], r.after}
-	}
-	s.ranked = func() ranking { return c.ranking(r.order, typeName, r.after) }
 	if r.after != nil {
-		s.inclusive = directed(strings.Compare(typeName, r.after.Type), r.order.descends()) > 0
+		s.inclusive = order.Directed(strings.Compare(typeName, r.after.Type), r.order.Descends()) > 0
 	}
 	return s
 }
 
-func (r *reader) scanPlace(rows pgx.Rows) (place, error) {
-	if r.byRid() {
-		at, err := scanState(rows)
-		if err != nil {
-			return place{}, err
+func (r *reader) scanPlace(row pgx.Row) (place, error) {
+	ranks, texts := make([]order.Rank, len(r.order)), make([][]byte, len(r.order))
+	var targets []any
+	if !r.order.ByCreation() {
+		for i := range ranks {
+			targets = append(targets, &ranks[i].Missing, &ranks[i].Number, &texts[i])
 		}
-		return place{Ranks: []rank{{Number: at.rid >> ridShift}}, ID: at.id, Type: at.key.Type, at: at}, nil
 	}
-	ranks := make([]rank, len(r.order))
-	targets := make([]any, 0, 3*len(ranks))
-	for i := range ranks {
-		targets = append(targets, &ranks[i].Missing, &ranks[i].Number, &ranks[i].Text)
-	}
-	at, err := scanState(rows, targets...)
+	at, err := scanState(row, targets...)
 	if err != nil {
 		return place{}, err
 	}
-	return place{Ranks: ranks, ID: at.id, Type: at.key.Type, at: at}, nil
+	for i, text := range texts {
+		ranks[i].Text = string(text)
+	}
+	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at}, nil
 }
 
 // count counts the matches of all types, as far as the query's total wants it.
@@ -278,7 +206,7 @@ func (r *reader) count() (int64, error) {
 	batch := &pgx.Batch{}
 	for _, typeName := range r.query.Types {
 		c := r.compiler()
-		s := &source{compiler: c, typeName: typeName, columns: "1"}
+		s := &source{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
 		s.parts, s.lists = c.conjuncts(typeName, r.query.Where)
 		s.limit = "ALL"
 		if r.query.Total == store.TotalWhenFree {

@@ -3,56 +3,57 @@ package postgres
 import (
 	"fmt"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
-// byRid reports whether pages are read by the order of rids alone.
-func (r *reader) byRid() bool { return r.order.byCreation() && r.query.Skip == 0 }
+// rankNames are the names that the ranks of a record have where they are read on.
+func rankNames(o order.Order) string {
+	names := make([]string, len(o))
+	for i := range o {
+		names[i] = fmt.Sprintf("m%d, n%d, t%d", i, i, i)
+	}
+	return strings.Join(names, ", ")
+}
 
 // placesBehind reads the places of a page behind those that are skipped, and one more if
-// there is one. Of what is skipped only the places are looked at, not the bodies.
+// there is one. What is skipped is walked in the indexes: only the rows of the page are read.
 func (r *reader) placesBehind() ([]place, error) {
+	if len(r.query.Types) == 0 {
+		return nil, nil
+	}
 	c := r.compiler()
+	ranks, by := "", ""
+	if !r.order.ByCreation() {
+		ranks = ", " + rankNames(r.order)
+		for i, part := range r.order {
+			way := direction(part.Descending)
+			by += fmt.Sprintf("m%d, n%d %s, t%d %s, ", i, i, way, i, way)
+		}
+	}
 	limit := c.arg(int64(r.query.Skip) + int64(r.query.Count) + 1)
-	all := make([]string, 0, len(r.query.Types))
-	for _, typeName := range r.query.Types {
+	all := make([]string, len(r.query.Types))
+	for i, typeName := range r.query.Types {
 		s := r.source(c, typeName)
-		s.columns, s.limit = "r.typ, r.id, r.self", limit
+		s.limit, s.onlyRid = limit, true
 		branches, err := s.branches()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, "("+branches+")")
+		all[i] = "SELECT " + c.arg(typeName) + "::text, b.* FROM (" + branches + ") b"
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	ranks, by := make([]string, 0, 3*len(r.order)), make([]string, 0, 3*len(r.order)+2)
-	for i, part := range r.order {
-		rank := []string{fmt.Sprint("m", i), fmt.Sprint("n", i), fmt.Sprint("t", i)}
-		ranks = append(ranks, rank...)
-		by = append(by, rank[0], rank[1]+" "+direction(part.Descending), rank[2]+" "+direction(part.Descending))
-	}
-	last := direction(r.order.descends())
-	by = append(by, "id "+last, "typ "+last)
-	list := strings.Join(ranks, ", ")
-	page := "SELECT * FROM (" + strings.Join(all, " UNION ALL ") + ") p(typ, id, self, " + list + ") ORDER BY " + strings.Join(by, ", ") +
+	way := direction(r.order.Descends())
+	page := "SELECT * FROM (" + strings.Join(all, " UNION ALL ") + ") p(typ, rid" + ranks + ") ORDER BY " + by + "rid " + way + ", typ " + way +
 		" LIMIT " + c.arg(r.query.Count+1) + " OFFSET " + c.arg(r.query.Skip)
 	if err := c.fits(); err != nil {
 		return nil, err
 	}
-	rows, err := r.site.pool.Query(r.ctx, c.sql("SELECT "+stateColumns+", "+list+" FROM ("+page+
-		") p CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.self = p.self LIMIT 1) r"), c.args...)
+	rows, err := r.site.pool.Query(r.ctx, c.sql("SELECT "+stateColumns+ranks+" FROM ("+page+
+		") p CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = p.typ AND x.rid = p.rid LIMIT 1) r"), c.args...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var places []place
-	for rows.Next() {
-		at, err := r.scanPlace(rows)
-		if err != nil {
-			return nil, err
-		}
-		places = append(places, at)
-	}
-	return places, rows.Err()
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (place, error) { return r.scanPlace(row) })
 }

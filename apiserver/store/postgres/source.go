@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
 // bounds say how long lists are read.
@@ -17,9 +18,13 @@ type bounds struct {
 	// some is up to how many records a list is read to test others against: that is cheaper
 	// than to look up more than a few of them one by one, from many on.
 	some, many int
+	// ranked is up to how many records of a list are looked up one by one for their place in
+	// an order, rather than looked for on a walk in that order. Of a million records, 200 is
+	// where both cost the same.
+	ranked int
 }
 
-var defaultBounds = bounds{few: 1750, some: 10_000, many: 30}
+var defaultBounds = bounds{few: 1750, some: 10_000, many: 30, ranked: 200}
 
 // mostLists bounds how many lists are tried for having few.
 const mostLists = 3
@@ -86,20 +91,13 @@ type source struct {
 	typeName string
 	parts    []conjunct
 	lists    int
-	// columns are read from each row, named r.
-	columns string
-	// behind restricts the rids of a walk, in lists named x; descending is its direction.
-	behind     func(rid string) string
-	descending bool
-	// ranked tells that rows are in another order than that of rids; ranking writes it, once
-	// it is needed.
-	ranked    func() ranking
-	ranking   *ranking
+	// onlyRid tells that of the records nothing is read but the rid.
+	onlyRid bool
+	order   order.Order
+	// after is where the page before ended; inclusive takes a record at the very place too.
+	after     *order.Place
 	inclusive bool
-	paged     bool
 	limit     string
-	// byParam is set where the order is by one parameter alone.
-	byParam *paramOrder
 	// some are the tables of lists that are tested against, by the number of their part.
 	some map[int]string
 }
@@ -110,23 +108,24 @@ func (s *source) branches() (string, error) {
 	var gates []string
 	for i := 0; i < min(s.lists, mostLists); i++ {
 		part := s.parts[i]
-		if i == 0 && s.lists == 1 && part.list.ordered && s.ranked == nil {
+		if i == 0 && s.lists == 1 && part.list.ordered && s.order.ByCreation() {
 			break // walked as cheaply as counted
 		}
 		from, err := part.list.from()
 		if err != nil {
 			return "", err
 		}
+		few := strconv.Itoa(s.few(i))
 		name := s.name("few")
 		if part.list.few {
 			s.with = append(s.with, name+" AS MATERIALIZED ("+from+")")
 		} else {
-			s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+strconv.Itoa(s.site.bounds.few+1)+")")
+			s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+few+" + 1)")
 		}
 		count := "(SELECT count(*) FROM " + name + ")"
 		gate := append([]string{}, gates...)
 		if !part.list.few {
-			gate = append(gate, count+" <= "+strconv.Itoa(s.site.bounds.few))
+			gate = append(gate, count+" <= "+few)
 		}
 		branch, err := s.fromFew(name, gate, i)
 		if err != nil {
@@ -136,7 +135,7 @@ func (s *source) branches() (string, error) {
 		if part.list.few {
 			return strings.Join(branches, " UNION ALL "), nil
 		}
-		gates = append(gates, count+" > "+strconv.Itoa(s.site.bounds.few))
+		gates = append(gates, count+" > "+few)
 	}
 	walk, err := s.walk(gates)
 	if err != nil {
@@ -145,11 +144,26 @@ func (s *source) branches() (string, error) {
 	return strings.Join(append(branches, walk), " UNION ALL "), nil
 }
 
+// few is up to how many records of a list are put in order: a walk in another order than
+// that of creation costs less than to rank many, where what it walks by is tested against
+// the list as a whole.
+func (s *source) few(part int) int {
+	if !s.order.ByCreation() && s.parts[part].list.testable() {
+		return s.site.bounds.ranked
+	}
+	return s.site.bounds.few
+}
+
+// testable reports whether others may be tested against the list.
+func (l *list) testable() bool {
+	return l != nil && l.exact && !l.few && l.rank != rankFacet && (l.rank < rankRelated || l.rank == rankPeriod)
+}
+
 // testAgainst tests a rid against a list, if there turn out to be many to test and not too
 // many on the list; else by itself. Many tells whether there are, empty that there may be.
 func (s *source) testAgainst(part int, rid, test, many string) (string, error) {
 	l := s.parts[part].list
-	if s.lists < 2 || l == nil || !l.exact || l.few || l.rank == rankFacet || l.rank >= rankRelated && l.rank != rankPeriod {
+	if !l.testable() || s.lists < 2 && s.order.ByCreation() {
 		return test, nil
 	}
 	name, known := s.some[part]
@@ -207,22 +221,33 @@ func (s *source) tests(rid string, met int, many string) (ofRid, ofRow []string,
 	return ofRid, ofRow, nil
 }
 
-func (s *source) direction() string { return direction(s.descending) }
+// columns are what is read of each record.
+func (s *source) columns(rid string) string {
+	if s.onlyRid {
+		return rid
+	}
+	return stateColumns
+}
+
+func (s *source) direction() string { return direction(s.order.Descends()) }
+
+// behindRid is what comes behind the page before in the order of creation.
+func (s *source) behindRid(rid string) []string {
+	if s.after == nil || !s.order.ByCreation() {
+		return nil
+	}
+	return []string{rid + behindOperator(s.order.Descends(), s.inclusive) + s.arg(s.after.Created)}
+}
 
 // fromFew reads the records of a short list.
 func (s *source) fromFew(name string, gates []string, met int) (string, error) {
-	where := append([]string{}, gates...)
-	if s.paged && s.ranked == nil {
-		where = append(where, s.behind("rid"))
-	}
-	driver := "SELECT DISTINCT rid FROM " + name
-	if len(where) > 0 {
-		driver += " WHERE " + strings.Join(where, " AND ")
-	}
-	return s.fromRids(driver+" ORDER BY rid "+s.direction(), met, "(SELECT count(*) FROM "+name+") > "+strconv.Itoa(s.site.bounds.many))
+	where := append(append([]string{}, gates...), s.behindRid("rid")...)
+	driver := "SELECT DISTINCT rid FROM " + name + whereAll(where) + " ORDER BY rid " + s.direction()
+	return s.fromRids(driver, met, "(SELECT count(*) FROM "+name+") > "+strconv.Itoa(s.site.bounds.many))
 }
 
-// fromRids reads the records with the rids that a subquery gives, in its order.
+// fromRids reads the records with the rids that a subquery gives, in its order. All that is
+// listed lives.
 func (s *source) fromRids(driver string, met int, many string) (string, error) {
 	ofRid, ofRow, err := s.tests("d.rid", met, many)
 	if err != nil {
@@ -230,23 +255,42 @@ func (s *source) fromRids(driver string, met int, many string) (string, error) {
 	}
 	driver = "(" + driver + ") d"
 	if len(ofRid) > 0 {
-		driver = "(SELECT d.rid FROM " + driver + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
+		driver = "(SELECT d.rid FROM " + driver + whereAll(ofRid) + ") d"
 	}
-	from := driver + " CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + s.arg(s.typeName) + " AND x.rid = d.rid LIMIT 1) r"
-	return s.rows(from, append([]string{"NOT r.deleted"}, ofRow...), "d.rid"), nil
+	if s.order.ByCreation() {
+		if !s.onlyRid || len(ofRow) > 0 {
+			driver += s.rowOf("d.rid")
+		}
+		return "(SELECT " + s.columns("d.rid") + " FROM " + driver + whereAll(ofRow) + " ORDER BY d.rid " + s.direction() + " LIMIT " + s.limit + ")", nil
+	}
+	r := s.compiler.ranking(s.order, s.typeName, "d.rid", s.after)
+	where := ofRow
+	if s.after != nil {
+		where = append(where, s.behind(&r, s.inclusive))
+	}
+	if r.usesRow || len(ofRow) > 0 {
+		driver += s.rowOf("d.rid")
+		return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + driver + r.lateral + whereAll(where) +
+			" ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")", nil
+	}
+	// Only the rows of the page are read.
+	names := rankNames(s.order)
+	ranked := "(SELECT d.rid, " + strings.Join(r.columns, ", ") + " FROM " + driver + r.lateral + whereAll(where) + " ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")"
+	from := ranked + " d(rid, " + names + ")"
+	if !s.onlyRid {
+		from += s.rowOf("d.rid")
+	}
+	return "(SELECT " + s.columns("d.rid") + ", " + names + " FROM " + from + ")", nil
 }
 
 // walk reads the records in the order wanted and tests each; the gates tell that no list is short.
 func (s *source) walk(gates []string) (string, error) {
-	if s.ranked == nil {
+	if s.order.ByCreation() {
 		for i := range s.lists {
 			if l := s.parts[i].list; l.walk != nil && (l.rank != rankFacet || s.lists == 1) {
 				behind := ""
-				if s.paged {
-					behind = " AND " + s.behind("x.rid")
-				}
-				for _, gate := range gates {
-					behind += " AND " + gate
+				for _, condition := range append(s.behindRid("x.rid"), gates...) {
+					behind += " AND " + condition
 				}
 				driver, err := l.walk(behind, s.direction())
 				if err != nil {
@@ -256,34 +300,27 @@ func (s *source) walk(gates []string) (string, error) {
 			}
 		}
 	}
-	if s.byParam != nil {
+	if byParam(s.order) {
 		return s.walkByParam(gates)
 	}
+	return s.walkAll(gates)
+}
+
+// walkAll reads all records of the type.
+func (s *source) walkAll(gates []string) (string, error) {
 	ofRid, ofRow, err := s.tests("r.rid", -1, "")
 	if err != nil {
 		return "", err
 	}
 	where := append([]string{"r.site = $1", "r.typ = " + s.arg(s.typeName), "NOT r.deleted"}, gates...)
-	if s.paged && s.ranked == nil {
-		where = append(where, s.behind("r.rid"))
+	where = append(append(append(where, s.behindRid("r.rid")...), ofRid...), ofRow...)
+	if s.order.ByCreation() {
+		return "(SELECT " + s.columns("r.rid") + " FROM res r" + whereAll(where) + " ORDER BY r.rid " + s.direction() + " LIMIT " + s.limit + ")", nil
 	}
-	return s.rows("res r", append(append(where, ofRid...), ofRow...), "r.rid"), nil
-}
-
-// rows writes a branch.
-func (s *source) rows(from string, where []string, rid string) string {
-	by, columns := rid+" "+s.direction(), s.columns
-	if s.ranked != nil {
-		if s.ranking == nil {
-			ranking := s.ranked()
-			s.ranking = &ranking
-		}
-		from += s.ranking.lateral
-		columns += ", " + strings.Join(s.ranking.columns, ", ")
-		by = s.ranking.orderBy()
-		if s.paged {
-			where = append(where, s.compiler.behind(s.ranking, s.inclusive))
-		}
+	r := s.compiler.ranking(s.order, s.typeName, "r.rid", s.after)
+	if s.after != nil {
+		where = append(where, s.behind(&r, s.inclusive))
 	}
-	return "(SELECT " + columns + " FROM " + from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + by + " LIMIT " + s.limit + ")"
+	return "(SELECT " + s.columns("r.rid") + ", " + strings.Join(r.columns, ", ") + " FROM res r" + r.lateral + whereAll(where) +
+		" ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")", nil
 }

@@ -88,8 +88,8 @@ func TestStoreOfLongLists(t *testing.T) {
 		key := uuid.NewString()
 		options := postgres.Options{Facet: func(param string) bool { return param == "identifier" }, Fold: fold}
 		first, second := open(t, shared, key, options), open(t, shared, key, options)
-		first.SetBounds(4, 9, 2)
-		second.SetBounds(1, 3, 1)
+		first.SetBounds(4, 9, 2, 2)
+		second.SetBounds(1, 3, 1, 0)
 		return first, second
 	})
 }

@@ -1,46 +1,26 @@
 package postgres
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
-
-// paramOrder is an order by one parameter alone: pages of it are walks along the values.
-type paramOrder struct {
-	store.Sort
-	after *place
-}
-
-// last is the rank at the end of the page before.
-func (o *paramOrder) last() rank {
-	if o.after == nil {
-		return rank{}
-	}
-	return o.after.Ranks[0]
-}
-
-func (o *paramOrder) lastID() string {
-	if o.after == nil {
-		return ""
-	}
-	return o.after.ID
-}
 
 // walkByParam reads the records with texts in the order of their first texts, those with
 // periods in that of their first beginnings, and, where these do not make a page, those
 // that have neither.
 func (s *source) walkByParam(gates []string) (string, error) {
-	o := s.byParam
-	key := s.key(s.typeName, o.Param)
-	if o.after != nil && o.last().Missing {
+	key := s.key(s.typeName, s.order[0].Param)
+	if s.after != nil && s.after.Ranks[0].Missing {
 		return s.without(key, gates)
 	}
-	texts, err := s.along("ix_str", "val", "more", key, gates)
+	texts, err := s.along("ix_str", "val", key, gates)
 	if err != nil {
 		return "", err
 	}
-	periods, err := s.along("ix_date", "lo", "hi", key, gates)
+	periods, err := s.along("ix_date", "lo", key, gates)
 	if err != nil {
 		return "", err
 	}
@@ -54,56 +34,50 @@ func (s *source) walkByParam(gates []string) (string, error) {
 	return "(SELECT * FROM " + byText + ") UNION ALL (SELECT * FROM " + byPeriod + ") UNION ALL " + missing, nil
 }
 
-// along walks the rows of a table by value, takes each record at its first, and of those
-// with the last value of the page all: ids decide among them.
-func (s *source) along(table, value, tie, key string, gates []string) (string, error) {
-	o := s.byParam
-	last, direction := o.last(), direction(o.Descending)
-	ranking := ranking{columns: []string{"FALSE", "d.lo", "k.val"}, by: []directedExpression{
-		{"FALSE", false, last.Missing}, {"d.lo", o.Descending, last.Number}, {"k.val", o.Descending, nonNilBytes(last.Text)}, {"r.id", o.Descending, o.lastID()},
-	}}
-	rival := " CROSS JOIN LATERAL (SELECT COALESCE((SELECT x.val FROM ix_str x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = d.rid ORDER BY x.val " +
-		direction + " LIMIT 1), '') AS val) k"
-	var where []string
+// along walks the rows of a table by value and takes each record at the value that comes
+// first. An order of more parts takes all records with the last value of the page: the
+// other parts decide among them.
+func (s *source) along(table, value, key string, gates []string) (string, error) {
+	first := s.order[0]
+	last, way := lastRank(s.after, 0), direction(first.Descending)
+	var r ranking
+	var at any
 	if table == "ix_str" {
-		ranking.columns = []string{"FALSE", "0::int8", "d.val"}
-		ranking.by = []directedExpression{
-			{"FALSE", false, last.Missing}, {"0::int8", o.Descending, last.Number}, {"d.val", o.Descending, nonNilBytes(last.Text)}, {"r.id", o.Descending, o.lastID()},
-		}
-		rival = ""
-		where = append(where, "NOT "+found("ix_date x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = d.rid"))
+		r.columns, at = []string{"FALSE", "0::int8", "d.val"}, []byte(last.Text)
+	} else {
+		r.columns, at = []string{"FALSE", "d.lo", "''::bytea"}, last.Number
 	}
-	driver := []string{
-		"x.site = $1", "x.key = " + key,
-		"(x." + value + ", x." + tie + ") = (SELECT y." + value + ", y." + tie + " FROM " + table + " y WHERE y.site = $1 AND y.key = x.key AND y.rid = x.rid ORDER BY y." +
-			value + " " + direction + ", y." + tie + " LIMIT 1)",
+	r.by = []directedExpression{{"d." + value, first.Descending, at, false}}
+	for i, part := range s.order[1:] {
+		s.rank(&r, part, s.typeName, "d.rid", lastRank(s.after, i+1))
 	}
-	if o.after != nil && (table == "ix_date" || last.Number == 0) {
-		operator := " >= "
-		if o.Descending {
-			operator = " <= "
-		}
-		bound := any(last.Number)
-		if table == "ix_str" {
-			bound = nonNilBytes(last.Text)
-		}
-		driver = append(driver, "x."+value+operator+s.arg(bound))
-	}
+	r.byRid(s.order, "d.rid", s.after)
 	ofRid, ofRow, err := s.tests("d.rid", -1, "")
 	if err != nil {
 		return "", err
 	}
-	where = append(append(append([]string{"NOT r.deleted"}, where...), ofRid...), ofRow...)
-	if o.after != nil {
-		where = append(where, s.compiler.behind(&ranking, s.inclusive))
+	driver := append([]string{"x.site = $1", "x.key = " + key, "(x.facets & " + strconv.FormatInt(endMark(first.Descending), 10) + ") <> 0"}, gates...)
+	where := ofRow
+	end := " ORDER BY d." + value + " " + way + ", d.rid " + way + " LIMIT " + s.limit
+	switch {
+	case s.after != nil && len(s.order) == 1:
+		driver = append(driver, "(x."+value+", x.rid)"+behindOperator(first.Descending, s.inclusive)+"("+s.arg(at)+", "+s.arg(s.after.Created)+")")
+	case s.after != nil:
+		driver = append(driver, "x."+value+behindOperator(first.Descending, true)+s.arg(at))
+		where = append(where, s.behind(&r, s.inclusive))
 	}
-	return "(SELECT " + s.columns + ", " + strings.Join(ranking.columns, ", ") + " FROM (SELECT x.rid, x." + value + " FROM " + table + " x WHERE " +
-		strings.Join(append(driver, gates...), " AND ") + " ORDER BY x." + value + " " + direction + ") d CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " +
-		s.arg(s.typeName) + " AND x.rid = d.rid LIMIT 1) r" + rival + " WHERE " + strings.Join(where, " AND ") +
-		" ORDER BY d." + value + " " + direction + " FETCH FIRST (" + s.limit + ") ROWS WITH TIES)", nil
+	if len(s.order) > 1 {
+		end = " ORDER BY d." + value + " " + way + " FETCH FIRST (" + s.limit + ") ROWS WITH TIES"
+	}
+	rids := "(SELECT x.rid, x." + value + " FROM " + table + " x WHERE " + strings.Join(driver, " AND ") +
+		" ORDER BY x." + value + " " + way + ", x.rid " + way + ") d"
+	if len(ofRid) > 0 {
+		rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
+	}
+	return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + s.rowOf("d.rid") + r.lateral + whereAll(where) + end + ")", nil
 }
 
-// without walks the records that have no value, by id.
+// without walks the records that have no value, in the order of the parts that follow.
 func (s *source) without(key string, gates []string) (string, error) {
 	ofRid, ofRow, err := s.tests("r.rid", -1, "")
 	if err != nil {
@@ -115,18 +89,34 @@ func (s *source) without(key string, gates []string) (string, error) {
 		"NOT " + found("ix_date x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),
 	}, gates...)
 	where = append(append(where, ofRid...), ofRow...)
-	if s.byParam.last().Missing {
-		operator := " > "
-		switch {
-		case s.byParam.Descending && s.inclusive:
-			operator = " <= "
-		case s.byParam.Descending:
-			operator = " < "
-		case s.inclusive:
-			operator = " >= "
-		}
-		where = append(where, "r.id"+operator+s.arg(s.byParam.lastID()))
+	behind := s.after
+	if behind != nil && !behind.Ranks[0].Missing {
+		behind = nil
 	}
-	return "(SELECT " + s.columns + ", TRUE, 0::int8, ''::bytea FROM res r WHERE " + strings.Join(where, " AND ") +
-		" ORDER BY r.id " + direction(s.byParam.Descending) + " LIMIT " + s.limit + ")", nil
+	r := ranking{columns: []string{"TRUE", "0::int8", "''::bytea"}}
+	for i, part := range s.order[1:] {
+		s.rank(&r, part, s.typeName, "r.rid", lastRank(behind, i+1))
+	}
+	r.byRid(s.order, "r.rid", behind)
+	if behind != nil {
+		where = append(where, s.behind(&r, s.inclusive))
+	}
+	return "(SELECT " + s.columns("r.rid") + ", " + strings.Join(r.columns, ", ") + " FROM res r" + r.lateral + whereAll(where) +
+		" ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")", nil
 }
+
+// rowOf joins the row of a rid, named r.
+func (s *source) rowOf(rid string) string {
+	return " CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + s.arg(s.typeName) + " AND x.rid = " + rid + " LIMIT 1) r"
+}
+
+// whereAll holds where all conditions do.
+func whereAll(conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(conditions, " AND ")
+}
+
+// byParam reports whether the order is by the values of a parameter first.
+func byParam(o order.Order) bool { return o[0].Field == store.SortParam }

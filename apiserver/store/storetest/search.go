@@ -53,7 +53,10 @@ func testSearchPages(t *testing.T, open Open) {
 	for _, sort := range sorts {
 		for _, count := range []int{1, 2, 7, 1000} {
 			q := store.Query{Types: patients, Sort: []store.Sort{sort}, Count: count}
-			same(t, fmt.Sprintf("%+v", q), walk(t, s, q), truth.ids(q))
+			want := truth.matches(q)
+			got := walkRecords(t, s, q)
+			follow(q, want, got)
+			same(t, fmt.Sprintf("%+v", q), keysOf(got), keysOf(records(want)))
 		}
 	}
 	same(t, "another type", walk(t, s, store.Query{Types: []string{"Person"}, Count: 10}), []string{"p-1"})
@@ -93,6 +96,7 @@ func testSearchSkips(t *testing.T, open Open) {
 		q.Includes = nil
 		q.Total = pick(d, store.TotalWhenFree, store.TotalAccurate, store.TotalNone)
 		want := truth.matches(q)
+		follow(q, want, walkRecords(t, s, q))
 		from := 0
 		if n%3 == 0 && q.Count < len(want) {
 			q.After, from = search(t, s, q).Next, q.Count

@@ -159,6 +159,7 @@ func testSearchTruth(t *testing.T, open Open) {
 		for from := 0; ; from += q.Count {
 			page := search(t, s, q)
 			until := min(from+q.Count, len(want))
+			follow(q, want[from:], page.Records)
 			same(t, what, keysOf(page.Records), keysOf(records(want[from:until])))
 			got := keysOf(page.Included)
 			slices.SortFunc(got, byKey)

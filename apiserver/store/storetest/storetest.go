@@ -129,16 +129,24 @@ func search(t *testing.T, s store.Store, q store.Query) store.Page {
 func walk(t *testing.T, s store.Store, q store.Query) []string {
 	t.Helper()
 	ids := []string{}
+	for _, r := range walkRecords(t, s, q) {
+		ids = append(ids, r.Key.ID)
+	}
+	return ids
+}
+
+// walkRecords collects the records of all pages of a query.
+func walkRecords(t *testing.T, s store.Store, q store.Query) []store.Record {
+	t.Helper()
+	var all []store.Record
 	for range 100_000 {
 		page := search(t, s, q)
 		if len(page.Records) > q.Count {
 			t.Fatalf("search %+v: a page has %d records", q, len(page.Records))
 		}
-		for _, r := range page.Records {
-			ids = append(ids, r.Key.ID)
-		}
+		all = append(all, page.Records...)
 		if page.Next == nil {
-			return ids
+			return all
 		}
 		q.After = page.Next
 	}

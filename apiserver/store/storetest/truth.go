@@ -28,15 +28,6 @@ func newTruth(records []store.Record) *truth {
 	return &t
 }
 
-// ids are those of all pages of a query, in its order.
-func (t *truth) ids(q store.Query) []string {
-	ids := []string{}
-	for _, r := range t.matches(q) {
-		ids = append(ids, r.Key.ID)
-	}
-	return ids
-}
-
 func (t *truth) matches(q store.Query) []known {
 	var found []known
 	for _, r := range t.records {
@@ -44,10 +35,7 @@ func (t *truth) matches(q store.Query) []known {
 			found = append(found, r)
 		}
 	}
-	order := q.Sort
-	if len(order) == 0 {
-		order = []store.Sort{{Field: store.SortCreated}}
-	}
+	order := sorted(q)
 	slices.SortFunc(found, func(a, b known) int { return compare(order, a, b) })
 	return found
 }
@@ -81,14 +69,33 @@ func compare(order []store.Sort, a, b known) int {
 			return c
 		}
 	}
-	c := strings.Compare(strings.ToLower(a.Key.ID), strings.ToLower(b.Key.ID))
-	if c == 0 {
-		c = strings.Compare(a.Key.Type, b.Key.Type)
-	}
+	c := a.Created.Compare(b.Created)
 	if order[len(order)-1].Descending {
 		return -c
 	}
 	return c
+}
+
+// follow puts records that are equal in the order, as those of one millisecond may be,
+// into the order in which a page has them.
+func follow(q store.Query, want []known, page []store.Record) {
+	order := sorted(q)
+	for i, r := range page {
+		if i == len(want) {
+			return
+		}
+		at := slices.IndexFunc(want[i:], func(w known) bool { return w.Key == r.Key })
+		if at > 0 && compare(order, want[i], want[i+at]) == 0 {
+			want[i], want[i+at] = want[i+at], want[i]
+		}
+	}
+}
+
+func sorted(q store.Query) []store.Sort {
+	if len(q.Sort) == 0 {
+		return []store.Sort{{Field: store.SortCreated}}
+	}
+	return q.Sort
 }
 
 // compareValues compares by a parameter; missing tells that one has no value, which

@@ -34,7 +34,7 @@ CREATE TABLE res (
   UNIQUE (site, self)
 );
 ALTER TABLE res ALTER claims SET STORAGE EXTERNAL, ALTER body SET STORAGE EXTERNAL;
-CREATE INDEX res_updated ON res (site, typ, upd, id);
+CREATE INDEX res_updated ON res (site, typ, upd, rid);
 -- What the rows of indexes lead by: one page less than a tree has.
 CREATE INDEX res_rid ON res USING hash (rid);
 
@@ -104,7 +104,7 @@ CREATE TABLE ix_str (
   val   bytea NOT NULL,  -- the folded text, or its beginning
   whole bytea,           -- the folded text, where val is its beginning
   orig  bytea,           -- the text as it stands, where it differs
-  facets int8 NOT NULL,  -- a bit for each facet of the record; several may share one
+  facets int8 NOT NULL,  -- a bit for each facet of the record, several may share one; two tell the least and the greatest val of a key
   PRIMARY KEY (site, key, val, rid, more, facets)
 );
 CREATE INDEX ix_str_rid ON ix_str (site, key, rid, val, facets);
@@ -116,7 +116,7 @@ CREATE TABLE ix_date (
   hi   int8 NOT NULL,
   rid  int8 NOT NULL,
   facets int8 NOT NULL,
-  PRIMARY KEY (site, key, lo, hi, rid, facets)
+  PRIMARY KEY (site, key, lo, rid, hi, facets)
 );
 CREATE INDEX ix_date_rid ON ix_date (site, key, rid, lo, hi, facets);
 

@@ -1,0 +1,133 @@
+package ahds
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// create serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that it had,
+// it creates nothing and is answered as it was.
+func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
+	if err := list.ReadNone(r.query); err != nil {
+		return err
+	}
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	sent, _, err := r.readObject(w, typeJSON)
+	if err != nil {
+		return err
+	}
+	content, id, err := k.fields.Create(sent, document.Identity{Name: k.idField})
+	if err := k.checked(content, err); err != nil {
+		return err
+	}
+	next, err := k.settle(id, stored{}, write{sent: sent, content: content, seen: true}, h.Now())
+	if err != nil {
+		return err
+	}
+	next.kept.Made = k.fingerprint(content)
+	rec, outcome, err := h.createOnce(r, k, id, next, key)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", r.site.BaseURL+"/"+k.segment+"/"+rec.Key.ID)
+	status := http.StatusCreated
+	if outcome == store.Unchanged {
+		status = http.StatusOK
+	}
+	return h.respondRecord(w, r, status, k, rec)
+}
+
+// checked adds to the faults of single fields those that fields have together.
+func (k *kind) checked(content document.Content, err error) error {
+	if k.check == nil {
+		return err
+	}
+	var faults fault.Faults
+	if err != nil && !errors.As(err, &faults) {
+		return err
+	}
+	return append(faults, k.check(content)...).Err()
+}
+
+// createOnce writes a new record, or finds the one that the same request made before.
+func (h *handler) createOnce(r *request, k *kind, id string, next stored, key idempotencyKey) (store.Record, store.Outcome, error) {
+	chosen := id != ""
+	if !chosen {
+		made, err := uuid.NewV7()
+		if err != nil {
+			return store.Record{}, 0, err
+		}
+		id = made.String()
+	}
+	op := store.Op{Kind: store.Put, Key: k.key(id), Method: store.MethodPost, If: store.Precondition{Absent: true}}
+	var err error
+	if op.Body, err = k.encode(next); err != nil {
+		return store.Record{}, 0, err
+	}
+	if claims := h.claims(k, next, key.claims(h.Now())); len(claims) > 0 {
+		op.Claims = claims
+	}
+	for {
+		results, err := r.site.Store.Write(r.Context(), []store.Op{op})
+		if err == nil {
+			return results[0].Record, store.Created, nil
+		}
+		holder, found := op.Key, chosen && isConflict(err)
+		if refused := new(store.ClaimError); errors.As(err, &refused) && isKeyClaim(refused.Claim) {
+			holder, found = refused.Holder, true
+		}
+		if !found {
+			return store.Record{}, 0, err
+		}
+		rec, err := r.site.Store.Get(r.Context(), holder)
+		if err == nil {
+			rec, err = h.madeBefore(r, k, rec, next.kept.Made, op.Key, chosen)
+			return rec, store.Unchanged, err
+		}
+		if !isAbsent(err) {
+			return store.Record{}, 0, err
+		}
+		// Another request is about to make it, or it was deleted a moment ago.
+		if err := sleep(r.Context(), poll); err != nil {
+			return store.Record{}, 0, err
+		}
+	}
+}
+
+// madeBefore is the first answer of a request that is repeated.
+func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string, key store.Key, chosen bool) (store.Record, error) {
+	sameID := strings.EqualFold(rec.Key.ID, key.ID)
+	s, err := k.decodeOf(rec)
+	switch {
+	case err != nil:
+		return store.Record{}, err
+	case chosen && !sameID, !sameID && s.kept.Made != made:
+		return store.Record{}, &keyReusedError{}
+	case s.kept.Made != made:
+		return store.Record{}, &idTakenError{id: key.ID}
+	}
+	first, err := r.site.Store.GetVersion(r.Context(), rec.Key, 1)
+	if errors.Is(err, store.ErrNotFound) {
+		return rec, nil // the first version is kept no longer
+	}
+	return first, err
+}
+
+// decodeOf reads a record, if it is of the kind.
+func (k *kind) decodeOf(rec store.Record) (stored, error) {
+	if rec.Key.Type != k.recordType {
+		return stored{}, &keyReusedError{}
+	}
+	return k.decode(rec.Body.JSON)
+}

@@ -1,0 +1,156 @@
+package slot
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// The search parameters of slots.
+const (
+	paramActive   = "isActive"
+	paramBooked   = "isBooked"
+	paramLocation = "locationId"
+	paramResource = "resourceId"
+	paramService  = "serviceType"
+	paramNotes    = "notes"
+	// paramTime is from startAt to endAt, paramEnd endAt alone.
+	paramTime = "time"
+	paramEnd  = "endAt"
+)
+
+// Facets are the parameters that have few values.
+var Facets = []string{paramActive, paramBooked}
+
+// Entries are the searchable values of a slot.
+func Entries(content document.Content) []store.Entry {
+	slot := Read(content)
+	location := strings.ToLower(content.Text("locationId"))
+	start, end := slot.Start.UnixMicro(), slot.End.UnixMicro()
+	entries := []store.Entry{
+		{Param: paramActive, Value: store.Token{Code: strconv.FormatBool(slot.Active)}},
+		{Param: paramBooked, Value: store.Token{Code: strconv.FormatBool(slot.Booked)}},
+		{Param: paramLocation, Value: store.Token{Code: location}},
+		{Param: paramResource, Value: store.Token{Code: slot.Resource}},
+		// Texts are what an order compares.
+		{Param: paramLocation, Value: store.Text{Folded: location, Original: location}},
+		{Param: paramResource, Value: store.Text{Folded: slot.Resource, Original: slot.Resource}},
+		{Param: paramTime, Value: store.Period{From: start, Until: end}},
+		{Param: paramEnd, Value: store.Period{From: end, Until: end + 1}},
+	}
+	if code := content.Member("serviceType", "code"); code != "" {
+		entries = append(entries, store.Entry{Param: paramService, Value: store.Token{System: content.Member("serviceType", "system"), Code: code}})
+	}
+	if notes := list.Fold(content.Text("notes")); notes != "" {
+		entries = append(entries, store.Entry{Param: paramNotes, Value: store.Text{Folded: notes, Original: notes}})
+	}
+	return entries
+}
+
+// Lists say what a list of slots can be asked. Ranges of time are half-open.
+var Lists = list.Options[store.Condition]{
+	SortBy:  []string{"startAt", "endAt", "createdAt", "updatedAt", "resourceId", "locationId"},
+	Default: "startAt",
+	Filters: []list.Filter[store.Condition]{
+		{Name: "isActive", Parse: boolean(paramActive)},
+		{Name: "isBooked", Parse: boolean(paramBooked)},
+		{Name: "locationId", Parse: id(paramLocation)},
+		{Name: "resourceId", Parse: id(paramResource)},
+		{Name: "notes", Parse: notes},
+		{Name: "serviceType", Parse: service},
+		{Name: "startAtFrom", Parse: instant(func(at int64) store.Condition { return starts(at, store.TheEnd) })},
+		{Name: "startAtTo", Parse: instant(func(at int64) store.Condition { return starts(store.TheBeginning, at-1) })},
+		{Name: "endAtFrom", Parse: instant(func(at int64) store.Condition { return ends(at, store.TheEnd) })},
+		{Name: "endAtTo", Parse: instant(func(at int64) store.Condition { return ends(store.TheBeginning, at-1) })},
+		{Name: "overlapsFrom", Parse: instant(func(at int64) store.Condition { return ends(at+1, store.TheEnd) })},
+		{Name: "overlapsTo", Parse: instant(func(at int64) store.Condition { return starts(store.TheBeginning, at-1) })},
+		{Name: "updatedFrom", Parse: updatedFrom},
+	},
+}
+
+// Sorts are the orders that a list of slots can have.
+var Sorts = map[string]store.Sort{
+	"startAt":    {Field: store.SortParam, Param: paramTime},
+	"endAt":      {Field: store.SortParam, Param: paramEnd},
+	"createdAt":  {Field: store.SortCreated},
+	"updatedAt":  {Field: store.SortUpdated},
+	"resourceId": {Field: store.SortParam, Param: paramResource},
+	"locationId": {Field: store.SortParam, Param: paramLocation},
+}
+
+type parse = func(value string) (store.Condition, string)
+
+func boolean(param string) parse {
+	return func(value string) (store.Condition, string) {
+		is, problem := list.Bool(value)
+		code := strconv.FormatBool(is)
+		return store.TokenIs{Param: param, Code: &code}, problem
+	}
+}
+
+func id(param string) parse {
+	return func(value string) (store.Condition, string) {
+		id, problem := list.UUID(value)
+		return store.TokenIs{Param: param, Code: &id}, problem
+	}
+}
+
+func notes(value string) (store.Condition, string) {
+	if value == "" {
+		return store.All{}, "" // is part of every text
+	}
+	return store.TextIs{Param: paramNotes, Match: store.Contains, Text: list.Fold(value)}, ""
+}
+
+// service takes a code of any system, or system|code.
+func service(value string) (store.Condition, string) {
+	system, code, whole := strings.Cut(value, "|")
+	if !whole {
+		system, code = "", value
+	}
+	if code == "" {
+		return nil, "this has no code; give code or system|code"
+	}
+	is := store.TokenIs{Param: paramService, Code: &code}
+	if whole {
+		is.System = &system
+	}
+	return is, ""
+}
+
+func instant(condition func(at int64) store.Condition) parse {
+	return func(value string) (store.Condition, string) {
+		at, problem := list.Instant(value)
+		if problem != "" {
+			return nil, problem
+		}
+		return condition(at.UnixMicro()), ""
+	}
+}
+
+func starts(least, most int64) store.Condition {
+	return store.PeriodIs{Param: paramTime, From: store.Bounds{Least: least, Most: most}, Until: store.Unbounded}
+}
+
+func ends(least, most int64) store.Condition {
+	return store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Bounds{Least: least, Most: most}}
+}
+
+func updatedFrom(value string) (store.Condition, string) {
+	at, problem := list.Instant(value)
+	return store.UpdatedIn{From: at}, problem
+}
+
+// Between is the condition of the slots of a resource, active ones only, that are not over
+// at one time and begin before another.
+func Between(resource string, from, to time.Time) store.Condition {
+	active := strconv.FormatBool(true)
+	return store.All{
+		store.TokenIs{Param: paramResource, Code: &resource}, store.TokenIs{Param: paramActive, Code: &active},
+		ends(from.UnixMicro()+1, store.TheEnd), starts(store.TheBeginning, to.UnixMicro()-1),
+	}
+}

@@ -8,14 +8,20 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Types are the types of this facade's records in a store.
-func Types() []string {
-	var names []string
+// recordTypes are the types of this facade's records in a store.
+var recordTypes = func() (names []string) {
 	for _, k := range kinds() {
 		names = append(names, k.recordType)
 	}
 	return names
-}
+}()
+
+// Types are the types of this facade's records in a store.
+func Types() []string { return slices.Clone(recordTypes) }
+
+// ExtractVersion rises whenever Extract finds something else in any record, or Facet tells
+// something else, so that engines index their records anew.
+const ExtractVersion = 1
 
 // Extract is the store.Extract of this facade's records: it finds what lists look for.
 // Records of other types have nothing.
@@ -33,7 +39,11 @@ func Extract(recordType string, body []byte) []store.Entry {
 	return nil
 }
 
-// Facet reports whether a parameter of this facade's records has few values.
-func Facet(param string) bool {
+// IsFacet tells the search parameters that have few codes, and divide records rather than
+// find them.
+func IsFacet(param string) bool {
 	return slices.Contains(slot.Facets, param) || slices.Contains(eventgroup.Facets, param)
 }
+
+// Has reports whether a type is one of this facade's records.
+func Has(recordType string) bool { return slices.Contains(recordTypes, recordType) }

@@ -209,7 +209,7 @@ func openStore(ctx context.Context, engine string, replica int, namespace, key s
 	if engine == "Cluster" {
 		return objects[replica].Open(namespace, key, cluster.DefaultLimits)
 	}
-	records, err := postgres.Open(context.WithoutCancel(ctx), databases[replica], key, postgres.Options{Extract: ahds.Extract, Facet: ahds.Facet})
+	records, err := postgres.Open(context.WithoutCancel(ctx), databases[replica], key, postgres.Options{Extract: ahds.Extract, Facet: ahds.IsFacet})
 	Expect(err).NotTo(HaveOccurred())
 	return records
 }

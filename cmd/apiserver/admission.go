@@ -18,36 +18,48 @@ type admission struct {
 }
 
 func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Caller, error) {
+	site, caller, err := a.admitSite(r, siteID)
+	return a.describe(site), caller, err
+}
+
+// admitSite is admit for either facade.
+func (a *admission) admitSite(r *http.Request, siteID string) (sites.Site, access.Caller, error) {
 	token, err := access.BearerToken(r.Header.Get("Authorization"))
 	if err != nil {
-		return fhir.Site{}, access.Caller{}, err
+		return sites.Site{}, access.Caller{}, err
 	}
 	site, found := a.sites.Find(siteID)
 	if !found && !a.ready.knowsSites() {
 		// Nobody can tell yet whether there is such a site.
-		return fhir.Site{}, access.Caller{}, access.ErrUnavailable
+		return sites.Site{}, access.Caller{}, access.ErrUnavailable
 	}
 	if !found {
 		caller, err := a.access.Authenticate(r.Context(), nil, token)
-		return fhir.Site{}, caller, err
+		return sites.Site{}, caller, err
 	}
 	caller, err := a.access.Authenticate(r.Context(), &site.Access, token)
 	if err != nil {
-		return fhir.Site{}, access.Caller{}, err
+		return sites.Site{}, access.Caller{}, err
 	}
-	return a.describe(site), caller, nil
+	return site, caller, nil
 }
 
 // find finds the site of a request that needs no token.
 func (a *admission) find(siteID string) (fhir.Site, error) {
+	site, err := a.findSite(siteID)
+	return a.describe(site), err
+}
+
+// findSite is find for either facade.
+func (a *admission) findSite(siteID string) (sites.Site, error) {
 	site, found := a.sites.Find(siteID)
 	if !found && !a.ready.knowsSites() {
-		return fhir.Site{}, access.ErrUnavailable
+		return sites.Site{}, access.ErrUnavailable
 	}
 	if !found {
-		return fhir.Site{}, access.ErrSiteHidden
+		return sites.Site{}, access.ErrSiteHidden
 	}
-	return a.describe(site), nil
+	return site, nil
 }
 
 // describe tells the facade of a site.

@@ -49,7 +49,7 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 		return nil, err
 	}
 	engine, err := cluster.New(config, cluster.Options{
-		MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Extract: fhir.Extract, AfterStep: failpoint,
+		MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Extract: extract, AfterStep: failpoint,
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 }
 
 func (s *server) makeFacade(config *rest.Config) error {
-	reviews, err := kubernetes.New(config, resources())
+	reviews, err := kubernetes.New(config, append(resources(), ahdsResources()...))
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,9 @@ func (s *server) makeFacade(config *rest.Config) error {
 		Now:        time.Now,
 	})
 	if err != nil {
+		return err
+	}
+	if handler, err = s.withAHDS(handler, admission, reviews); err != nil {
 		return err
 	}
 	s.facade = &http.Server{

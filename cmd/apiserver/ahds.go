@@ -1,0 +1,84 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/ahds"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/sites"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// extractVersion, extract and isFacet are for the records of both facades. Their types
+// and parameters have different names, but for some that mean the same.
+const extractVersion = fhir.ExtractVersion + ahds.ExtractVersion
+
+func extract(recordType string, body []byte) []store.Entry {
+	if ahds.Has(recordType) {
+		return ahds.Extract(recordType, body)
+	}
+	return fhir.Extract(recordType, body)
+}
+
+func isFacet(param string) bool { return fhir.IsFacet(param) || ahds.IsFacet(param) }
+
+// ahdsResources are those of the AHDS facade, a right on any of which shows a caller that
+// a site exists.
+func ahdsResources() []schema.GroupResource {
+	var all []schema.GroupResource
+	for _, resource := range ahds.Resources {
+		all = append(all, schema.GroupResource{Group: ahds.Group, Resource: resource})
+	}
+	return all
+}
+
+// withAHDS serves the AHDS facade beside another, by the path.
+func (s *server) withAHDS(other http.Handler, a *admission, rights access.Authorizer) (http.Handler, error) {
+	handler, err := ahds.New(ahds.Config{
+		Admit: func(r *http.Request, siteID string) (ahds.Site, access.Caller, error) {
+			site, caller, err := a.admitSite(r, siteID)
+			return a.describeAHDS(site), caller, err
+		},
+		Find: func(siteID string) (ahds.Site, error) {
+			site, err := a.findSite(siteID)
+			return a.describeAHDS(site), err
+		},
+		Authorizer: rights,
+		TokenKey:   s.options.tokenKey,
+		Log:        s.log,
+		Now:        time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isAHDS(r.URL.Path) {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	}), nil
+}
+
+// isAHDS reports whether a path is /site/{siteId}/ahds or below.
+func isAHDS(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/site/")
+	_, rest, below := strings.Cut(rest, "/")
+	return ok && below && (rest == "ahds" || strings.HasPrefix(rest, "ahds/"))
+}
+
+// describeAHDS tells the AHDS facade of a site.
+func (a *admission) describeAHDS(site sites.Site) ahds.Site {
+	return ahds.Site{
+		ID:          site.ID,
+		BaseURL:     a.publicURL + "/site/" + site.ID + "/ahds/v1",
+		Access:      site.Access,
+		Store:       site.Store,
+		MaxBodySize: site.MaxBodySize,
+	}
+}

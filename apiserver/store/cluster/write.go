@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -155,9 +156,20 @@ func (w *write) create(ctx context.Context, p plan) (store.Result, error) {
 	w.site.engine.afterStep(StepPlaceholder)
 	obj.ResourceVersion, obj.UID = meta.ResourceVersion, meta.UID
 	if err := w.acquire(ctx, p.next.Claims, nil); err != nil {
-		return store.Result{}, errors.Join(err, w.site.finishPurge(ctx, placeholder))
+		w.clear(ctx, placeholder)
+		return store.Result{}, err
 	}
 	return w.put(ctx, p, obj, true)
+}
+
+// clear removes the placeholder of a create that did not get its claims. It is a
+// courtesy: one that stays is removed by whoever meets it.
+func (w *write) clear(ctx context.Context, placeholder *recordsv1.Record) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	if err := w.site.finishPurge(ctx, placeholder); err != nil {
+		slog.WarnContext(ctx, "removal of a placeholder is left to who meets it", "record", w.name, "error", err)
+	}
 }
 
 // update supersedes a version: first it is written into the history, where it

@@ -21,7 +21,9 @@ type step struct {
 }
 
 // decision works out the next step of a write interaction. It is told why the
-// last one failed, nil the first time, and returns that when it has no other.
+// last one failed, nil the first time, and returns that when it has no other. Where
+// there may be another, and no time is left for it, the answer is that: what failed
+// is not the last word.
 type decision func(failed error) (step, error)
 
 // once decides for one step, whatever is stored.
@@ -43,9 +45,6 @@ func (r *request) carryOut(decide decision) (store.Result, error) {
 		results, err := r.site.Store.Write(r.Context(), []store.Op{next.op})
 		if err == nil {
 			return results[0], nil
-		}
-		if r.Context().Err() != nil {
-			return store.Result{}, err
 		}
 		failed = err
 	}

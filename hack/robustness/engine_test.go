@@ -41,11 +41,7 @@ var _ = Describe("writers on the engine", Label("engine"), func() {
 		report.add("writers on the engine", run.log, nil)
 		report.faults(run)
 
-		names := map[string]bool{}
-		for _, op := range run.log.all() {
-			names[op.Record] = true
-		}
-		records := slices.Sorted(maps.Keys(names))
+		records := history.Records(run.log.all(), run.readings)
 		site := openSite(ctx, namespace, key, 0)
 		readings := append(run.readings, readEngine(ctx, "one", site, records)...)
 		// To somebody who comes much later, everything left unfinished is overdue.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
@@ -27,7 +29,7 @@ func verify(ctx context.Context, k kind, log *recorder) {
 		clients = append(clients, newClient(k, server))
 	}
 	ops := log.all()
-	readings := readAll(ctx, clients, recordsOf(ctx, clients, ops))
+	readings := readAtRest(ctx, clients, ops)
 	report.checked(readings)
 	judge(history.Check(ops, readings), ops, readings)
 	for _, c := range clients {
@@ -55,24 +57,32 @@ func requestsInFlight(ctx context.Context, health string) (string, error) {
 	return string(content), err
 }
 
+// readAtRest reads until two readings in a row are the same. What a client hung up
+// on, or a killed server had under way, may land in the cluster when all servers are
+// done with it: between one server's reading and the next, where disks are slow.
+func readAtRest(ctx context.Context, clients []*client, ops []history.Operation) []history.Reading {
+	GinkgoHelper()
+	var readings []history.Reading
+	Eventually(ctx, func() string {
+		before := readings
+		readings = readAll(ctx, clients, recordsOf(ctx, clients, ops))
+		return cmp.Diff(before, readings, cmpopts.IgnoreFields(history.Reading{}, "Start", "End"))
+	}).Should(BeEmpty())
+	return readings
+}
+
 // recordsOf names all records: those that were written to, and those that a search
 // finds because the answer to their create was lost.
 func recordsOf(ctx context.Context, clients []*client, ops []history.Operation) []string {
 	GinkgoHelper()
-	names := map[string]bool{}
-	for _, op := range ops {
-		if op.Record != "" {
-			names[op.Record] = true
-		}
-	}
+	names := history.Records(ops, nil)
 	for _, c := range clients {
 		found, err := c.search(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		for id := range found.Found {
-			names[id] = true
-		}
+		names = slices.AppendSeq(names, maps.Keys(found.Found))
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // readAll reads the histories of records from every server.

@@ -85,6 +85,20 @@ func Check(ops []Operation, readings []Reading) []Violation {
 	return unique(violations)
 }
 
+// Records names all records that operations or readings are about: those that Check
+// wants a final reading of. A record that was only ever read may be among them.
+func Records(ops []Operation, readings []Reading) []string {
+	names := map[string]bool{}
+	for _, op := range ops {
+		names[op.Record] = true
+	}
+	for _, reading := range readings {
+		names[reading.Record] = true
+	}
+	delete(names, "") // a create that nobody knows the record of
+	return slices.Sorted(maps.Keys(names))
+}
+
 // unique drops repetitions: two readers see the same trouble.
 func unique(violations []Violation) []Violation {
 	seen := map[Violation]bool{}

@@ -268,6 +268,17 @@ func TestCriteria(t *testing.T) {
 	})
 }
 
+func TestRecords(t *testing.T) {
+	create := unknown(put(0, 10, 1, "a"))
+	create.Record = ""
+	onlyRead := final()
+	onlyRead.Record = "luna"
+	ops, readings := []history.Operation{put(0, 10, 1, "b"), create, read(20, 30, 1, "b")}, []history.Reading{final("b"), onlyRead}
+	if diff := cmp.Diff([]string{"luna", rex}, history.Records(ops, readings)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCheckSearch(t *testing.T) {
 	deleted := change(final("x", ""), func(r *history.Reading) { r.Record = "bella" })
 	readings := []history.Reading{final("a", "b"), deleted, {Record: "max", By: "one", Final: true}}

@@ -42,6 +42,9 @@ type Site struct {
 	Store store.Store
 	// UpdateCreate lets a PUT create a record under an id of the client's choice.
 	UpdateCreate bool
+	// EnforceReferences refuses references to records of this site that are not there, and
+	// the deletion of what is referred to.
+	EnforceReferences bool
 	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
 	MaxBodySize int64
 	// MaxBundleEntries is the most entries of a batch or transaction; 0 means 1000.

@@ -14,8 +14,8 @@ import (
 
 // etag of a version: strong, and another when a record is created again after a delete.
 func etag(rec store.Record) string {
-	const enough = 8 // letters of the uid tell the records apart that had the id
-	return `"` + strconv.FormatInt(rec.Version, 10) + "-" + rec.UID[:min(enough, len(rec.UID))] + `"`
+	const enough = 8 // letters tell the records apart that had the id
+	return `"` + strconv.FormatInt(rec.Version, 10) + "-" + digest([]byte(rec.UID))[:enough] + `"`
 }
 
 // etags is the value of If-Match or If-None-Match: any version, or some.

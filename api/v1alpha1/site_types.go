@@ -6,11 +6,15 @@ import (
 )
 
 // StorageType names the engine that keeps a site's records.
-// +kubebuilder:validation:Enum=Cluster
+// +kubebuilder:validation:Enum=Cluster;Postgres
 type StorageType string
 
-// StorageCluster keeps records as objects of the cluster, backed by etcd.
-const StorageCluster StorageType = "Cluster"
+const (
+	// StorageCluster keeps records as objects of the cluster, backed by etcd.
+	StorageCluster StorageType = "Cluster"
+	// StoragePostgres keeps records in a Postgres database.
+	StoragePostgres StorageType = "Postgres"
+)
 
 // DeletionPolicy says what becomes of a site's records when its Site is deleted.
 // +kubebuilder:validation:Enum=Retain;Delete
@@ -42,6 +46,13 @@ const (
 	ConditionAccepted = "Accepted"
 	// ConditionStorageReady is true when the storage can take records.
 	ConditionStorageReady = "StorageReady"
+	// ConditionSchemaReady is true when the database has the tables that this release
+	// needs. Only with storage.type Postgres.
+	ConditionSchemaReady = "SchemaReady"
+	// ConditionIndexReady is true when searches find all that the release of the API
+	// servers can search for; false while records are indexed anew after an upgrade.
+	// Only with storage.type Postgres. The API servers report it.
+	ConditionIndexReady = "IndexReady"
 	// ConditionStorageNearLimit is true from 80 % of a storage limit.
 	// The API servers report it.
 	ConditionStorageNearLimit = "StorageNearLimit"
@@ -60,10 +71,38 @@ const (
 const (
 	// ReasonClusterStorage: records are kept as objects of the cluster.
 	ReasonClusterStorage = "ClusterStorage"
+	// ReasonPostgresStorage: records are kept in a Postgres database.
+	ReasonPostgresStorage = "PostgresStorage"
+	// ReasonSecretNotFound: there is no such Secret of type SecretTypeDSN.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonInvalidSecret: the Secret does not hold a connection string that may be used.
+	ReasonInvalidSecret = "InvalidSecret"
+	// ReasonDatabaseUnreachable: the database does not answer, or not in a usable way.
+	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonForeignRecords: the namespace holds records that are not of the Site's claim.
 	ReasonForeignRecords = "ForeignRecords"
 	// ReasonNotAccepted: a Site that is not accepted has no storage.
 	ReasonNotAccepted = "NotAccepted"
+)
+
+// Reasons of the SchemaReady condition.
+const (
+	// ReasonMigrated: the tables are those of this release.
+	ReasonMigrated = "Migrated"
+	// ReasonNewerSchema: a later release migrated the tables further than this one may use.
+	ReasonNewerSchema = "NewerSchema"
+	// ReasonMigrationFailed: the migration ended with an error and was rolled back.
+	ReasonMigrationFailed = "MigrationFailed"
+	// ReasonNoDatabase: there is no database to migrate yet.
+	ReasonNoDatabase = "NoDatabase"
+)
+
+// Reasons of the IndexReady condition.
+const (
+	// ReasonIndexed: all records are indexed as this release does.
+	ReasonIndexed = "Indexed"
+	// ReasonIndexing: records are being indexed anew.
+	ReasonIndexing = "Indexing"
 )
 
 // Reasons of the Ready, Reconciling and Stalled conditions, besides those above.
@@ -78,7 +117,25 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
+// SecretTypeDSN is the type of the Secrets that hold how to reach a database.
+const SecretTypeDSN = "paddock.health/dsn"
+
+// What the controller hands to the API servers: a Secret of type SecretTypeDSN in the
+// operator's namespace, with the key of the data that it is for.
+const (
+	// DSNKey holds the connection string.
+	DSNKey = "uri"
+	// SiteKeyLabel has the site key as its value.
+	SiteKeyLabel = "paddock.health/site-key"
+	// SiteAnnotation names the Site, as namespace/name.
+	SiteAnnotation = "paddock.health/site"
+)
+
+// ConnectionName is the name of that Secret for the Site of a namespace, which has but one.
+func ConnectionName(namespace string) string { return "site-" + namespace }
+
 // SiteSpec is what a clinic asks for.
+// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: objects of the cluster cannot be checked and written as one"
 // +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable"
 type SiteSpec struct {
 	// siteID is the path segment {siteId} of the site's address, unique in the
@@ -124,6 +181,9 @@ type SiteSpec struct {
 }
 
 // Storage says where records are kept.
+// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",message="storage.postgres needs storage.type Postgres"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || !has(self.cluster)",message="storage.cluster needs storage.type Cluster"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || has(self.postgres)",message="storage.type Postgres needs storage.postgres"
 type Storage struct {
 	// type is the storage engine. Immutable.
 	// +optional
@@ -134,6 +194,44 @@ type Storage struct {
 	// cluster bounds what a site may keep as objects of the cluster.
 	// +optional
 	Cluster *ClusterStorage `json:"cluster,omitempty"`
+
+	// postgres says which database holds the records.
+	// +optional
+	Postgres *PostgresStorage `json:"postgres,omitempty"`
+}
+
+// PostgresStorage says which database holds a site's records.
+type PostgresStorage struct {
+	// external is a database, of Postgres 14 to 18, that others run.
+	// +required
+	External *ExternalPostgres `json:"external,omitempty"`
+}
+
+// ExternalPostgres is a database that others run. Several sites may share one.
+type ExternalPostgres struct {
+	// secretRef names the Secret that says how to reach it.
+	// +required
+	SecretRef DSNReference `json:"secretRef,omitzero"`
+}
+
+// DSNReference names a Secret of type paddock.health/dsn in the Site's namespace. When the
+// Secret changes, the API servers take the new connection up without a restart.
+type DSNReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// key that holds the connection string, a URI such as
+	// postgres://user:password@host:5432/database?sslmode=verify-full. TLS is required
+	// unless it says sslmode=disable. The Secret may also hold ca.crt, the authorities
+	// to trust, and tls.crt and tls.key, a client certificate. Default: uri.
+	// +optional
+	// +kubebuilder:default=uri
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
 }
 
 // ClusterStorage bounds etcd-backed storage. etcd refuses requests over 1.5 MiB
@@ -191,7 +289,25 @@ type FHIR struct {
 	// +optional
 	// +kubebuilder:default=Reject
 	UnknownParameters UnknownParameters `json:"unknownParameters,omitempty"`
+
+	// referentialIntegrity says whether a record may refer to a record of this site that
+	// is not there. Enforce refuses such writes, and the deletion of what others refer
+	// to, and needs storage.type Postgres. Default Ignore.
+	// +optional
+	// +kubebuilder:default=Ignore
+	ReferentialIntegrity ReferentialIntegrity `json:"referentialIntegrity,omitempty"`
 }
+
+// ReferentialIntegrity says what becomes of references to records that are not there.
+// +kubebuilder:validation:Enum=Ignore;Enforce
+type ReferentialIntegrity string
+
+const (
+	// ReferentialIntegrityIgnore takes them.
+	ReferentialIntegrityIgnore ReferentialIntegrity = "Ignore"
+	// ReferentialIntegrityEnforce refuses them, and the deletion of what is referred to.
+	ReferentialIntegrityEnforce ReferentialIntegrity = "Enforce"
+)
 
 // UnknownParameters says what becomes of unknown search parameters.
 // +kubebuilder:validation:Enum=Reject;Ignore
@@ -231,7 +347,8 @@ type SiteStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, StorageNearLimit.
+	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady,
+	// IndexReady, StorageNearLimit.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -21,6 +23,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
 // defaultMaxBodySize is the largest request body of a site that names none, in bytes.
@@ -43,13 +46,37 @@ type Site struct {
 	Lenient bool
 	// Zone is that of times without one; nil is UTC.
 	Zone *time.Location
+	// EnforceReferences refuses references to records that are not there.
+	EnforceReferences bool
+}
+
+// Options say how stores are opened.
+type Options struct {
+	// Cluster is the engine of etcd-backed storage.
+	Cluster *cluster.Cluster
+	// Namespace is the operator's own, where the connections to databases are.
+	Namespace string
+	// Dial reaches the databases that Sites name.
+	Dial dsn.Dial
+	// Extraction finds the searchable values of records in Postgres.
+	Extraction Extraction
+}
+
+// Extraction finds the searchable values of records. See postgres.Options.
+type Extraction struct {
+	// Version rises whenever it finds something else than before.
+	Version int64
+	Extract store.Extract
+	Facet   func(param string) bool
+	Fold    func(string) string
 }
 
 // Sites knows the sites that are served.
 type Sites struct {
-	cache  cache.Cache
-	client client.Client
-	engine *cluster.Cluster
+	options   Options
+	cache     cache.Cache
+	client    client.Client
+	databases *databases
 
 	mu sync.RWMutex
 	// served has the sites by siteID, byNamespace the siteIDs by namespace.
@@ -58,12 +85,19 @@ type Sites struct {
 }
 
 // New makes a registry of the sites of a cluster. Run must be called for it to fill.
-func New(config *rest.Config, engine *cluster.Cluster) (*Sites, error) {
+func New(config *rest.Config, options Options) (*Sites, error) {
 	scheme := runtime.NewScheme()
-	if err := sitesv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register kinds of %s: %w", sitesv1.GroupVersion, err)
+	for _, add := range []func(*runtime.Scheme) error{sitesv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register the API types: %w", err)
+		}
 	}
-	objects, err := cache.New(config, cache.Options{Scheme: scheme})
+	objects, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{options.Namespace: {}},
+			Field:      fields.OneTermEqualSelector("type", sitesv1.SecretTypeDSN),
+		},
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of sites: %w", err)
 	}
@@ -71,13 +105,16 @@ func New(config *rest.Config, engine *cluster.Cluster) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of sites: %w", err)
 	}
-	return &Sites{cache: objects, client: writer, engine: engine, served: map[string]Site{}, byNamespace: map[string]string{}}, nil
+	return &Sites{
+		options: options, cache: objects, client: writer, databases: newDatabases(options),
+		served: map[string]Site{}, byNamespace: map[string]string{},
+	}, nil
 }
 
 // Run watches until ctx ends. Started is called once all sites that exist are known.
 func (s *Sites) Run(ctx context.Context, started func()) error {
 	synced := []toolscache.InformerSynced{}
-	for _, object := range []client.Object{&sitesv1.Site{}, &sitesv1.SiteClaim{}} {
+	for _, object := range []client.Object{&sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {
 		informer, err := s.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch sites: %w", err)
@@ -91,7 +128,7 @@ func (s *Sites) Run(ctx context.Context, started func()) error {
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 			started()
-			s.reportUsage(ctx)
+			s.report(ctx)
 		}
 	}()
 	return s.cache.Start(ctx)
@@ -107,6 +144,8 @@ func (s *Sites) handler(ctx context.Context) toolscache.ResourceEventHandler {
 			s.refresh(ctx, object.SiteID())
 		case *sitesv1.SiteClaim:
 			s.refresh(ctx, object.Name)
+		case *corev1.Secret:
+			s.connectionChanged(ctx, object)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
@@ -137,10 +176,14 @@ func (s *Sites) InNamespace(namespace string) (Site, bool) {
 func (s *Sites) refresh(ctx context.Context, siteID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.served[siteID].Store
 	site, ok := s.holder(ctx, siteID)
 	s.withdraw(siteID)
 	if ok {
-		s.serve(s.open(siteID, &site.object, site.key))
+		s.serve(s.describe(ctx, siteID, site, before))
+	}
+	if old, opened := before.(*database); opened && s.served[siteID].Store != before {
+		old.close()
 	}
 }
 
@@ -182,7 +225,9 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	return found, held && meta.IsStatusConditionTrue(found.object.Status.Conditions, sitesv1.ConditionAccepted)
 }
 
-func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
+// describe makes what is served of a Site. Before is the store that it had, if any.
+func (s *Sites) describe(ctx context.Context, siteID string, held heldSite, before store.Store) Site {
+	object := &held.object
 	site := Site{
 		ID: siteID,
 		Access: access.Site{
@@ -193,6 +238,8 @@ func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
 		MaxBodySize:  defaultMaxBodySize,
 		Lenient:      object.Spec.FHIR.UnknownParameters == sitesv1.UnknownParametersIgnore,
 		Zone:         zoneOf(object),
+
+		EnforceReferences: object.Spec.FHIR.ReferentialIntegrity == sitesv1.ReferentialIntegrityEnforce,
 	}
 	if size := object.Spec.Limits.MaxBodySize; size != nil {
 		site.MaxBodySize = size.Value()
@@ -203,9 +250,12 @@ func (s *Sites) open(siteID string, object *sitesv1.Site, key string) Site {
 	if included := object.Spec.Limits.MaxIncluded; included != nil {
 		site.MaxIncluded = int(*included)
 	}
-	ready := meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady)
-	if ready && object.Status.SiteKey == key {
-		site.Store = s.engine.Open(object.Namespace, key, limits(object.Spec.Storage.Cluster))
+	switch {
+	case object.Status.SiteKey != held.key: // the conditions speak of other data
+	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
+		site.Store = s.openDatabase(ctx, held, before)
+	case meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):
+		site.Store = s.options.Cluster.Open(object.Namespace, held.key, limits(object.Spec.Storage.Cluster))
 	}
 	return site
 }

@@ -75,5 +75,7 @@ func (a *admission) describe(site sites.Site) fhir.Site {
 		MaxIncluded:      site.MaxIncluded,
 		Lenient:          site.Lenient,
 		Zone:             site.Zone,
+
+		EnforceReferences: site.EnforceReferences,
 	}
 }

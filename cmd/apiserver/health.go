@@ -107,6 +107,9 @@ func (s *server) measureIndex() {
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_index_records", Help: "Records of all sites in the search index, tombstones included.",
 	}, func() float64 { return float64(s.engine.Indexed()) })
+	factory.NewCounterFunc(prometheus.CounterOpts{
+		Name: "paddock_reindex_records_total", Help: "Records in Postgres looked at to bring their index to this release.",
+	}, func() float64 { return float64(s.sites.Reindexed()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_index_complete", Help: "1 once the search index holds all records that existed at the start.",
 	}, func() float64 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 )
 
@@ -23,7 +24,10 @@ type options struct {
 	tokenKeyFile  string
 	certFile      string
 	keyFile       string
-	maxRecords    int64
+	namespace     string
+	// postgresNetworks may be reached beside public addresses.
+	postgresNetworks egress.Networks
+	maxRecords       int64
 	maxBytes      int64
 	logLevel      slog.Level
 	showVersion   bool
@@ -48,6 +52,8 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 		"file with the key, 32 bytes in base64, that signs page tokens; the same on all replicas")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate chain, read again when it changes; without it, plain HTTP, for use behind a proxy or on loopback")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "private key of the certificate")
+	flags.StringVar(&o.namespace, "namespace", "paddock-system", "the operator's namespace, where the connections to databases are")
+	flags.Var(&o.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; the same for the controller")
 	flags.Int64Var(&o.maxRecords, "cluster-max-records", 20000, "most records that all sites together may keep as objects of the cluster")
 	flags.Int64Var(&o.maxBytes, "cluster-max-bytes", 512<<20, "most bytes that all sites together may keep as objects of the cluster")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")

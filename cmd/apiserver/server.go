@@ -15,8 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
+	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
 	"github.com/paddock-health/paddock/apiserver/sites"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
@@ -54,7 +56,10 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := sites.New(config, engine)
+	registry, err := sites.New(config, sites.Options{
+		Cluster: engine, Namespace: o.namespace, Dial: egress.NewDialer(o.postgresNetworks).DialContext,
+		Extraction: sites.Extraction{Version: extractVersion, Extract: extract, Facet: isFacet, Fold: fold.String},
+	})
 	if err != nil {
 		return nil, err
 	}

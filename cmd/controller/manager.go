@@ -7,13 +7,16 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/controllers/site"
 )
 
@@ -33,11 +36,14 @@ const (
 
 func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register the API types: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register the API types: %w", err)
+		}
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
+		Cache:                         cache.Options{ByObject: site.CachedObjects()},
 		LeaderElection:                opts.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       opts.namespace,
@@ -56,6 +62,8 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		Recorder:  mgr.GetEventRecorder("paddock-controller"),
 		PublicURL: opts.publicURL,
 		Drain:     drain,
+		Namespace: opts.namespace,
+		Dial:      egress.NewDialer(opts.postgresNetworks).DialContext,
 		Now:       time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/paddock-health/paddock/apiserver/egress"
 )
 
 type options struct {
@@ -17,8 +19,10 @@ type options struct {
 	leaderElect    bool
 	metricsAddress string
 	healthAddress  string
-	logLevel       slog.Level
-	showVersion    bool
+	// postgresNetworks may be reached beside public addresses.
+	postgresNetworks egress.Networks
+	logLevel         slog.Level
+	showVersion      bool
 }
 
 // parseOptions reads the command line; out gets the usage text.
@@ -32,7 +36,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.Var(kubeconfig.Value, kubeconfig.Name, "path of a kubeconfig; without it, $KUBECONFIG, the pod's service account, ~/.kube/config")
 	fs.StringVar(&opts.publicURL, "public-url", "",
 		"address under which the API servers are reached, such as https://fhir.example.org; a site is at <public-url>/site/<siteID>")
-	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "namespace of the leader's lease")
+	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "the operator's namespace: of the leader's lease, and of what API servers are handed")
+	fs.Var(&opts.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; the same for the API servers")
 	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
 	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
 	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")

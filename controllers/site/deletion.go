@@ -38,7 +38,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 		return settle, nil
 	}
 	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // it may have been changed to Retain just in time
-		wait, err := r.erase(ctx, site)
+		wait, err := r.erase(ctx, s)
 		if err != nil || wait > 0 {
 			s.requeueAfter = wait
 			return settle, err
@@ -50,7 +50,8 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 // erase removes the Site's data and its claims, in this order: a crash on the
 // way leaves the claim, which names the data that is still to go. It returns how
 // long to wait before trying again, zero when all is gone.
-func (r *Reconciler) erase(ctx context.Context, site *v1alpha1.Site) (time.Duration, error) {
+func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error) {
+	site := s.site
 	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
 	if err != nil {
 		return 0, err
@@ -59,10 +60,10 @@ func (r *Reconciler) erase(ctx context.Context, site *v1alpha1.Site) (time.Durat
 		if wait := site.DeletionTimestamp.Add(r.Drain).Sub(r.Now()); wait > 0 {
 			return wait, nil
 		}
-		if left, err := r.sweep(ctx, site.Namespace, claim.Spec.SiteKey); err != nil || left {
-			return sweepDelay, err
+		if wait, err := r.eraseRecords(ctx, s, claim.Spec.SiteKey); err != nil || wait > 0 {
+			return wait, err
 		}
-		if err := r.deleteClaim(ctx, claim); err != nil {
+		if err := r.deleteAsRead(ctx, claim); err != nil {
 			return 0, err
 		}
 		r.event(site, corev1.EventTypeNormal, "Erased", "deleted all records and the SiteClaim")
@@ -71,7 +72,25 @@ func (r *Reconciler) erase(ctx context.Context, site *v1alpha1.Site) (time.Durat
 	if err != nil || namespaceClaim == nil || !namespaceClaim.HeldBy(site) {
 		return 0, err
 	}
-	return 0, r.deleteClaim(ctx, namespaceClaim)
+	return 0, r.deleteAsRead(ctx, namespaceClaim)
+}
+
+// eraseRecords removes what is stored under the key, and returns how long to wait before
+// trying again, zero when all is gone.
+func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
+	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
+		why, err := r.eraseDatabase(ctx, s.site, siteKey)
+		if err != nil || why == "" {
+			return 0, err
+		}
+		s.found.failed = "the site's records cannot be deleted: " + why + "; deletionPolicy Retain would leave them"
+		return databaseDelay, nil
+	}
+	left, err := r.sweep(ctx, s.site.Namespace, siteKey)
+	if err != nil || left {
+		return sweepDelay, err
+	}
+	return 0, nil
 }
 
 // sweep deletes every record of the key and reports whether some would not go.
@@ -110,13 +129,13 @@ func (r *Reconciler) deleteBatch(ctx context.Context, kind, namespace string, se
 	return nil
 }
 
-// deleteClaim deletes the claim as it was read: had it changed hands since, it
-// would be another's.
-func (r *Reconciler) deleteClaim(ctx context.Context, claim client.Object) error {
-	uid, version := claim.GetUID(), claim.GetResourceVersion()
-	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+// deleteAsRead deletes an object as it was read: had it changed hands since, it would be
+// another's.
+func (r *Reconciler) deleteAsRead(ctx context.Context, obj client.Object) error {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %T %s: %w", claim, claim.GetName(), err)
+		return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
 	}
 	return nil
 }

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
 // fieldOwner is the controller's name in managed fields.
@@ -35,6 +37,10 @@ type Reconciler struct {
 	// Drain is how long after a Site's deletion its records may still be written:
 	// API servers have heard of the deletion, and their last requests are done.
 	Drain time.Duration
+	// Namespace is the operator's own. Only there do API servers read Secrets.
+	Namespace string
+	// Dial reaches the databases that Sites name.
+	Dial dsn.Dial
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -43,13 +49,18 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=paddock.health,resources=sites/status,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclaims;namespaceclaims,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=records.paddock.health,resources=records;recordhistories;recordclaims,verbs=list;deletecollection
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile brings one Site's claims and storage to what its spec asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	site := &v1alpha1.Site{}
-	if err := r.Client.Get(ctx, req.NamespacedName, site); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	switch err := r.Client.Get(ctx, req.NamespacedName, site); {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.withdrawConnection(ctx, req.NamespacedName) // connection.go
+	case err != nil:
+		return ctrl.Result{}, err
 	}
 	if _, paused := site.Annotations[v1alpha1.PausedAnnotation]; paused {
 		return ctrl.Result{}, nil
@@ -59,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
 		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: present only with deletionPolicy Delete
 		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
-		phase{"checking the storage", r.storage},          // storage.go: no records but the claim's own
+		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no records but the claim's own; a database with our tables
 	)
 	if next != leave {
 		err = errors.Join(err, r.patchStatus(ctx, s)) // status.go

@@ -28,6 +28,10 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a time zone", "oak", `{timeZone: Australia/Melbourne}`),
 		Entry("UTC", "oak", `{timeZone: UTC}`),
 		Entry("unknown parameters ignored", "oak", `{fhir: {unknownParameters: Ignore}, limits: {maxIncluded: 10000}}`),
+		Entry("Postgres", "oak", `{storage: {type: Postgres, postgres: {external: {secretRef: {name: db}}}}}`),
+		Entry("referential integrity on Postgres", "oak",
+			`{storage: {type: Postgres, postgres: {external: {secretRef: {name: db, key: dsn}}}}, fhir: {referentialIntegrity: Enforce}}`),
+		Entry("referential integrity ignored", "oak", `{fhir: {referentialIntegrity: Ignore}}`),
 		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
 	)
 
@@ -46,7 +50,15 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a name that is no siteID", "oak.street", `{}`, "metadata.name cannot serve as siteID"),
 		Entry("a name that is no siteID, and no spec", "oak.street", ``, "metadata.name cannot serve as siteID"),
 		Entry("a name that is too long for a siteID", strings.Repeat("a", 64), `{}`, "metadata.name cannot serve as siteID"),
-		Entry("an unknown engine", "oak", `{storage: {type: Postgres}}`, "spec.storage.type"),
+		Entry("an unknown engine", "oak", `{storage: {type: SQLite}}`, "spec.storage.type"),
+		Entry("Postgres without a database", "oak", `{storage: {type: Postgres}}`, "storage.type Postgres needs storage.postgres"),
+		Entry("Postgres with no database in particular", "oak", `{storage: {type: Postgres, postgres: {}}}`, "spec.storage.postgres.external"),
+		Entry("Postgres without the name of a Secret", "oak", `{storage: {type: Postgres, postgres: {external: {secretRef: {key: uri}}}}}`, "secretRef.name"),
+		Entry("a database for etcd-backed storage", "oak", `{storage: {postgres: {external: {secretRef: {name: db}}}}}`, "storage.postgres needs storage.type Postgres"),
+		Entry("limits of etcd-backed storage for Postgres", "oak",
+			`{storage: {type: Postgres, cluster: {maxRecords: 5}, postgres: {external: {secretRef: {name: db}}}}}`, "storage.cluster needs storage.type Cluster"),
+		Entry("referential integrity on etcd-backed storage", "oak", `{fhir: {referentialIntegrity: Enforce}}`, "needs storage.type Postgres"),
+		Entry("referential integrity otherwise", "oak", `{fhir: {referentialIntegrity: Perhaps}}`, "spec.fhir.referentialIntegrity"),
 		Entry("an unknown deletionPolicy", "oak", `{deletionPolicy: Perhaps}`, "spec.deletionPolicy"),
 		Entry("objects that etcd would refuse", "oak", `{storage: {cluster: {maxObjectSize: 2Mi}}}`, "between 1Ki and 1Mi"),
 		Entry("objects of no size", "oak", `{storage: {cluster: {maxObjectSize: 0}}}`, "between 1Ki and 1Mi"),
@@ -74,6 +86,8 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a siteID to the default", `{siteID: schema-a}`, `{}`, "siteID is immutable"),
 		Entry("the default siteID", `{}`, `{siteID: schema-a}`, "siteID is immutable"),
 		Entry("the default siteID of a Site without a spec", ``, `{siteID: schema-a}`, "siteID is immutable"),
+		Entry("the storage engine", `{siteID: schema-a}`,
+			`{siteID: schema-a, storage: {type: Postgres, postgres: {external: {secretRef: {name: db}}}}}`, "storage.type is immutable"),
 		Entry("the siteID by taking the spec away", `{siteID: schema-a}`, ``, "siteID is immutable"),
 	)
 

@@ -28,7 +28,9 @@ type scope struct {
 type findings struct {
 	accepted     *verdict
 	storageReady *verdict
-	// siteKey of the data that storageReady speaks of.
+	// schemaReady is found of Postgres storage alone.
+	schemaReady *verdict
+	// siteKey of the data that storageReady and schemaReady speak of.
 	siteKey string
 	// deleting: the Site is on its way out.
 	deleting bool

@@ -27,7 +27,11 @@ var ownConditions = []string{
 	v1alpha1.ConditionStalled,
 	v1alpha1.ConditionAccepted,
 	v1alpha1.ConditionStorageReady,
+	v1alpha1.ConditionSchemaReady,
 }
+
+// passing are reasons that may pass without anybody acting.
+var passing = []string{v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonMigrationFailed}
 
 // statusOf is the status that the findings call for, as far as it is the controller's.
 func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Time) v1alpha1.SiteStatus {
@@ -44,10 +48,16 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 	if accepted.status == metav1.ConditionTrue {
 		status.URL = publicURL + "/site/" + status.SiteID
 	}
-	ready, reconciling, stalled := summarise(accepted, storageReady, found, status.URL)
+	needs := []verdict{storageReady, accepted}
+	verdicts := []verdict{accepted, storageReady}
+	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
+		schemaReady := known(site, v1alpha1.ConditionSchemaReady, found.schemaReady)
+		needs, verdicts = append([]verdict{schemaReady}, needs...), append(verdicts, schemaReady)
+	}
+	ready, reconciling, stalled := summarise(needs, found, status.URL)
 	// Every own condition comes with its time from the status there is.
 	status.Conditions = own(site.Status).Conditions
-	for i, v := range []verdict{ready, reconciling, stalled, accepted, storageReady} {
+	for i, v := range append([]verdict{ready, reconciling, stalled}, verdicts...) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type:               ownConditions[i],
 			Status:             v.status,
@@ -73,10 +83,11 @@ func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
 }
 
 // summarise derives what kstatus reads. Ready is true only when a request would
-// succeed; Stalled, when nothing goes on until a person acts.
-func summarise(accepted, storageReady verdict, found findings, url string) (ready, reconciling, stalled verdict) {
+// succeed; Stalled, when nothing goes on until a person acts. What it needs is listed with
+// the first cause of trouble last.
+func summarise(needs []verdict, found findings, url string) (ready, reconciling, stalled verdict) {
 	ready = verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, "the site is served at " + url}
-	for _, v := range []verdict{storageReady, accepted} { // the first cause has the last word
+	for _, v := range needs {
 		if v.status != metav1.ConditionTrue {
 			ready = v
 		}
@@ -89,7 +100,7 @@ func summarise(accepted, storageReady verdict, found findings, url string) (read
 	switch {
 	case found.failed != "":
 		reconciling = verdict{metav1.ConditionTrue, v1alpha1.ReasonRetrying, found.failed}
-	case found.deleting || ready.status == metav1.ConditionUnknown:
+	case found.deleting || ready.status == metav1.ConditionUnknown || slices.Contains(passing, ready.reason):
 		reconciling = verdict{metav1.ConditionTrue, ready.reason, ready.message}
 	case ready.status == metav1.ConditionFalse:
 		stalled = verdict{metav1.ConditionTrue, ready.reason, ready.message}

@@ -21,9 +21,17 @@ const siteKeyField = "spec.siteKey"
 // the controller does not watch records.
 const foreignRecordsDelay = time.Minute
 
-// storage checks that the namespace holds no records of another claim. Etcd-backed
-// storage needs nothing else to be ready.
+// storage makes the storage ready, as far as it is not.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
+	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
+		return proceed, r.postgresStorage(ctx, s)
+	}
+	return proceed, r.clusterStorage(ctx, s)
+}
+
+// clusterStorage checks that the namespace holds no records of another claim. Etcd-backed
+// storage needs nothing else to be ready.
+func (r *Reconciler) clusterStorage(ctx context.Context, s *scope) error {
 	view := storageView{namespace: s.site.Namespace, claim: s.siteClaim}
 	if s.siteClaim != nil && !storageChecked(s.site, s.siteClaim.Spec.SiteKey) {
 		// Until it is known: what was said of an earlier claim's data no longer holds.
@@ -31,7 +39,7 @@ func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 		foreign := fields.OneTermNotEqualSelector(siteKeyField, s.siteClaim.Spec.SiteKey)
 		name, err := r.firstOf(ctx, "Record", s.site.Namespace, foreign)
 		if err != nil {
-			return proceed, err
+			return err
 		}
 		view.foreign = name != ""
 	}
@@ -43,7 +51,7 @@ func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 	if v.reason == v1alpha1.ReasonForeignRecords {
 		s.requeueAfter = foreignRecordsDelay
 	}
-	return proceed, nil
+	return nil
 }
 
 // storageChecked reports whether the storage was found ready under this very key.
@@ -51,6 +59,9 @@ func storageChecked(site *v1alpha1.Site, siteKey string) bool {
 	return site.Status.SiteKey == siteKey &&
 		meta.IsStatusConditionTrue(site.Status.Conditions, v1alpha1.ConditionStorageReady)
 }
+
+// noStorage is said of a Site that holds no claim.
+var noStorage = verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "a Site that is not accepted has no storage"}
 
 // storageView is what is known of a Site's storage.
 type storageView struct {
@@ -64,7 +75,7 @@ type storageView struct {
 func decideStorage(v storageView) verdict {
 	switch {
 	case v.claim == nil:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "a Site that is not accepted has no storage"}
+		return noStorage
 	case v.foreign:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
 			"namespace %q holds records of another site key than that of SiteClaim %q. Delete those records, "+

@@ -3,6 +3,7 @@ package site_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,6 +30,7 @@ import (
 
 	recordsv1alpha1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
@@ -35,7 +38,8 @@ import (
 const (
 	publicURL = "https://fhir.example.org"
 	// controllerUser has the rights of config/rbac and no others.
-	controllerUser = "system:serviceaccount:paddock-system:paddock-controller"
+	controllerUser    = "system:serviceaccount:paddock-system:paddock-controller"
+	operatorNamespace = "paddock-system"
 	// drain is short, but longer than a test takes to write after a deletion.
 	drain = 2 * time.Second
 )
@@ -96,6 +100,7 @@ func startController(ctx context.Context, change ...func(*ctrl.Options)) (stop f
 	GinkgoHelper()
 	opts := ctrl.Options{
 		Scheme:     scheme,
+		Cache:      cache.Options{ByObject: site.CachedObjects()},
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	}
@@ -110,6 +115,8 @@ func startController(ctx context.Context, change ...func(*ctrl.Options)) (stop f
 		Recorder:  mgr.GetEventRecorder("paddock-controller"),
 		PublicURL: publicURL,
 		Drain:     drain,
+		Namespace: operatorNamespace,
+		Dial:      egress.NewDialer([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}).DialContext,
 		Now:       time.Now,
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,11 +21,20 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// concurrentReconciles keeps one slow deletion from holding up the other Sites.
-const concurrentReconciles = 4
+// concurrentReconciles keeps slow deletions, and databases that do not answer, from holding
+// up the other Sites.
+const concurrentReconciles = 16
 
 // siteIDIndex finds Sites in the cache by the siteID they ask for.
 const siteIDIndex = "siteID"
+
+// CachedObjects says what the controller's cache holds of the Secrets of a cluster: those
+// that say how to reach databases.
+func CachedObjects() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)},
+	}
+}
 
 // SetupWithManager registers the controller. A Site is reconciled when it
 // changes, and when a claim that it may be waiting for does.
@@ -48,6 +60,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(deleted)).
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSiteClaim)).
 		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespaceClaim)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSecret)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrentReconciles,
 			// The priority queue of controller-runtime 0.24 can deadlock when it is shut

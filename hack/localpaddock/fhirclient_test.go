@@ -63,10 +63,13 @@ var _ = Describe("An ordinary FHIR client", Ordered, func() {
 		return string(output)
 	}
 
-	It("finds everything as FHIR has it", func(ctx SpecContext) {
-		output := node(ctx, "exercise.mjs", "", "FHIR_BASE="+paddock.PublicURL()+"/site/demo/fhir", "FHIR_TOKEN="+token)
-		Expect(strings.Count(output, "ok: ")).To(Equal(10), output)
-	})
+	for _, site := range demos {
+		It("finds everything as FHIR has it at the site "+site, func(ctx SpecContext) {
+			base := paddock.PublicURL() + "/site/" + site + "/fhir"
+			output := node(ctx, "exercise.mjs", "", "FHIR_BASE="+base, "FHIR_TOKEN="+demoToken(base+"/"))
+			Expect(strings.Count(output, "ok: ")).To(Equal(10), output)
+		})
+	}
 
 	It("may trust the CapabilityStatement: another validator finds it valid", func(ctx SpecContext) {
 		statement := send(request{method: "GET", url: balanced + "/site/demo/fhir/metadata", token: "none"})

@@ -27,6 +27,9 @@ import (
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
 
+// localNetworks are where databases may be: this is no cluster, and nobody else's.
+const localNetworks = "127.0.0.0/8"
+
 // Options say what to run.
 type Options struct {
 	// BinDir holds the programs and kubectl, SourceDir the repository's config/.
@@ -169,6 +172,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []strin
 			"--health-address", health,
 			"--public-url", p.options.PublicURL,
 			"--page-token-key-file", p.pageTokenKeyFile(),
+			"--postgres-networks", localNetworks,
 		}, args...),
 		Env:   env,
 		Ready: isReady(health),
@@ -196,6 +200,7 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort int) e
 			"--health-address", health,
 			"--metrics-address", "0",
 			"--public-url", p.options.PublicURL,
+			"--postgres-networks", localNetworks,
 		},
 		Ready: isReady(health),
 	})

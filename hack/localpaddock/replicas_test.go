@@ -12,8 +12,15 @@ import (
 )
 
 var _ = Describe("Two API servers behind one address", func() {
+	for _, site := range demos {
+		Context("with the site "+site, func() { describeReplicas(site) })
+	}
+})
+
+func describeReplicas(site string) {
+	fhir := "/site/" + site + "/fhir"
 	var patients string
-	BeforeEach(func() { patients = balanced + "/site/demo/fhir/patient" })
+	BeforeEach(func() { patients = balanced + fhir + "/patient" })
 
 	It("read at once what either of them wrote", func() {
 		for i := range 25 {
@@ -40,9 +47,9 @@ var _ = Describe("Two API servers behind one address", func() {
 	It("find within a second what either of them wrote", func() {
 		for i, base := range paddock.URLs {
 			id := fmt.Sprintf("found-%d", i)
-			Expect(send(request{method: "PUT", url: base + "/site/demo/fhir/patient/" + id, body: patient(i)}).status).To(Equal(http.StatusCreated))
+			Expect(send(request{method: "PUT", url: base + fhir + "/patient/" + id, body: patient(i)}).status).To(Equal(http.StatusCreated))
 			for _, other := range paddock.URLs {
-				search := request{method: "GET", url: other + "/site/demo/fhir/patient?_id=" + id}
+				search := request{method: "GET", url: other + fhir + "/patient?_id=" + id}
 				if other == base {
 					Expect(send(search).field("total")).To(BeEquivalentTo(1))
 				}
@@ -84,7 +91,7 @@ var _ = Describe("Two API servers behind one address", func() {
 			Expect(statuses).To(Equal(map[int]int{http.StatusCreated: 1, http.StatusOK: 63}))
 			for _, base := range paddock.URLs {
 				Eventually(func() any {
-					return send(request{method: "GET", url: fmt.Sprintf("%s/site/demo/fhir/patient?identifier=race-%d", base, round)}).field("total")
+					return send(request{method: "GET", url: fmt.Sprintf("%s/patient?identifier=race-%d", base+fhir, round)}).field("total")
 				}).Within(time.Second).ProbeEvery(5 * time.Millisecond).Should(BeEquivalentTo(1))
 			}
 		}
@@ -106,13 +113,13 @@ var _ = Describe("Two API servers behind one address", func() {
 		for i := range 5 {
 			send(request{method: "PUT", url: fmt.Sprintf("%s/paged-%d", patients, i), body: patient(i)})
 		}
-		next := nextLink(send(request{method: "GET", url: paddock.URLs[0] + "/site/demo/fhir/patient?_count=2"}))
+		next := nextLink(send(request{method: "GET", url: paddock.URLs[0] + fhir + "/patient?_count=2"}))
 		elsewhere := strings.Replace(next, paddock.PublicURL(), paddock.URLs[1], 1)
 		Expect(send(request{method: "GET", url: elsewhere}).status).To(Equal(http.StatusOK))
 		Expect(send(request{method: "GET", url: strings.Replace(elsewhere, "/patient?", "/person?", 1)}).status).To(Equal(http.StatusBadRequest))
 		Expect(send(request{method: "GET", url: elsewhere + "&_sort=_id"}).status).To(Equal(http.StatusBadRequest))
 	})
-})
+}
 
 func nextLink(answer response) string {
 	GinkgoHelper()

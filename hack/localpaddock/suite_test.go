@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/paddock-health/paddock/hack/localcluster"
 	"github.com/paddock-health/paddock/hack/localpaddock"
+	"github.com/paddock-health/paddock/hack/localpostgres"
 )
 
 // The suite runs Paddock as its users do: processes, HTTP and kubectl.
@@ -34,9 +36,14 @@ var (
 	paddock *localpaddock.Paddock
 	// balanced is one address in front of both API servers, which takes turns.
 	balanced string
-	// token may read and write the records of the site demo.
-	token string
+	// token may read and write the records of the site demo, postgresToken those of demo-postgres.
+	token, postgresToken string
+	// postgres has the database of the site demo-postgres, which belongs to the role demo.
+	postgres *localpostgres.Server
 )
+
+// demos are the sites with the same records API, one in each storage.
+var demos = []string{"demo", "demo-postgres"}
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -52,8 +59,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	waitReady(ctx, "demo", "demo")
-	token, err = paddock.Token(ctx, "demo", "editor", "paddock.health/demo/demo", time.Hour)
-	Expect(err).NotTo(HaveOccurred())
+	token = editorOf(ctx, "demo", "demo")
+	postgres = startPostgres(ctx)
+	createDatabase(ctx, "demo", "first")
+	Expect(paddock.Apply(ctx, filepath.Join("config", "samples", "postgres"))).To(Succeed())
+	kubectl(ctx, "create", "secret", "generic", "demo-db", "-n", "demo-postgres", "--type=paddock.health/dsn", "--from-literal=uri="+databaseURI("demo", "first"))
+	waitReady(ctx, "demo-postgres", "demo-postgres")
+	postgresToken = editorOf(ctx, "demo-postgres", "demo-postgres")
 	balanced = serveBalanced(paddock.URLs)
 }, NodeTimeout(3*time.Minute))
 
@@ -90,7 +102,7 @@ func serveBalanced(backends []string) string {
 }
 
 // request is one HTTP request; token "none" sends no Authorization header, an
-// empty one the demo editor's.
+// empty one that of the editor of the demo site.
 type request struct {
 	method, url, body, token string
 	header                   map[string]string
@@ -100,6 +112,13 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
+}
+
+func demoToken(url string) string {
+	if strings.Contains(url, "/site/demo-postgres/") {
+		return postgresToken
+	}
+	return token
 }
 
 func send(r request) response {
@@ -117,7 +136,7 @@ func trySend(r request) (response, error) {
 	switch r.token {
 	case "none":
 	case "":
-		out.Header.Set("Authorization", "Bearer "+token)
+		out.Header.Set("Authorization", "Bearer "+demoToken(r.url))
 	default:
 		out.Header.Set("Authorization", "Bearer "+r.token)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -52,6 +53,9 @@ type Options struct {
 	// UnsafeNoFsync acknowledges a commit before it is on disk: it survives the death of
 	// every process, not that of the machine. For tests.
 	UnsafeNoFsync bool
+	// Secure asks all users but the administrator for passwords, and speaks TLS with a
+	// certificate for 127.0.0.1 and localhost.
+	Secure bool
 	// Settings are those of postgresql.conf, beside the package's own.
 	Settings map[string]string
 }
@@ -61,6 +65,8 @@ type Server struct {
 	options Options
 	bin     string
 	owner   *syscall.Credential
+	// security are the settings of Options.Secure.
+	security map[string]string
 
 	mu      sync.Mutex
 	process *os.Process
@@ -91,6 +97,11 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if options.Secure {
+		if s.security, err = s.secure(); err != nil {
+			return nil, fmt.Errorf("start postgres: %w", err)
+		}
 	}
 	return s, s.Restart(ctx)
 }
@@ -181,9 +192,8 @@ func (s *Server) arguments() []string {
 	if s.options.UnsafeNoFsync {
 		settings["fsync"], settings["full_page_writes"], settings["synchronous_commit"] = "off", "off", "off"
 	}
-	for name, value := range s.options.Settings {
-		settings[name] = value
-	}
+	maps.Copy(settings, s.security)
+	maps.Copy(settings, s.options.Settings)
 	arguments := []string{"-D", s.data()}
 	for name, value := range settings {
 		arguments = append(arguments, "-c", name+"="+value)

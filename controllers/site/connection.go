@@ -1,0 +1,97 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+)
+
+// connectionOf reads the connection from the Secret that the Site names. The verdict,
+// unless nil, is why there is none.
+func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn.Connection, *verdict, error) {
+	ref := site.Spec.Storage.Postgres.External.SecretRef
+	// Only Secrets of this type are in the cache: a Site is no way to others.
+	secret, err := find[corev1.Secret](ctx, r.Client, client.ObjectKey{Namespace: site.Namespace, Name: ref.Name})
+	if err != nil {
+		return dsn.Connection{}, nil, err
+	}
+	if secret == nil || secret.Type != v1alpha1.SecretTypeDSN {
+		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+			"there is no Secret %q of type %s in namespace %q", ref.Name, v1alpha1.SecretTypeDSN, site.Namespace)}, nil
+	}
+	connection, err := dsn.Parse(secret.Data, ref.Key)
+	var field *dsn.FieldError
+	if errors.As(err, &field) {
+		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
+			fmt.Sprintf("Secret %q cannot be used: %s", ref.Name, field)}, nil
+	}
+	return connection, nil, err
+}
+
+func (r *Reconciler) connectionName(namespace string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.Namespace, Name: v1alpha1.ConnectionName(namespace)}
+}
+
+// publishConnection hands the connection to the API servers, unless they have it.
+func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
+	name := r.connectionName(site.Namespace)
+	labels := map[string]string{v1alpha1.SiteKeyLabel: siteKey}
+	annotations := map[string]string{v1alpha1.SiteAnnotation: client.ObjectKeyFromObject(site).String()}
+	data := connection.Data(v1alpha1.DSNKey)
+	current, err := find[corev1.Secret](ctx, r.Client, name)
+	if err != nil {
+		return err
+	}
+	if current != nil && equality.Semantic.DeepEqual(current.Data, data) &&
+		current.Labels[v1alpha1.SiteKeyLabel] == siteKey && current.Annotations[v1alpha1.SiteAnnotation] == annotations[v1alpha1.SiteAnnotation] {
+		return nil
+	}
+	config := corev1ac.Secret(name.Name, name.Namespace).
+		WithType(v1alpha1.SecretTypeDSN).WithLabels(labels).WithAnnotations(annotations).WithData(data)
+	if err := r.Client.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply Secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// publishedConnection is what was handed to the API servers under that key.
+func (r *Reconciler) publishedConnection(ctx context.Context, namespace, siteKey string) (dsn.Connection, bool, error) {
+	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(namespace))
+	if err != nil || secret == nil || secret.Labels[v1alpha1.SiteKeyLabel] != siteKey {
+		return dsn.Connection{}, false, err
+	}
+	connection, err := dsn.Parse(secret.Data, v1alpha1.DSNKey)
+	return connection, err == nil, err
+}
+
+// withdrawConnection takes back what was handed to the API servers for a Site that is gone.
+func (r *Reconciler) withdrawConnection(ctx context.Context, site types.NamespacedName) error {
+	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(site.Namespace))
+	if err != nil || secret == nil || secret.Annotations[v1alpha1.SiteAnnotation] != site.String() {
+		return err
+	}
+	return r.deleteAsRead(ctx, secret)
+}
+
+// sitesOfSecret are the Sites that a Secret concerns: those that name it, and the one that
+// a published connection is of, whether or not it still exists.
+func (r *Reconciler) sitesOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetNamespace() == r.Namespace {
+		if namespace, name, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.SiteAnnotation], "/"); ok {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+		}
+	}
+	return r.sites(ctx, client.InNamespace(obj.GetNamespace()))
+}

@@ -1,0 +1,121 @@
+package site
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	// oldestPostgres is the least server_version_num that our tables and statements know.
+	oldestPostgres = 140000
+)
+
+// connect opens a connection to a database that can be written to. The verdict, unless
+// nil, is why there is none. It names no value of the connection.
+func (r *Reconciler) connect(ctx context.Context, connection dsn.Connection) (*pgx.Conn, *verdict) {
+	conn, err := r.dial(ctx, connection)
+	if err != nil {
+		logf.FromContext(ctx).Info("cannot use the database", "problem", problemOf(err))
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnreachable, "the database cannot be used: " + problemOf(err)}
+	}
+	return conn, nil
+}
+
+// unusable is a database that answers and cannot be used.
+type unusable string
+
+func (e unusable) Error() string { return string(e) }
+
+func (r *Reconciler) dial(ctx context.Context, connection dsn.Connection) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(connection.URI)
+	if err != nil {
+		return nil, err
+	}
+	if err := connection.Apply(config, r.Dial); err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["application_name"] = "paddock-controller"
+	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(connecting, config)
+	if err != nil {
+		return nil, err
+	}
+	var version int
+	var readOnly string
+	err = conn.QueryRow(connecting, `SELECT current_setting('server_version_num')::int, current_setting('transaction_read_only')`).Scan(&version, &readOnly)
+	switch {
+	case err == nil && version < oldestPostgres:
+		err = unusable("its version is older than 14")
+	case err == nil && readOnly == "on":
+		err = unusable("it is read-only")
+	}
+	if err != nil {
+		closeConnection(ctx, conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+func closeConnection(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+	defer cancel()
+	_ = conn.Close(ctx) // it is closed then, politely or not
+}
+
+// problemOf says why there is no connection. Drivers' own words may hold names and
+// addresses, which are secrets here.
+func problemOf(err error) string {
+	var reason unusable
+	var answer *pgconn.PgError
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &reason):
+		return string(reason)
+	case errors.As(err, &answer):
+		return describeAnswer(answer.Code)
+	case errors.Is(err, egress.ErrProhibited):
+		return "its address is not public, nor in a network that the operator allows (--postgres-networks)"
+	case errors.As(err, &name):
+		return "its host name cannot be resolved"
+	case errors.As(err, &certificate):
+		return "its TLS certificate is not trusted, or not for that host"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
+		return fmt.Sprintf("it does not answer within %.0f s", connectTimeout.Seconds())
+	default:
+		return "no connection, or none with TLS, can be made"
+	}
+}
+
+// describeAnswer tells the states that a user can do something about. Appendix A of the
+// PostgreSQL manual.
+func describeAnswer(code string) string {
+	switch code {
+	case "28P01", "28000":
+		return "the user or password is wrong, or not let in from here (SQLSTATE " + code + ")"
+	case "3D000":
+		return "there is no database of that name (SQLSTATE 3D000)"
+	case "53300":
+		return "it has no connection left (SQLSTATE 53300)"
+	default:
+		return "it answers with SQLSTATE " + code
+	}
+}

@@ -1,0 +1,268 @@
+package site_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/hack/localpostgres"
+)
+
+var _ = Describe("Postgres storage", Ordered, func() {
+	var server *localpostgres.Server
+	var authority string
+
+	BeforeAll(func(ctx SpecContext) {
+		dir, err := os.MkdirTemp("", "paddock-controller-postgres")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(os.RemoveAll, dir)
+		server, err = localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true, Secure: true})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Stop)
+		pem, err := os.ReadFile(server.CAFile())
+		Expect(err).NotTo(HaveOccurred())
+		authority = string(pem)
+	})
+
+	BeforeEach(func(ctx SpecContext) { startController(ctx) })
+
+	// query asks a database of the server for one value.
+	query := func(ctx context.Context, database, sql string, args ...any) (value int) {
+		GinkgoHelper()
+		conn, err := pgx.Connect(ctx, server.URL(database))
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = conn.Close(ctx) }()
+		Expect(conn.QueryRow(ctx, sql, args...).Scan(&value)).To(Succeed())
+		return value
+	}
+	execute := func(ctx context.Context, database, sql string) {
+		GinkgoHelper()
+		conn, err := pgx.Connect(ctx, server.URL(database))
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = conn.Close(ctx) }()
+		_, err = conn.Exec(ctx, sql)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	// newDatabase makes a database with an owner of the same name.
+	newDatabase := func(ctx context.Context, name, password string) {
+		GinkgoHelper()
+		execute(ctx, "postgres", fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, password))
+		execute(ctx, "postgres", fmt.Sprintf("CREATE DATABASE %s OWNER %s", name, name))
+	}
+	uri := func(user, password, host, options string) string {
+		address, err := url.Parse(server.URL(user))
+		Expect(err).NotTo(HaveOccurred())
+		address.User, address.RawQuery = url.UserPassword(user, password), options
+		address.Host = host + ":" + address.Port()
+		return address.String()
+	}
+	newPostgresSite := func(namespace, siteID string, policy v1alpha1.DeletionPolicy) *v1alpha1.Site {
+		s := newSite(namespace, "oak", siteID, policy)
+		s.Spec.Storage = v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{
+			External: &v1alpha1.ExternalPostgres{SecretRef: v1alpha1.DSNReference{Name: "db"}},
+		}}
+		return s
+	}
+	secretOf := func(namespace string, data map[string]string) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, Type: v1alpha1.SecretTypeDSN, StringData: data,
+		}
+	}
+	setSecret := func(ctx context.Context, namespace string, data map[string]string) {
+		GinkgoHelper()
+		update(ctx, namespace, "db", func(s *corev1.Secret) { s.StringData = data })
+	}
+	storage := func(ctx context.Context, s *v1alpha1.Site) AsyncAssertion {
+		return Eventually(func(ctx context.Context) (string, error) {
+			message, err := condition(s, v1alpha1.ConditionStorageReady)(ctx)
+			if c := meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionStorageReady); c != nil {
+				message += ": " + c.Message
+			}
+			return message, err
+		}).WithContext(ctx)
+	}
+	published := func(namespace string) client.ObjectKey {
+		return client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(namespace)}
+	}
+
+	It("says what is missing, then migrates and hands the connection to the API servers", func(ctx SpecContext) {
+		newDatabase(ctx, "oak", "first-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-oak", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		storage(ctx, s).Should(HavePrefix(`False SecretNotFound: there is no Secret "db" of type paddock.health/dsn`))
+		Expect(condition(s, v1alpha1.ConditionReady)(ctx)).To(Equal("False SecretNotFound"))
+		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True SecretNotFound"))
+
+		By("not reading Secrets of other types")
+		other := secretOf(s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", "")})
+		other.Type = corev1.SecretTypeOpaque
+		Expect(admin.Create(ctx, other)).To(Succeed())
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak" })
+		Eventually(func(ctx context.Context) int64 { return reload(ctx, s).Status.ObservedGeneration }).WithContext(ctx).Should(Equal(int64(2)))
+		storage(ctx, s).Should(HavePrefix("False SecretNotFound"))
+		deleteAndWait(ctx, other)
+
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"dsn": "first-secret"}))).To(Succeed())
+		storage(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri is not in the Secret`))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", "sslrootcert=/etc/passwd")})
+		storage(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may be sslmode only`))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "169.254.169.254", "")})
+		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its address is not public"))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "there-is-no-such-host.invalid", "")})
+		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its host name cannot be resolved"))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "wrong-secret", "127.0.0.1", "")})
+		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: the user or password is wrong"))
+		Expect(condition(s, v1alpha1.ConditionReconciling)(ctx)).To(Equal("True DatabaseUnreachable"))
+		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("Unknown NoDatabase"))
+		Expect(admin.Get(ctx, published(s.Namespace), &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "a not-found error"))
+
+		good := map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", ""), "ca.crt": authority}
+		setSecret(ctx, s.Namespace, good)
+		expectReady(ctx, s)
+		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"))
+		Expect(condition(s, v1alpha1.ConditionStorageReady)(ctx)).To(Equal("True PostgresStorage"))
+		Expect(query(ctx, "oak", "SELECT count(*) FROM res")).To(BeZero())
+		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-oak")
+		Expect(reload(ctx, s).Status.SiteKey).To(Equal(claim.Spec.SiteKey))
+		handed := get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name)
+		Expect(handed.Type).To(BeEquivalentTo(v1alpha1.SecretTypeDSN))
+		Expect(handed.Labels).To(HaveKeyWithValue(v1alpha1.SiteKeyLabel, claim.Spec.SiteKey))
+		Expect(string(handed.Data["uri"])).To(Equal(uri("oak", "first-secret", "127.0.0.1", "sslmode=verify-full")))
+		Expect(string(handed.Data["ca.crt"])).To(Equal(authority))
+
+		By("never telling a secret")
+		text := fmt.Sprint(reload(ctx, s).Status)
+		events := &eventsv1.EventList{}
+		Expect(admin.List(ctx, events, client.InNamespace(s.Namespace))).To(Succeed())
+		for _, event := range events.Items {
+			text += event.Note
+		}
+		Expect(text).To(ContainSubstring("the database cannot be used"))
+		for _, secret := range []string{"first-secret", "wrong-secret", "127.0.0.1", "no-such-host"} {
+			Expect(text).NotTo(ContainSubstring(secret))
+		}
+
+		By("handing over what was rotated, once it works")
+		execute(ctx, "postgres", "ALTER ROLE oak PASSWORD 'second-secret'")
+		good["uri"] = uri("oak", "second-secret", "127.0.0.1", "sslmode=verify-ca")
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "mistyped", "127.0.0.1", "")})
+		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable"))
+		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"), "what was found stays")
+		Expect(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data).To(Equal(handed.Data))
+		setSecret(ctx, s.Namespace, good)
+		expectReady(ctx, s)
+		Eventually(func(ctx context.Context) string {
+			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+		}).WithContext(ctx).Should(Equal(good["uri"]))
+
+		By("repairing what was handed over")
+		update(ctx, operatorNamespace, published(s.Namespace).Name, func(s *corev1.Secret) { s.Data = nil })
+		Eventually(func(ctx context.Context) string {
+			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+		}).WithContext(ctx).Should(Equal(good["uri"]))
+
+		By("taking it back with the Site, and keeping the rows for the next of that name")
+		execute(ctx, "oak", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", claim.Spec.SiteKey))
+		deleteAndWait(ctx, s)
+		expectGone(ctx, handed)
+		Expect(query(ctx, "oak", "SELECT count(*) FROM sites WHERE key = $1", claim.Spec.SiteKey)).To(Equal(1))
+		again := newPostgresSite(s.Namespace, "pg-oak", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		expectReady(ctx, again)
+		Expect(get[v1alpha1.SiteClaim](ctx, "", "pg-oak").Spec.SiteKey).To(Equal(claim.Spec.SiteKey))
+	})
+
+	It("verifies the server as the connection string asks", func(ctx SpecContext) {
+		newDatabase(ctx, "tls", "tls-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-tls", v1alpha1.DeletionRetain)
+		stranger := cluster.Config().CAData
+		Expect(stranger).NotTo(BeEmpty())
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{
+			"uri": uri("tls", "tls-secret", "127.0.0.1", ""), "ca.crt": string(stranger),
+		}))).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "localhost", "sslmode=verify-full"), "ca.crt": authority})
+		expectReady(ctx, s)
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "127.0.0.1", "sslmode=disable")})
+		Eventually(func(ctx context.Context) string {
+			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+		}).WithContext(ctx).Should(HaveSuffix("sslmode=disable"))
+		expectReady(ctx, s)
+	})
+
+	It("leaves a database alone that a later release changed", func(ctx SpecContext) {
+		newDatabase(ctx, "later", "later-secret")
+		first := newPostgresSite(newNamespace(ctx), "pg-later-a", v1alpha1.DeletionRetain)
+		data := map[string]string{"uri": uri("later", "later-secret", "127.0.0.1", "")}
+		Expect(admin.Create(ctx, secretOf(first.Namespace, data))).To(Succeed())
+		Expect(admin.Create(ctx, first)).To(Succeed())
+		expectReady(ctx, first)
+		execute(ctx, "later", "UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000")
+		second := newPostgresSite(newNamespace(ctx), "pg-later-b", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, secretOf(second.Namespace, data))).To(Succeed())
+		Expect(admin.Create(ctx, second)).To(Succeed())
+		Eventually(condition(second, v1alpha1.ConditionSchemaReady)).WithContext(ctx).Should(Equal("False NewerSchema"))
+		Expect(condition(second, v1alpha1.ConditionReady)(ctx)).To(Equal("False NewerSchema"))
+		Expect(query(ctx, "later", "SELECT oldest_server FROM requirement")).To(Equal(1000))
+	})
+
+	It("removes the rows with deletionPolicy Delete, and waits for a database that is away", func(ctx SpecContext) {
+		newDatabase(ctx, "gone", "gone-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-gone", v1alpha1.DeletionDelete)
+		secret := secretOf(s.Namespace, map[string]string{"uri": uri("gone", "gone-secret", "127.0.0.1", "")})
+		Expect(admin.Create(ctx, secret)).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-gone")
+		for _, key := range []string{claim.Spec.SiteKey, "another"} {
+			execute(ctx, "gone", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))
+			execute(ctx, "gone", fmt.Sprintf(`INSERT INTO ix_tok SELECT (SELECT site FROM sites WHERE key = '%s'), 1, 1, 1, n FROM generate_series(1, 12000) n`, key))
+		}
+		execute(ctx, "postgres", "ALTER ROLE gone NOLOGIN")
+		Expect(admin.Delete(ctx, s)).To(Succeed())
+		Eventually(func(ctx context.Context) string {
+			c := meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling)
+			return c.Message
+		}).WithContext(ctx).Should(ContainSubstring("the site's records cannot be deleted: the database cannot be used"))
+		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(2))
+
+		By("using what API servers were handed when the tenant's Secret is gone")
+		execute(ctx, "postgres", "ALTER ROLE gone LOGIN")
+		deleteAndWait(ctx, secret)
+		expectGone(ctx, s)
+		expectGone(ctx, claim)
+		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(1))
+		Expect(query(ctx, "gone", "SELECT count(*) FROM ix_tok")).To(Equal(12000))
+		key := published(s.Namespace)
+		expectGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	})
+
+	It("writes nothing when nothing changed", func(ctx SpecContext) {
+		newDatabase(ctx, "idle", "idle-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-idle", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("idle", "idle-secret", "127.0.0.1", "")}))).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		before, handed := reload(ctx, s), get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name)
+		update(ctx, s.Namespace, "db", func(s *corev1.Secret) { s.Labels = map[string]string{"touched": "yes"} })
+		witness := createSite(ctx, newNamespace(ctx), "elm", "pg-idle-witness") // reconciled after that
+		expectReady(ctx, witness)
+		Expect(reload(ctx, s).ResourceVersion).To(Equal(before.ResourceVersion))
+		Expect(get[corev1.Secret](ctx, operatorNamespace, handed.Name).ResourceVersion).To(Equal(handed.ResourceVersion))
+		Expect(strings.Contains(fmt.Sprint(before.Status.Conditions), "idle-secret")).To(BeFalse())
+	})
+})

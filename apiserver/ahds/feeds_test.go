@@ -1,0 +1,108 @@
+package ahds_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	ics "github.com/arran4/golang-ical"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const (
+	feedPath = "/availability-slot-feed"
+	feedID   = "availabilitySlotFeedId"
+)
+
+var _ = Describe("The calendar of a resource", func() {
+	onBoth("as iCalendar", func(newSite func(context.Context, ...wrapper) site) {
+		var s site
+		BeforeEach(func(ctx SpecContext) { s = newSite(ctx) })
+
+		// today is a slot of today, so that the calendar reaches it.
+		today := func(hour int, changes ...fields) string {
+			GinkgoHelper()
+			start := time.Now().UTC().Truncate(24 * time.Hour).Add(time.Duration(hour) * time.Hour)
+			times := fields{"startAt": start.Format(time.RFC3339), "endAt": start.Add(time.Hour).Format(time.RFC3339)}
+			return s.do("POST", slotPath, slotBody(0, append([]fields{times}, changes...)...)).created(slotID)
+		}
+		read := func(url string, options ...option) answer {
+			return s.do("GET", url, "", append([]option{caller("nobody"), with("Accept", "text/calendar")}, options...)...)
+		}
+
+		It("is read by whoever has its address, until it is revoked", func() {
+			free := today(9, fields{"notes": "secret notes", "serviceType": fields{"code": "vax", "display": "Vaccination; cats, dogs\nand others"}})
+			booked := today(10, fields{"isBooked": true})
+			held := today(11)
+			s.do("POST", slotPath+"/"+held+"/hold", "").ok()
+			today(9, fields{"resourceId": room})
+			today(12, fields{"isActive": false})
+			s.do("POST", slotPath, slotBody(9)).created(slotID) // too far away
+
+			feed := s.do("POST", feedPath, `{"resourceId":"`+strings.ToUpper(vet)+`","description":"Dr. Mäx"}`)
+			path := feedPath + "/" + feed.created(feedID)
+			url := feed.text("url")
+			Expect(url).To(HavePrefix(s.bases[0] + slotPath + ".ics?token="))
+			a := read(url)
+			Expect(a.status).To(Equal(http.StatusOK), a.body)
+			Expect(a.header.Get("Content-Type")).To(Equal("text/calendar; charset=utf-8"))
+			Expect(a.body).NotTo(ContainSubstring("secret"))
+			Expect(strings.Count(a.body, "\n")).To(Equal(strings.Count(a.body, "\r\n")))
+			calendar, err := ics.ParseCalendar(bytes.NewReader([]byte(a.body)))
+			Expect(err).NotTo(HaveOccurred())
+			told := map[string][]string{}
+			for _, event := range calendar.Events() {
+				start, err := event.GetStartAt()
+				Expect(err).NotTo(HaveOccurred())
+				told[strings.SplitN(event.Id(), "@", 2)[0]] = []string{
+					event.GetProperty(ics.ComponentPropertySummary).Value, event.GetProperty(ics.ComponentPropertyTransp).Value,
+					event.GetProperty(ics.ComponentPropertyStatus).Value, start.UTC().Format("15:04"),
+				}
+			}
+			Expect(told).To(Equal(map[string][]string{
+				free:   {"Free: Vaccination; cats, dogs\nand others", "TRANSPARENT", "CONFIRMED", "09:00"},
+				booked: {"Booked", "OPAQUE", "CONFIRMED", "10:00"},
+				held:   {"Held", "OPAQUE", "TENTATIVE", "11:00"},
+			}))
+
+			By("it is not sent again to who has it")
+			Expect(read(url, with("If-None-Match", a.header.Get("ETag"))).status).To(Equal(http.StatusNotModified))
+			s.do("PATCH", slotPath+"/"+free, `{"isBooked":true}`).ok()
+			Expect(read(url, with("If-None-Match", a.header.Get("ETag"))).status).To(Equal(http.StatusOK))
+
+			By("its address can be read again, by those with the right")
+			Expect(s.do("GET", path, "").ok().text("url")).To(Equal(url))
+			By("no other token counts")
+			for _, bad := range []string{url[:len(url)-1], url + "A", strings.Replace(url, ".ics?token=", ".ics?token=0", 1), s.bases[0] + slotPath + ".ics?token=x", strings.ToUpper(url[len(url)-44:])} {
+				if !strings.HasPrefix(bad, "http") {
+					bad = url[:len(url)-44] + bad
+				}
+				Expect(read(bad).status).To(Equal(http.StatusNotFound), bad)
+			}
+			for _, bad := range []string{"", "?token=", "?token=a&token=b", "?resourceId=" + vet} {
+				Expect(read(s.bases[0] + slotPath + ".ics" + bad).status).To(BeElementOf(http.StatusBadRequest, http.StatusNotFound))
+			}
+			Expect(read(strings.Replace(url, s.id, "absent", 1)).status).To(Equal(http.StatusNotFound))
+
+			By("deleting it revokes the address, also when its id is used again")
+			Expect(s.do("DELETE", path, "").status).To(Equal(http.StatusNoContent))
+			Expect(read(url).status).To(Equal(http.StatusNotFound))
+			again := s.do("POST", feedPath, `{"resourceId":"`+vet+`","`+feedID+`":"`+feed.text(feedID)+`"}`)
+			Expect(again.status).To(Equal(http.StatusCreated))
+			Expect(again.text("url")).NotTo(Equal(url))
+			Expect(read(url).status).To(Equal(http.StatusNotFound))
+			Expect(read(again.text("url")).status).To(Equal(http.StatusOK))
+		})
+
+		It("is listed by resource", func() {
+			one := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`).created(feedID)
+			two := s.do("POST", feedPath, `{"resourceId":"`+room+`"}`).created(feedID)
+			Expect(s.do("GET", feedPath, "").ids(feedID)).To(Equal([]string{one, two}))
+			Expect(s.do("GET", feedPath+"?resourceId="+room, "").ids(feedID)).To(Equal([]string{two}))
+			Expect(s.do("POST", feedPath, `{}`).faults()).To(Equal([]string{"pointer /resourceId missing_field"}))
+		})
+	})
+})

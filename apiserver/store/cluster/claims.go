@@ -19,15 +19,16 @@ import (
 // to listing it in its Record. Afterwards others may take the claim away.
 const claimDeadline = 30 * time.Second
 
-// acquire enters those of the claims that are not held yet, or change their
-// expiry, into the ledgers of their lines.
+// acquire enters those of the claims that are not held yet into the ledgers of their
+// lines. It gives up with errStale when the record turns out to have changed.
 func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim) error {
+	base := w.site.index.lookup(w.name)
 	for _, claim := range claims {
 		before := slices.IndexFunc(held, func(h recordsv1.HeldClaim) bool { return h.Nonce == claim.Nonce })
-		if before >= 0 && fromMicro(held[before].Expires).Equal(fromMicro(claim.Expires)) && !expired(claim.Expires, w.site.engine.clock()) {
+		if before >= 0 && !expired(claim.Expires, w.site.engine.clock()) {
 			continue
 		}
-		if err := w.enter(ctx, claim); err != nil {
+		if err := w.enter(ctx, claim, base); err != nil {
 			return err
 		}
 		if before < 0 {
@@ -38,17 +39,25 @@ func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim)
 	return nil
 }
 
+// errOvertaken says that another write of the same record was faster.
+var errOvertaken = errors.New("the record was written meanwhile")
+
 func expired(at *metav1.MicroTime, now time.Time) bool {
 	return at != nil && !now.Before(at.Time)
 }
 
-// enter writes one claim into its ledger by compare-and-swap.
-func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim) error {
+// enter writes one claim into its ledger by compare-and-swap, as long as the record is
+// what it was: of many writers of one record all but one lose, and need not wait for
+// their turn at the ledger to learn it.
+func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim, base *recordsv1.Record) error {
 	entry := recordsv1.ClaimEntry{
 		Record: w.name, Nonce: claim.Nonce, From: claim.From, Until: claim.Until, Expires: claim.Expires,
 		Deadline: toMicro(w.site.engine.clock().Add(claimDeadline)),
 	}
-	return w.site.changeLedger(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
+	err := w.site.changeLedger(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
+		if w.site.index.lookup(w.name) != base {
+			return nil, errOvertaken
+		}
 		kept := make([]recordsv1.ClaimEntry, 0, len(entries)+1)
 		for _, other := range entries {
 			if other.Nonce == claim.Nonce {
@@ -67,6 +76,10 @@ func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim) error {
 		}
 		return append(kept, entry), nil
 	})
+	if errors.Is(err, errOvertaken) {
+		return errStale
+	}
+	return err
 }
 
 func overlap(line string, a, b recordsv1.ClaimEntry) bool {

@@ -138,8 +138,9 @@ func unexpired(held []recordsv1.HeldClaim, now time.Time) []recordsv1.HeldClaim 
 	return slices.DeleteFunc(slices.Clone(held), func(h recordsv1.HeldClaim) bool { return expired(h.Expires, now) })
 }
 
-// heldClaims gives each wanted claim the nonce under which it is held already,
-// or a new one.
+// heldClaims gives each wanted claim the nonce under which it is held already, as it is
+// wanted, or a new one: two writers that want it to end at different times must not
+// change each other's entry.
 func heldClaims(wanted []store.Claim, held []recordsv1.HeldClaim, newID func() string) []recordsv1.HeldClaim {
 	if len(wanted) == 0 {
 		return nil
@@ -148,7 +149,7 @@ func heldClaims(wanted []store.Claim, held []recordsv1.HeldClaim, newID func() s
 	before := toClaims(held)
 	for i, w := range wanted {
 		claims[i] = recordsv1.HeldClaim{Line: w.Line, From: toMicro(w.From), Until: toMicro(w.Until), Expires: toMicro(w.Expires)}
-		if at := slices.IndexFunc(before, w.SameInterval); at >= 0 {
+		if at := slices.IndexFunc(before, func(b store.Claim) bool { return equalClaims(b, w) }); at >= 0 {
 			claims[i].Nonce = held[at].Nonce
 		} else {
 			claims[i].Nonce = newID()

@@ -11,6 +11,8 @@ PORT ?= 8080
 KUBE_APISERVER_PORT ?= 0
 ETCD_PORT ?= 0
 DIR ?= .local
+# Where its demo site keeps its records: cluster or postgres.
+STORAGE ?= cluster
 
 include hack/tools/tools.mk
 include config/generate.mk
@@ -33,9 +35,9 @@ build: ## Build Paddock's programs into bin/.
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver
 
 .PHONY: run
-run: cluster-tools build ## Run all of it with a demo site (PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
+run: cluster-tools build ## Run all of it with a demo site (STORAGE=postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
 	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/run ./hack/run
-	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
+	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 ##@ Check
 

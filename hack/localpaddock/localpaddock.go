@@ -21,7 +21,9 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/paddock-health/paddock/hack/localcluster"
@@ -136,6 +138,20 @@ func (p *Paddock) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 func (p *Paddock) Apply(ctx context.Context, dir string) error {
 	_, err := p.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--kustomize", filepath.Join(p.options.SourceDir, dir))
 	return err
+}
+
+// SetSecret makes a Secret what it should be, whether it is there or not.
+func (p *Paddock) SetSecret(ctx context.Context, namespace, name, kind string, content map[string]string) error {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	secret := corev1ac.Secret(name, namespace).WithType(corev1.SecretType(kind)).WithStringData(content)
+	_, err = clients.CoreV1().Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "localpaddock", Force: true})
+	if err != nil {
+		return fmt.Errorf("apply Secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
 }
 
 // Token makes a token of a ServiceAccount for an audience.

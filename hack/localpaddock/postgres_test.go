@@ -39,13 +39,6 @@ func asAdministrator(ctx context.Context, database, sql string, args ...any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// createDatabase makes a database and its owner of the same name.
-func createDatabase(ctx context.Context, name, password string) {
-	GinkgoHelper()
-	asAdministrator(ctx, "postgres", fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, password))
-	asAdministrator(ctx, "postgres", fmt.Sprintf("CREATE DATABASE %s OWNER %s", name, name))
-}
-
 func databaseURI(name, password string) string {
 	GinkgoHelper()
 	uri, err := url.Parse(postgres.URL(name))

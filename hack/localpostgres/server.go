@@ -43,12 +43,11 @@ const sharedMemoryInUse = "pre-existing shared memory block"
 
 // Options say where the server lives and how it is set up. Only Dir is required.
 type Options struct {
-	// Dir holds the data, the socket and the log; created when missing. As root it must be
-	// below folders that others may enter.
+	// Dir holds the data, the socket and the log; created when missing.
 	Dir string
 	// Version is the major version wanted. Default: $PADDOCK_POSTGRES, else any.
 	Version string
-	// Port on 127.0.0.1. Zero takes a free one.
+	// Port on 127.0.0.1. Zero takes a free one, the same the next time if it is still free.
 	Port int
 	// UnsafeNoFsync acknowledges a commit before it is on disk: it survives the death of
 	// every process, not that of the machine. For tests.
@@ -83,11 +82,6 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Dir, err = filepath.Abs(options.Dir); err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	if options.Port == 0 {
-		if options.Port, err = freePort(); err != nil {
-			return nil, fmt.Errorf("start postgres: %w", err)
-		}
-	}
 	s := &Server{options: options}
 	if s.bin, err = findServer(ctx, options.Version); err != nil {
 		return nil, fmt.Errorf("find postgres: %w", err)
@@ -97,6 +91,11 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if options.Port == 0 {
+		if s.options.Port, err = s.choosePort(); err != nil {
+			return nil, fmt.Errorf("start postgres: %w", err)
+		}
 	}
 	if options.Secure {
 		if s.security, err = s.secure(); err != nil {
@@ -132,9 +131,9 @@ func (s *Server) data() string { return filepath.Join(s.options.Dir, "data") }
 // command is a program of the server, run as the user that owns its data.
 func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
-	cmd.Dir = s.options.Dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.owner}
+	letThrough(cmd.SysProcAttr)
 	return cmd
 }
 
@@ -290,13 +289,28 @@ func (s *Server) end(signal syscall.Signal) error {
 	return nil
 }
 
-func freePort() (int, error) {
+// choosePort takes the port of the last time, else a free one, which it notes.
+func (s *Server) choosePort() (int, error) {
+	note := filepath.Join(s.options.Dir, "port")
+	if text, err := os.ReadFile(note); err == nil {
+		if port, err := strconv.Atoi(string(text)); err == nil && isFree(port) {
+			return port, nil
+		}
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
+	return port, errors.Join(listener.Close(), os.WriteFile(note, []byte(strconv.Itoa(port)), 0o644))
+}
+
+func isFree(port int) bool {
+	listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return false
+	}
+	return listener.Close() == nil
 }
 
 // tail is the end of a log, for an error message.

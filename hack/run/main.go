@@ -17,16 +17,21 @@ import (
 )
 
 const (
-	demoNamespace = "demo"
-	demoSite      = "demo"
-	demoAccount   = "editor"
-	demoAudience  = "paddock.health/" + demoNamespace + "/" + demoSite
+	demoAccount = "editor"
 	// tokenLife is longer than anybody tries things out in one go.
 	tokenLife = 24 * time.Hour
 )
 
+// demo is a sample of config/samples. Its namespace has the name of the Site.
+type demo struct {
+	site, samples string
+	// prepare makes what the Site needs that is no sample.
+	prepare func(context.Context, *localpaddock.Paddock) error
+}
+
 type options struct {
 	dir, bin, source string
+	storage          string
 	port             int
 	cluster          localcluster.Options
 }
@@ -37,6 +42,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", ".local", "folder for all state")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
 	flag.StringVar(&o.source, "source", ".", "the repository")
+	flag.StringVar(&o.storage, "storage", "cluster", "where the demo site keeps its records: cluster or postgres")
 	flag.IntVar(&o.port, "port", 8080, "port of the API on 127.0.0.1")
 	flag.IntVar(&o.cluster.APIServerPort, "kube-apiserver-port", 0, "port of kube-apiserver; 0: a free one, kept for the next run")
 	flag.IntVar(&o.cluster.EtcdClientPort, "etcd-port", 0, "port of etcd; 0: a free one, kept for the next run")
@@ -68,22 +74,26 @@ func run(ctx context.Context, o options) (err error) {
 			err = stopErr
 		}
 	}()
+	shown, err := newDemo(ctx, o.storage, filepath.Join(dir, "postgres"))
+	if err != nil {
+		return err
+	}
 	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true})
 	if err != nil {
 		return err
 	}
-	token, err := startDemo(ctx, paddock)
+	token, err := shown.start(ctx, paddock)
 	if err != nil {
 		return err
 	}
-	demo := paddock.PublicURL() + "/site/" + demoSite
-	if err := loadExamples(ctx, demo+"/fhir", token, o.bin); err != nil {
+	url := paddock.PublicURL() + "/site/" + shown.site
+	if err := loadExamples(ctx, url+"/fhir", token, o.bin); err != nil {
 		return err
 	}
-	if err := files.write(demo, token, cluster.Kubeconfig()); err != nil {
+	if err := files.write(url, token, cluster.Kubeconfig()); err != nil {
 		return err
 	}
-	printReady(demo, dir, o.bin, time.Since(began))
+	printReady(url, shown.site, dir, o.bin, time.Since(began))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -96,16 +106,4 @@ func run(ctx context.Context, o options) (err error) {
 	case <-cluster.Etcd().Exited():
 		return fmt.Errorf("etcd ended: see %s", cluster.Etcd().LogFile())
 	}
-}
-
-// startDemo applies config/samples and waits for the site. It returns a token for it.
-func startDemo(ctx context.Context, paddock *localpaddock.Paddock) (string, error) {
-	if err := paddock.Apply(ctx, filepath.Join("config", "samples")); err != nil {
-		return "", err
-	}
-	_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", demoNamespace, "site/"+demoSite)
-	if err != nil {
-		return "", err
-	}
-	return paddock.Token(ctx, demoNamespace, demoAccount, demoAudience, tokenLife)
 }

@@ -47,7 +47,7 @@ func shown(path string) string {
 	return path
 }
 
-func printReady(url, dir, bin string, took time.Duration) {
+func printReady(url, namespace, dir, bin string, took time.Duration) {
 	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
 	fmt.Printf(`
 ready after %.0f s
@@ -69,5 +69,5 @@ Try these in another terminal:
 
 Ctrl-C stops it; the data stays for the next run.
 `, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
-		shown(filepath.Join(bin, "kubectl")), demoNamespace)
+		shown(filepath.Join(bin, "kubectl")), namespace)
 }

@@ -274,6 +274,12 @@ func (a answer) json() document {
 	return d
 }
 
+// decode reads the answer into a value.
+func (a answer) decode(into any) {
+	GinkgoHelper()
+	Expect(json.Unmarshal([]byte(a.body), into)).To(Succeed(), a.body)
+}
+
 // text is a string member of the answer.
 func (a answer) text(name string) string {
 	GinkgoHelper()

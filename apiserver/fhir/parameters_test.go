@@ -63,6 +63,9 @@ func findables(all []examples.Example) map[string]findable {
 		read, err := r4.Read(example.JSON, r4.Options{Type: example.Type})
 		Expect(err).NotTo(HaveOccurred())
 		for _, v := range r4.Index(read.Body, example.Type) {
+			if v.Parameter() == nil {
+				continue
+			}
 			name := example.Type + "." + v.Parameter().Name
 			value := searched(v.Type(), v.JSON(read.Body))
 			local := v.Type() == "Reference" && !strings.Contains(value, ":") // one that can be included is better

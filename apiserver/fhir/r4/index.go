@@ -1,5 +1,7 @@
 package r4
 
+import "math"
+
 // IndexValue is a value that a search parameter finds in a body. It has no
 // pointers, so that finding it costs little.
 type IndexValue struct {
@@ -10,8 +12,17 @@ type IndexValue struct {
 	from, to uint32
 }
 
-// Parameter is the search parameter that finds the value.
-func (v IndexValue) Parameter() *SearchParameter { return &searchParameters[v.parameter] }
+// Parameter is the search parameter that finds the value; nil of a literal reference
+// that none finds.
+func (v IndexValue) Parameter() *SearchParameter {
+	if v.parameter == byNone {
+		return nil
+	}
+	return &searchParameters[v.parameter]
+}
+
+// byNone is in the place of a parameter.
+const byNone = math.MaxUint16
 
 // Type is the FHIR type of the value, such as CodeableConcept.
 func (v IndexValue) Type() string { return types[v.typ].name }
@@ -28,8 +39,8 @@ func (v IndexValue) JSON(body []byte) []byte {
 	}
 }
 
-// Index finds what searches look for in a resource as it is stored: one that Read
-// has accepted, without its id.
+// Index finds what searches look for in a resource as it is stored, and the literal
+// references that they do not find: in one that Read has accepted, without its id.
 func Index(body []byte, typeName string) []IndexValue {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -159,7 +170,7 @@ func (r *reader) dropOthers(f *frame) {
 	url, level := r.textOf(f, bitExtensionURL), r.depth-2
 	kept := r.index[:f.indexed]
 	for _, v := range r.index[f.indexed:] {
-		if urls := v.Parameter().paths[0].urls; len(urls) <= level || string(url) == urls[level] {
+		if p := v.Parameter(); p == nil || len(p.paths[0].urls) <= level || string(url) == p.paths[0].urls[level] {
 			kept = append(kept, v)
 		}
 	}

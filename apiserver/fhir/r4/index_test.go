@@ -63,6 +63,23 @@ func TestIndex(t *testing.T) {
 			"Patient", `{"resourceType":"Patient","deceasedBoolean":false,"_deceasedBoolean":{"extension":[{"url":"u","valueString":"x"}]}}`,
 			map[string][]string{"deceased": {"boolean false"}},
 		},
+		"what no parameter finds": {
+			"Patient", `{"resourceType":"Patient","managingOrganization":{"reference":"Organization/1"},"contact":[{"organization":{"reference":"Organization/2"}},{"organization":{"display":"x"}}],` +
+				`"identifier":[{"value":"v","assigner":{"reference":"Organization/3","extension":[{"url":"u","valueReference":{"reference":"Patient/4"}}]}}],` +
+				`"contained":[{"resourceType":"Patient","id":"c","generalPractitioner":[{"reference":"#"},{"reference":"Practitioner/5"}]}]}`,
+			map[string][]string{
+				"deceased": {"boolean false"}, "organization": {`Reference {"reference":"Organization/1"}`},
+				"identifier": {`Identifier {"value":"v","assigner":{"reference":"Organization/3","extension":[{"url":"u","valueReference":{"reference":"Patient/4"}}]}}`},
+				"": {
+					`Reference {"reference":"Organization/2"}`, `Reference {"reference":"Patient/4"}`,
+					`Reference {"reference":"Organization/3","extension":[{"url":"u","valueReference":{"reference":"Patient/4"}}]}`, `Reference {"reference":"Practitioner/5"}`,
+				},
+			},
+		},
+		"in extensions of animals": {
+			"Patient", `{"resourceType":"Patient","extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[{"url":"species","valueReference":{"reference":"Organization/1"}}]},{"url":"x","valueReference":{"reference":"Organization/2"}}]}`,
+			map[string][]string{"deceased": {"boolean false"}, "": {`Reference {"reference":"Organization/1"}`, `Reference {"reference":"Organization/2"}`}},
+		},
 		"as it is stored": {
 			"Device", `{"resourceType":"Device","id":"","meta":{},"udiCarrier":[{"deviceIdentifier":"d"}]}`,
 			map[string][]string{"udi-di": {`string "d"`}},
@@ -72,7 +89,10 @@ func TestIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string][]string{}
 			for _, v := range Index([]byte(test.body), test.typ) {
-				name := v.Parameter().Name
+				name := ""
+				if p := v.Parameter(); p != nil {
+					name = p.Name
+				}
 				got[name] = append(got[name], v.Type()+" "+string(v.JSON([]byte(test.body))))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -160,6 +180,9 @@ func TestIndexIndependently(t *testing.T) {
 		}
 		got := map[string][]string{}
 		for _, v := range Index([]byte(s.body), s.typ) {
+			if v.Parameter() == nil {
+				continue
+			}
 			name := v.Parameter().Name
 			got[name] = append(got[name], canonical(t, v.JSON([]byte(s.body))))
 		}

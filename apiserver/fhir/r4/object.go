@@ -91,6 +91,9 @@ func (r *reader) object(t typeIndex, on *trail) bool {
 			r.dropOthers(f)
 		}
 	}
+	if t == typeReference {
+		r.noteLiteral(f)
+	}
 	r.pop(f)
 	return ok
 }

@@ -24,6 +24,8 @@ type Options struct {
 	// Index asks for what searches look for, in the body as it is read.
 	Index bool
 
+	// literals asks for the literal references.
+	literals bool
 	// stored bodies have an empty id, and meta may be empty.
 	stored bool
 }
@@ -60,6 +62,8 @@ type reader struct {
 	values []value
 	scope  scope
 	index  []IndexValue
+	// literals are the literal references, if asked for.
+	literals []Literal
 	// unescaped holds the text of a string that is written with escapes.
 	unescaped []byte
 
@@ -92,7 +96,7 @@ const maxKept = 1 << 10
 func (r *reader) release() {
 	r.decoder.Reset(strings.NewReader(""))
 	r.buffer = bytes.Buffer{}
-	r.body, r.opts, r.issues, r.index = nil, Options{}, nil, nil
+	r.body, r.opts, r.issues, r.index, r.literals = nil, Options{}, nil, nil, nil
 	r.depth, r.values, r.scope = 0, r.values[:0], scope{}
 	if cap(r.values) > maxKept {
 		r.values = nil

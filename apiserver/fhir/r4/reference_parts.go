@@ -7,6 +7,27 @@ import "strings"
 // version is dropped. What does not name a record of an R4 type is not ok.
 // R4 references.html#literal.
 func SplitReference(reference string) (base, typeName, id string, ok bool) {
+	base, typeName, id, ok = splitReference(reference)
+	if _, known := resourceNamed([]byte(typeName)); !ok || !known {
+		return "", "", "", false
+	}
+	return base, typeName, id, true
+}
+
+// SplitAddress takes apart a literal reference to a record that a site may have: one of
+// the types kept. In an absolute one, the type may have either spelling that a path may
+// use; typeName is FHIR's.
+func SplitAddress(reference string) (base, typeName, id string, ok bool) {
+	base, spelling, id, ok := splitReference(reference)
+	t, known := TypeOf(spelling)
+	if !ok || !known || base == "" && spelling != t.Name {
+		return "", "", "", false
+	}
+	return base, t.Name, id, true
+}
+
+// splitReference takes a reference apart, whatever its type.
+func splitReference(reference string) (base, typeName, id string, ok bool) {
 	record := reference
 	if before, version, versioned := strings.Cut(reference, "/_history/"); versioned {
 		if !ValidID(version) {
@@ -25,9 +46,6 @@ func SplitReference(reference string) (base, typeName, id string, ok bool) {
 		if !isURL || scheme != "http" && scheme != "https" || host == "" {
 			return "", "", "", false
 		}
-	}
-	if _, known := resourceNamed([]byte(rest)); !known {
-		return "", "", "", false
 	}
 	return base, rest, id, true
 }

@@ -40,3 +40,30 @@ func TestSplitReference(t *testing.T) {
 		}
 	}
 }
+
+func TestSplitAddress(t *testing.T) {
+	type parts struct {
+		base, typ, id string
+		ok            bool
+	}
+	for reference, want := range map[string]parts{
+		"PractitionerRole/aB": {"", "PractitionerRole", "aB", true},
+		"https://h.example/fhir/PractitionerRole/1/_history/2":  {"https://h.example/fhir", "PractitionerRole", "1", true},
+		"https://h.example/fhir/practitioner-role/1":            {"https://h.example/fhir", "PractitionerRole", "1", true},
+		"https://h.example/fhir/practitioner-role/1/_history/2": {"https://h.example/fhir", "PractitionerRole", "1", true},
+		"practitioner-role/1":                                   {},
+		"patient/1":                                             {},
+		"Medication/1":                                          {},
+		"https://h.example/fhir/Medication/1":                   {},
+		"https://h.example/fhir/PRACTITIONER-role/1":            {},
+		"https://h.example/fhir/patient/1/2":                    {},
+		"urn:uuid:61ebe359-bfdc-4613-8bf2-c5e300945f0a":         {},
+		"": {},
+	} {
+		var got parts
+		got.base, got.typ, got.id, got.ok = SplitAddress(reference)
+		if got != want {
+			t.Errorf("%q: got %+v, want %+v", reference, got, want)
+		}
+	}
+}

@@ -37,6 +37,7 @@ func TestExtractionIndependently(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := byParameter(extract.Entries(types[i], resource.Body))
+		delete(got, "") // no expression of a parameter finds a mention
 		expected := byParameter(want[i])
 		if diff := cmp.Diff(expected, got); diff != "" {
 			t.Fatalf("%s: %s\n%s", types[i], diff, body)

@@ -9,8 +9,9 @@ import (
 )
 
 // Entries is a store.Extract: it returns what the search parameters of the type find
-// in the body of a record, which Read has accepted, each value once. _id and
-// _lastUpdated are the engine's own to know.
+// in the body of a record, which Read has accepted, and mentions of the records of
+// types kept that it refers to besides, each value once. _id and _lastUpdated are the
+// engine's own to know.
 func Entries(recordType string, body []byte) []store.Entry {
 	if _, known := r4.TypeOf(recordType); !known {
 		return nil
@@ -18,13 +19,19 @@ func Entries(recordType string, body []byte) []store.Entry {
 	found := r4.Index(body, recordType)
 	e := extraction{entries: make([]store.Entry, 0, 2*len(found))}
 	for _, v := range found {
-		e.param = params[v.Parameter()]
+		p := v.Parameter()
+		if p == nil {
+			e.mention(v.JSON(body))
+			continue
+		}
+		e.param = params[p]
 		e.compares = false
 		e.value(v.Type(), v.JSON(body))
 		if !e.compares {
 			e.entries = append(e.entries, store.Entry{Param: e.param.name})
 		}
 	}
+	e.entries = append(e.entries, e.mentions()...)
 	return unique(e.entries)
 }
 
@@ -32,6 +39,8 @@ func Entries(recordType string, body []byte) []store.Entry {
 type extraction struct {
 	entries []store.Entry
 	param   *param
+	// mentioned are the records that no parameter leads to, as far as is known.
+	mentioned []store.Reference
 	// compares tells that the value being read has something to compare.
 	compares bool
 }

@@ -28,6 +28,10 @@ func refers(param, base, typ, id string) store.Entry {
 	return store.Entry{Param: param, Value: store.Reference{Base: base, Type: typ, ID: id}}
 }
 
+func mentions(base, typ, id string) store.Entry {
+	return store.Entry{Value: store.Mention{Base: base, Type: typ, ID: id}}
+}
+
 func nothing(param string) store.Entry { return store.Entry{Param: param} }
 
 func micros(t *testing.T, text string) int64 {
@@ -95,6 +99,20 @@ func TestEntries(t *testing.T) {
 				refers("link", "https://h.example/fhir", "Patient", "b"), refers("patient", "https://h.example/fhir", "Patient", "b"),
 				refers("link", "urn:uuid:9d6a5ac9-43a8-4b5b-b0c5-1e8a6e6b1f0a", "", ""),
 				token("link:identifier", "urn:i", "v"), nothing("link"), token("patient:identifier", "urn:i", "v"), nothing("patient"),
+			},
+		},
+		"mentions": {
+			"Patient", `"contained":[{"resourceType":"Patient","id":"c","generalPractitioner":[{"reference":"Practitioner/P"},{"reference":"Medication/1"}],"link":[{"other":{"reference":"#"},"type":"refer"}]}],"managingOrganization":{"reference":"Organization/1"},"contact":[{"organization":{"reference":"Organization/1/_history/3"}},{"organization":{"reference":"Organization/2"}},{"organization":{"reference":"https://h.example/fhir/organization/2"}},{"organization":{"reference":"urn:uuid:9d6a5ac9-43a8-4b5b-b0c5-1e8a6e6b1f0a"}}]`,
+			[]store.Entry{
+				noDeath, refers("organization", "", "Organization", "1"), mentions("", "Practitioner", "p"),
+				mentions("", "Organization", "2"), mentions("https://h.example/fhir", "Organization", "2"),
+			},
+		},
+		"segments in addresses": {
+			"PractitionerRole", `"organization":{"reference":"https://h.example/fhir/organization/A/_history/1"},"location":[{"reference":"https://h.example/fhir/medication/1"}]`,
+			[]store.Entry{
+				refers("organization", "https://h.example/fhir/organization/A/_history/1", "", ""), mentions("https://h.example/fhir", "Organization", "a"),
+				refers("location", "https://h.example/fhir/medication/1", "", ""),
 			},
 		},
 		"dates": {

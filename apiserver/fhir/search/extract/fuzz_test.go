@@ -52,6 +52,8 @@ func check(t *testing.T, entry store.Entry) {
 		ok = ok && value.Folded != "" && value.Original != ""
 	case store.Reference:
 		ok = ok && (value.Type == "") == (value.ID == "") && value != (store.Reference{})
+	case store.Mention:
+		ok = entry.Param == "" && value.Type != "" && value.ID != ""
 	case store.Period:
 		ok = ok && value.From < value.Until
 	case store.Point:

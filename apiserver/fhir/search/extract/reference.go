@@ -18,7 +18,11 @@ func (e *extraction) reference(json []byte) {
 		switch string(name) {
 		case "reference":
 			if text := string(unquoted(value)); text != "" && text[0] != '#' {
-				e.add(literal(text))
+				to := literal(text)
+				e.add(to)
+				if to.Type == "" {
+					e.mentionAt(text)
+				}
 			}
 		case "identifier":
 			if token, _ := readIdentifier(value); token != (store.Token{}) {

@@ -4,13 +4,14 @@ import "math"
 
 // Entry is one searchable value of one search parameter of a record.
 type Entry struct {
+	// Param is empty where the value is a Mention.
 	Param string
 	// Value is nil where the parameter's element is there but has nothing to compare:
 	// that counts for Present alone. A parameter has texts or periods, never both.
 	Value Value
 }
 
-// Value is a Token, Pair, Text, Reference, Period or Point.
+// Value is a Token, Pair, Text, Reference, Period, Point or Mention.
 type Value interface{ value() }
 
 // Token is a coded value: an identifier, a code, a tag. R4 search.html#token.
@@ -42,6 +43,10 @@ type Reference struct {
 	ID string
 }
 
+// Mention is a reference to a record that no parameter finds. Searches neither match
+// nor follow nor include by it: it counts for Op.Unreferenced alone.
+type Mention Reference
+
 // Period is half-open: From ≤ t < Until, in microseconds since 1970 UTC, which
 // reach over all years of FHIR. R4 search.html#date.
 type Period struct{ From, Until int64 }
@@ -59,6 +64,7 @@ func (Token) value()     {}
 func (Pair) value()      {}
 func (Text) value()      {}
 func (Reference) value() {}
+func (Mention) value()   {}
 func (Period) value()    {}
 func (Point) value()     {}
 

@@ -57,6 +57,40 @@ func (e *ClaimError) Error() string {
 	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Line, e.Holder.Type, e.Holder.ID)
 }
 
+// MissingReferenceError says that records that an operation requires are not there.
+type MissingReferenceError struct {
+	Key     Key
+	Missing []Key
+}
+
+func (e *MissingReferenceError) Error() string {
+	return fmt.Sprintf("%s/%s refers to %s, which is not there", e.Key.Type, e.Key.ID, list(e.Missing))
+}
+
+// ReferencedError says that records refer to the one that was to be removed.
+type ReferencedError struct {
+	Key Key
+	// By are some of those that do, up to ten of each type, in the order of type and id.
+	By []Key
+}
+
+func (e *ReferencedError) Error() string {
+	return fmt.Sprintf("%s/%s is referred to by %s", e.Key.Type, e.Key.ID, list(e.By))
+}
+
+// list names the first ones of some keys.
+func list(keys []Key) string {
+	const most = 10
+	var names []string
+	for _, key := range keys[:min(most, len(keys))] {
+		names = append(names, key.Type+"/"+key.ID)
+	}
+	if len(keys) > most {
+		names = append(names, fmt.Sprintf("%d others", len(keys)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
 // AmbiguousError says that an id alone does not tell which record is referred to:
 // references to records of several types match.
 type AmbiguousError struct {

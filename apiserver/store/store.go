@@ -32,12 +32,15 @@ type Store interface {
 	Search(ctx context.Context, query Query) (Page, error)
 
 	// Write applies the operations: all of them or none. Errors: ErrNotFound,
-	// *PreconditionError, *ClaimError, *LimitError, ErrUnavailable, and
-	// ErrNotAtomic from an engine that cannot write several records as one.
+	// *PreconditionError, *ClaimError, *LimitError, *MissingReferenceError,
+	// *ReferencedError, ErrUnavailable, and ErrNotAtomic from an engine that cannot
+	// write several records as one, nor one in view of others (Op.Requires and
+	// Op.Unreferenced).
 	// After ErrUnavailable the write may still have happened.
 	Write(ctx context.Context, ops []Op) ([]Result, error)
 
-	// Atomic reports whether Write takes several operations at once.
+	// Atomic reports whether Write takes several operations at once, and operations
+	// that depend on other records.
 	Atomic() bool
 
 	// Stats tells how much the site stores and may store.

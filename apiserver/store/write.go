@@ -27,6 +27,16 @@ type Op struct {
 	// are. Delete and Purge give up all of them.
 	Claims []Claim
 	If     Precondition
+	// Requires, of a Put, are records that must be live when the Write is done: stored
+	// ones, or put by it.
+	Requires []Key
+	// Unreferenced, of a Delete or a Purge, asks that no live record refers to the record
+	// when the Write is done, neither by a Reference nor by a Mention. Where there is
+	// nothing to remove, it asks for nothing.
+	Unreferenced bool
+	// Bases are the addresses of this site, for Unreferenced: what refers there refers to
+	// its records.
+	Bases []string
 }
 
 // Precondition is what must hold for an operation to happen. The zero value

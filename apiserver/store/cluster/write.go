@@ -33,7 +33,7 @@ var errStale = errors.New("the record changed meanwhile")
 
 // Write implements store.Store.
 func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
-	if len(ops) != 1 {
+	if len(ops) != 1 || ops[0].Unreferenced || len(ops[0].Requires) > 0 {
 		return nil, store.ErrNotAtomic
 	}
 	if !s.engine.isSynced() {

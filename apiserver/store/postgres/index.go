@@ -86,6 +86,10 @@ type indexer struct {
 func (x *indexer) rows(typeName string, body store.Body) rows {
 	var r rows
 	for _, entry := range x.extract(typeName, body.JSON) {
+		if mention, ok := entry.Value.(store.Mention); ok {
+			x.addMention(&r, typeName, mention)
+			continue
+		}
 		key := x.hash.param(typeName, entry.Param)
 		r.marks = append(r.marks, key)
 		switch v := entry.Value.(type) {

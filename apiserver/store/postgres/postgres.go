@@ -106,6 +106,8 @@ var session = map[string]string{
 	"timezone":                            "UTC",
 	"statement_timeout":                   "5s",
 	"idle_in_transaction_session_timeout": "30s",
+	// What a statement sees is what was there when it began, after the locks before it.
+	"default_transaction_isolation": "read committed",
 }
 
 // Open returns the store of the site whose data has the key, which is made known to the

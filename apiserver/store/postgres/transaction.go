@@ -22,6 +22,8 @@ type transaction struct {
 	ledger  ledger
 	queue   []queued
 	paths   []path
+	// standing is what is known of records that operations depend on.
+	standing standing
 }
 
 // queued is a statement; mustChange tells that it says how many records it changed.
@@ -60,6 +62,10 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 		selves = append(selves, t.site.hash.self(key.Type, key.ID))
 	}
 	slices.Sort(selves)
+	if targets := t.targets(ops); len(targets) > 0 {
+		t.queueLocks(batch, selves, targets)
+		return tx.SendBatch(ctx, batch).Close()
+	}
 	batch.Queue(lockRecords, t.site.site, selves).Query(func(found pgx.Rows) error {
 		for found.Next() {
 			at, err := scanState(found)
@@ -120,7 +126,7 @@ func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 			t.current[key] = nil
 		}
 	}
-	return results, nil
+	return results, t.checkRequired(ops, results)
 }
 
 // claim changes what the record holds, where the operation says so.
@@ -198,8 +204,12 @@ func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 			})
 		}
 	}
+	t.queueReferrers(batch)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("apply %d statements: %w", len(t.queue), errors.Join(stale, err))
 	}
-	return stale
+	if stale != nil {
+		return stale
+	}
+	return t.checkUnreferenced()
 }

@@ -62,7 +62,7 @@ func pause(ctx context.Context, attempt int) error {
 }
 
 func (s *Site) try(ctx context.Context, ops []store.Op, attempt int) ([]store.Result, error) {
-	if len(ops) != 1 || len(ops[0].Claims) > 0 || attempt >= optimism {
+	if len(ops) != 1 || len(ops[0].Claims) > 0 || dependsOnOthers(ops[0]) || attempt >= optimism {
 		return s.transact(ctx, ops)
 	}
 	result, err := s.writeOne(ctx, ops[0], attempt)
@@ -144,8 +144,11 @@ func contractError(doing string, err error) error {
 	var precondition *store.PreconditionError
 	var deleted *store.DeletedError
 	var claim *store.ClaimError
+	var missing *store.MissingReferenceError
+	var referenced *store.ReferencedError
 	if errors.Is(err, errStale) || errors.Is(err, store.ErrNotFound) ||
-		errors.As(err, &precondition) || errors.As(err, &deleted) || errors.As(err, &claim) {
+		errors.As(err, &precondition) || errors.As(err, &deleted) || errors.As(err, &claim) ||
+		errors.As(err, &missing) || errors.As(err, &referenced) {
 		return err
 	}
 	return storeError(doing, err)

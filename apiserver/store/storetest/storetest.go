@@ -56,6 +56,12 @@ func Run(t *testing.T, open Open) {
 		"no update lost":                  testNoUpdateLost,
 		"every write is one version":      testEveryWriteIsOneVersion,
 		"concurrent delete, put and read": testDeletePutRead,
+		"required records":                testRequired,
+		"removal of what is referred to":  testUnreferenced,
+		"what refers and what is not":     testMentions,
+		"several records that refer":      testReferencesInOneWrite,
+		"references race with removals":   testReferencesRace,
+		"references race in circles":      testCircleRace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}

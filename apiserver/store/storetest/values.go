@@ -17,6 +17,8 @@ type values struct {
 	Refs    map[string][]store.Reference
 	Periods map[string][]store.Period
 	Points  map[string][]store.Point
+	// Mentions are by no parameter.
+	Mentions []store.Mention
 	// Bare are parameters that are there with nothing to compare.
 	Bare []string
 	// Salt makes bodies differ.
@@ -35,6 +37,9 @@ func Extract(_ string, body []byte) []store.Entry {
 	entries = collect(entries, content.Refs)
 	entries = collect(entries, content.Periods)
 	entries = collect(entries, content.Points)
+	for _, mention := range content.Mentions {
+		entries = append(entries, store.Entry{Value: mention})
+	}
 	for _, param := range content.Bare {
 		entries = append(entries, store.Entry{Param: param})
 	}
@@ -129,6 +134,9 @@ func (d dice) values() values {
 	v.Refs = several(d, d.reference, "partof", "owner")
 	v.Periods = several(d, d.period, "date", "birthdate")
 	v.Points = several(d, d.point, "near")
+	for range d.IntN(3) {
+		v.Mentions = append(v.Mentions, store.Mention{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()})
+	}
 	if d.IntN(4) == 0 {
 		v.Bare = []string{pick(d, "code", "name", "owner", "date")}
 	}

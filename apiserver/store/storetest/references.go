@@ -1,0 +1,274 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+const organization = "Organization"
+
+func org(id string) store.Key { return store.Key{Type: organization, ID: id} }
+
+// referring puts a record that refers to others by a parameter, and requires them.
+func referring(t *testing.T, from store.Key, salt int, to ...store.Key) store.Op {
+	v := values{Salt: salt, Refs: map[string][]store.Reference{}}
+	for _, key := range to {
+		v.Refs["owner"] = append(v.Refs["owner"], store.Reference{Type: key.Type, ID: key.ID})
+	}
+	return store.Op{Kind: store.Put, Key: from, Method: store.MethodPut, Body: v.body(t), Requires: to}
+}
+
+// removing deletes a record that nothing refers to.
+func removing(key store.Key) store.Op {
+	return store.Op{Kind: store.Delete, Key: key, Method: store.MethodDelete, Unreferenced: true, Bases: []string{ownBase}}
+}
+
+// atomicStores opens a store that takes operations which depend on others; the others refuse them.
+func atomicStores(t *testing.T, open Open) (first, second store.Store, ok bool) {
+	t.Helper()
+	first, second = open(t)
+	if first.Atomic() {
+		return first, second, true
+	}
+	for _, op := range []store.Op{referring(t, key("a"), 0, org("o")), removing(org("o"))} {
+		_, err := first.Write(t.Context(), []store.Op{op})
+		if !errors.Is(err, store.ErrNotAtomic) {
+			t.Errorf("a store that is not atomic answers %v, want ErrNotAtomic", err)
+		}
+	}
+	same(t, "records after refused writes", walk(t, first, store.Query{Types: []string{patient, organization}, Count: 10}), []string{})
+	return nil, nil, false
+}
+
+// refused tries a write that is to fail with an error of the contract, and change nothing.
+func refused(t *testing.T, s store.Store, want error, ops ...store.Op) {
+	t.Helper()
+	query := store.Query{Types: []string{patient, organization}, Count: 100, Sort: []store.Sort{{Field: store.SortID}}}
+	before := walkRecords(t, s, query)
+	_, err := s.Write(t.Context(), ops)
+	ordered := cmpopts.SortSlices(func(a, b store.Key) bool { return a.ID < b.ID })
+	if diff := cmp.Diff(want, err, ordered); diff != "" {
+		t.Errorf("write of %v and so on (-want +got):\n%s", ops[0].Key, diff)
+	}
+	same(t, "records after a refused write", walkRecords(t, s, query), before)
+}
+
+func writeAll(t *testing.T, s store.Store, ops ...store.Op) {
+	t.Helper()
+	if _, err := s.Write(t.Context(), ops); err != nil {
+		t.Fatalf("write %v and so on: %v", ops[0].Key, err)
+	}
+}
+
+func missing(from store.Key, to ...store.Key) error {
+	return &store.MissingReferenceError{Key: from, Missing: to}
+}
+
+func testRequired(t *testing.T, open Open) {
+	s, other, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	refused(t, s, missing(key("a"), org("o")), referring(t, key("a"), 0, org("o")))
+	writeAll(t, s, referring(t, org("o"), 0), referring(t, org("Upper"), 0))
+	refused(t, other, missing(key("a"), org("p"), org("q")), referring(t, key("a"), 0, org("p"), org("o"), org("q")))
+	writeAll(t, other, referring(t, key("a"), 0, org("O"), org("upper")))
+	writeAll(t, s, removing(key("a")))
+	refused(t, s, missing(org("o"), key("a")), referring(t, org("o"), 1, key("a"))) // a tombstone is not there
+
+	writeAll(t, s, referring(t, key("me"), 0, key("ME")))
+	conditional := referring(t, key("gone"), 0, org("p"))
+	conditional.If.Version = 3
+	refused(t, s, &store.PreconditionError{Key: key("gone")}, conditional) // that comes first
+	writeAll(t, s, referring(t, key("b"), 0))
+	refused(t, other, missing(key("b"), org("p")), referring(t, key("b"), 0, org("p")))
+}
+
+func testUnreferenced(t *testing.T, open Open) {
+	s, other, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	writeAll(t, s, removing(org("never")))
+	writeAll(t, s, referring(t, org("o"), 0), referring(t, org("free"), 0), referring(t, key("me"), 0, key("me")))
+	writeAll(t, other, referring(t, key("Rex"), 0, org("o")), referring(t, key("luna"), 0, org("O")), referring(t, key("free"), 0, org("free")))
+	refused(t, s, &store.ReferencedError{Key: org("O"), By: []store.Key{key("luna"), key("Rex")}}, removing(org("O")))
+	purge := removing(org("o"))
+	purge.Kind = store.Purge
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("luna"), key("Rex")}}, purge)
+
+	writeAll(t, s, referring(t, key("rex"), 1, org("free")))
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("luna")}}, removing(org("o")))
+	writeAll(t, s, removing(key("luna")))
+	writeAll(t, other, removing(org("o")))
+	writeAll(t, other, removing(org("o"))) // again
+	writeAll(t, s, removing(key("me")))    // what refers to itself refers to nothing that stays
+	refused(t, other, missing(key("new"), org("o")), referring(t, key("new"), 0, org("o")))
+
+	writeAll(t, s, referring(t, org("O"), 1))
+	writeAll(t, s, referring(t, key("new"), 0, org("o")))
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("new")}}, removing(org("o")))
+	plain := removing(org("o"))
+	plain.Unreferenced = false
+	writeAll(t, s, plain)
+}
+
+// testMentions refers by no parameter, from elsewhere and to elsewhere, and by many.
+func testMentions(t *testing.T, open Open) {
+	s, _, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	put := func(id string, v values) { writeAll(t, s, store.Op{Kind: store.Put, Key: key(id), Body: v.body(t)}) }
+	writeAll(t, s, referring(t, org("o"), 0))
+	put("mentions", values{Mentions: []store.Mention{{Type: organization, ID: "o"}}})
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("mentions")}}, removing(org("o")))
+	same(t, "records found by a mention", walk(t, s, store.Query{Types: patients, Count: 10, Where: store.Chain{Type: organization, Where: store.All{}}}), []string{})
+	included := search(t, s, store.Query{Types: patients, Count: 10, MaxIncluded: 10, Includes: []store.Include{{}, {Reverse: true}}})
+	same(t, "records included by a mention", len(included.Included), 0)
+
+	put("mentions", values{Mentions: []store.Mention{{Base: ownBase, Type: organization, ID: "o"}}})
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("mentions")}}, removing(org("o")))
+	put("mentions", values{Mentions: []store.Mention{{Base: otherBase, Type: organization, ID: "o"}}})
+	put("refers", values{Refs: map[string][]store.Reference{"owner": {{Base: otherBase, Type: organization, ID: "o"}, {Base: ownBase, Type: organization, ID: "o"}}}})
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("refers")}}, removing(org("o")))
+	put("refers", values{Refs: map[string][]store.Reference{"owner": {{Base: otherBase, Type: organization, ID: "o"}, {Type: patient, ID: "o"}}}})
+
+	var most []store.Key
+	for i := range 25 {
+		id := fmt.Sprintf("p%02d", i)
+		put(id, values{Mentions: []store.Mention{{Type: organization, ID: "o"}}, Refs: map[string][]store.Reference{"owner": {{Type: organization, ID: "o"}}}})
+		if i < 10 {
+			most = append(most, key(id))
+		}
+	}
+	writeAll(t, s, store.Op{Kind: store.Put, Key: org("child"), Body: values{Mentions: []store.Mention{{Type: organization, ID: "o"}}}.body(t)})
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: append([]store.Key{org("child")}, most...)}, removing(org("o")))
+	for _, r := range walkRecords(t, s, store.Query{Types: []string{patient, organization}, Count: 10}) {
+		if r.Key != org("o") {
+			writeAll(t, s, store.Op{Kind: store.Delete, Key: r.Key})
+		}
+	}
+	writeAll(t, s, removing(org("o")))
+}
+
+func testReferencesInOneWrite(t *testing.T, open Open) {
+	s, other, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	circle := []store.Op{referring(t, key("a"), 0, org("b"), key("A")), referring(t, org("b"), 0, key("a"))}
+	writeAll(t, s, circle...)
+	refused(t, s, &store.ReferencedError{Key: org("b"), By: []store.Key{key("a")}}, removing(org("b")))
+	refused(t, other, missing(key("c"), org("b")), referring(t, key("c"), 0, org("b")), removing(org("b")), removing(key("a")))
+	unaware := referring(t, key("a"), 1, org("b"))
+	unaware.Requires = nil
+	refused(t, other, &store.ReferencedError{Key: org("b"), By: []store.Key{key("a")}}, unaware, removing(org("b")))
+
+	writeAll(t, s, removing(org("b")), referring(t, key("a"), 2)) // which drops the reference
+	writeAll(t, s, circle...)
+	writeAll(t, other, removing(org("b")), removing(key("a")))
+	writeAll(t, s, circle...)
+	refused(t, other, missing(org("new"), key("nobody")), referring(t, key("a"), 3), removing(org("b")), referring(t, org("new"), 0, key("a"), key("nobody")))
+	writeAll(t, other, removing(key("a")), referring(t, org("b"), 4, org("new")), referring(t, org("new"), 0, org("b")))
+}
+
+func testReferencesRace(t *testing.T, open Open) {
+	s, other, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	for round := range 64 {
+		target, referrer := org(fmt.Sprintf("o%d", round)), key(fmt.Sprintf("r%d", round))
+		writeAll(t, s, referring(t, target, 0))
+		ops := []store.Op{referring(t, referrer, 0, target), removing(target)}
+		errs := race(2, []store.Store{s, other}, func(i int, s store.Store) error {
+			_, err := s.Write(t.Context(), []store.Op{ops[(i+round)%2]})
+			return err
+		})
+		if round%2 == 1 {
+			slices.Reverse(errs)
+		}
+		checkOneOf(t, s, target, referrer, errs[0], errs[1])
+	}
+}
+
+// checkOneOf checks that either the reference to the target was written or the target removed.
+func checkOneOf(t *testing.T, s store.Store, target, referrer store.Key, referring, removing error) {
+	t.Helper()
+	var missing *store.MissingReferenceError
+	var referenced *store.ReferencedError
+	_, targetErr := s.Get(t.Context(), target)
+	_, referrerErr := s.Get(t.Context(), referrer)
+	switch {
+	case referring == nil && errors.As(removing, &referenced) && targetErr == nil && referrerErr == nil:
+	case errors.As(referring, &missing) && removing == nil && targetErr != nil && referrerErr != nil:
+	default:
+		t.Fatalf("reference: %v, removal: %v; afterwards, target: %v, referrer: %v", referring, removing, targetErr, referrerErr)
+	}
+}
+
+// testCircleRace lets writers refer to each other's records, remove them and make them
+// anew: nobody waits for ever, and in the end no reference dangles.
+func testCircleRace(t *testing.T, open Open) {
+	s, other, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	const records = 4
+	ids := make([]store.Key, records)
+	for i := range ids {
+		ids[i] = key(fmt.Sprintf("c%d", i))
+		writeAll(t, s, referring(t, ids[i], 0))
+	}
+	var refused atomic.Int64
+	errs := race(8, []store.Store{s, other}, func(i int, s store.Store) error {
+		for n := range 24 {
+			from, to, third := ids[(i+n)%records], ids[(i*3+n*2+1)%records], ids[(i+n*5+2)%records]
+			ops := []store.Op{referring(t, from, i*100+n, to, third)}
+			switch n % 4 {
+			case 1:
+				ops = []store.Op{removing(from)}
+			case 2:
+				ops = []store.Op{referring(t, from, i*100+n)}
+			case 3:
+				if from != to {
+					ops = append(ops, referring(t, to, i*100+n, from))
+				}
+			}
+			_, err := s.Write(t.Context(), ops)
+			var missing *store.MissingReferenceError
+			var referenced *store.ReferencedError
+			if errors.As(err, &missing) || errors.As(err, &referenced) {
+				refused.Add(1)
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, err := range errs {
+		if err != nil {
+			t.Errorf("a writer got %v", err)
+		}
+	}
+	if refused.Load() == 0 {
+		t.Error("nothing was refused")
+	}
+	truth := newTruth(walkRecords(t, s, store.Query{Types: patients, Count: 10}))
+	for _, r := range truth.records {
+		for _, to := range r.values.Refs["owner"] {
+			if _, err := s.Get(t.Context(), store.Key{Type: to.Type, ID: to.ID}); err != nil {
+				t.Errorf("%v refers to %v: %v", r.Key, to, err)
+			}
+		}
+	}
+}

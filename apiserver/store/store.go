@@ -21,13 +21,17 @@ type Store interface {
 
 	// History returns versions, newest first, also of deleted records. Those of
 	// one record are as fresh as Get, those of several as Search. The total is
-	// always exact. Errors: ErrNotFound for one record, ErrNotReady for several,
+	// always exact. Of several records it tells nothing that a write which is still
+	// open may come before: who asks again for what is later than all told misses none.
+	// Where replicas learn of each other's writes by and by, that is so of the writes
+	// of one. Errors: ErrNotFound for one record, ErrNotReady for several,
 	// ErrBadPosition, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
 	// Search returns the live records that match. A write that this replica
 	// acknowledged is in the next search here; in those of other replicas within
-	// a second. Errors: ErrNotReady, ErrBadPosition,
+	// a second. By time (Query.ByTime) it finds nothing that an open write may come
+	// before, as History. Errors: ErrNotReady, ErrBadPosition,
 	// *AmbiguousError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 

@@ -83,6 +83,8 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 // historyPosition is the last version of a page. Of a history of one record it
 // has the number alone.
 type historyPosition struct {
+	// Until is when what the first page told of ended: those that follow tell of the same.
+	Until   int64  `json:"u,omitempty"`
 	Millis  int64  `json:"t,omitempty"`
 	Type    string `json:"type,omitempty"`
 	ID      string `json:"id,omitempty"`
@@ -133,18 +135,25 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 		return store.Page{}, store.ErrNotReady
 	}
 	var after *version
-	if query.After != nil {
+	var until time.Time
+	if query.After == nil {
+		var err error
+		if until, err = s.settled(ctx, s.index.open.acknowledged()); err != nil {
+			return store.Page{}, err
+		}
+	} else {
 		position, err := parseHistoryPosition(query.After)
 		if err != nil || position.ID == "" {
 			return store.Page{}, store.ErrBadPosition
 		}
 		at := recordsv1.Record{Spec: recordsv1.RecordSpec{Type: position.Type, ID: position.ID}}
+		until = time.UnixMilli(position.Until)
 		after = &version{obj: &at, number: position.Version, updated: time.UnixMilli(position.Millis)}
 	}
 	newest := newestVersions{count: query.Count}
 	for _, obj := range s.index.recordsOf(query) {
 		listedVersions(obj, func(v version) {
-			if v.matches(query) {
+			if v.updated.Before(until) && v.matches(query) {
 				newest.total++
 				if after == nil || newestFirst(*after, v) < 0 {
 					newest.add(v)
@@ -158,7 +167,7 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 	if more && query.Count > 0 {
 		last := found[len(found)-1]
 		page.Next, err = json.Marshal(historyPosition{
-			Millis: last.updated.UnixMilli(), Type: last.obj.Spec.Type, ID: last.obj.Spec.ID, Version: last.number,
+			Until: until.UnixMilli(), Millis: last.updated.UnixMilli(), Type: last.obj.Spec.Type, ID: last.obj.Spec.ID, Version: last.number,
 		})
 	}
 	if err == nil {

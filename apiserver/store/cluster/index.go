@@ -43,6 +43,8 @@ type index struct {
 	// writer's late answer, may still speak of, and since when.
 	removed map[types.UID]time.Time
 	used    usage
+
+	open openWrites
 }
 
 // typeIndex holds the searchable records of one type in each order, and by value.

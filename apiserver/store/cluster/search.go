@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
@@ -20,6 +21,11 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	after, err := o.Parse(query.After)
 	if err != nil {
 		return store.Page{}, err
+	}
+	if query.ByTime() {
+		if query, err = s.settle(ctx, query); err != nil {
+			return store.Page{}, err
+		}
 	}
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
@@ -52,6 +58,16 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	}
 	err = c.include(query, found.places, &page)
 	return page, err
+}
+
+// settle restricts a query to records that no open write comes before.
+func (s *Site) settle(ctx context.Context, query store.Query) (store.Query, error) {
+	var own time.Time
+	if query.After == nil {
+		own = s.index.open.acknowledged()
+	}
+	until, err := s.settled(ctx, own)
+	return query.Before(until), err
 }
 
 // source is the entries of a type, and which of them match.

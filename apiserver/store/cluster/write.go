@@ -40,7 +40,13 @@ func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error
 		return nil, store.ErrNotReady
 	}
 	w := &write{site: s, op: ops[0], name: recordName(ops[0].Key)}
+	number := s.index.open.open(s.engine.clock)
 	result, err := w.run(ctx)
+	var unsureUntil time.Time
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
+		unsureUntil = s.engine.clock().Add(mayHappen)
+	}
+	s.index.open.close(number, result.Record.Updated, unsureUntil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,9 @@ type change struct {
 	paths []path
 }
 
-// change writes the statement of a plan; before are the index rows that the current state has.
-func (s *Site) change(p *plan, current *state, before rows) change {
+// change writes the statement of a plan; before are the index rows that the current state
+// has, timed writes the table t with the rid and the time of the change.
+func (s *Site) change(p *plan, current *state, before rows, timed func(*statement, *plan, *state) string) change {
 	c := change{statement: s.statement()}
 	st := c.statement
 	var next rows
@@ -28,36 +29,36 @@ func (s *Site) change(p *plan, current *state, before rows) change {
 	var parts []string
 	switch p.action {
 	case doCreate:
-		parts = []string{insertRecord(st, &p.next, next.marks)}
+		parts = []string{timed(st, p, current), insertRecord(st, &p.next, next.marks)}
 	case doUpdate:
-		parts = updateRecord(st, current, &p.next, next.marks)
+		parts = append([]string{timed(st, p, current)}, updateRecord(st, current, &p.next, next.marks)...)
 	default:
 		parts = purgeRecord(st, current)
 	}
 	added, gone := next, before
-	if current != nil && current.rid == p.next.rid {
+	if current != nil && !current.deleted {
 		added, gone = next.without(&before), before.without(&next)
 	}
 	if current != nil {
 		parts = append(parts, gone.remove(st, current.rid, "w")...)
 	}
 	if p.action != doPurge {
-		parts = append(parts, added.insert(st, p.next.rid, "w")...)
+		parts = append(parts, added.insert(st, "(SELECT rid FROM t)", "w")...)
 	}
 	if c.paths = s.newPaths(next.paths); len(c.paths) > 0 {
 		parts = append(parts, insertPaths(st, c.paths))
 	}
-	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT count(*) FROM w"
+	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT rid, upd FROM w"
 	return c
 }
 
 func insertRecord(st *statement, next *state, marks []int64) string {
 	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, claims, body) VALUES ($1, " +
 		strings.Join([]string{
-			st.arg(next.key.Type), st.arg(next.id), st.arg(spelling(next)), st.arg(next.rid), st.arg(next.self),
-			st.arg(next.version), st.arg(next.updated.UnixMilli()), st.arg(next.sum), st.arg(methodNumber(next.method)),
+			st.arg(next.key.Type), st.arg(next.id), st.arg(spelling(next)), "(SELECT rid FROM t)", st.arg(next.self),
+			st.arg(next.version), "(SELECT upd FROM t)", st.arg(next.sum), st.arg(methodNumber(next.method)),
 			"false", st.arg(nonNil(marks)), st.arg(packClaims(next.claims)), st.arg(packBody(next.body)),
-		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING 1)"
+		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
 
 // updateRecord supersedes a version: what it was goes into the history as the database
@@ -67,23 +68,22 @@ func updateRecord(st *statement, current, next *state, marks []int64) []string {
 	if !next.deleted {
 		body = packBody(next.body)
 	}
-	updated := st.arg(next.updated.UnixMilli())
 	set := strings.Join([]string{
-		"rid = " + st.arg(next.rid), "ver = " + st.arg(next.version), "upd = " + updated, "ixsum = " + st.arg(next.sum),
+		"rid = (SELECT rid FROM t)", "ver = " + st.arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.arg(next.sum),
 		"method = " + st.arg(methodNumber(next.method)), "deleted = " + st.arg(next.deleted), "marks = " + st.arg(nonNil(marks)),
 		"claims = " + st.arg(packClaims(next.claims)), "body = " + st.arg(body),
 	}, ", ")
 	at := "site = $1 AND self = " + st.arg(current.self)
 	return []string{
-		"w AS (UPDATE res SET " + set + " WHERE " + at + stillAt(st, current) + " RETURNING 1)",
+		"w AS (UPDATE res SET " + set + " WHERE " + at + stillAt(st, current) + " RETURNING rid, upd)",
 		"h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, body) SELECT site, typ, self, ver, rid, upd, " +
-			updated + ", method, deleted, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
+			"(SELECT upd FROM t), method, deleted, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
 	}
 }
 
 func purgeRecord(st *statement, current *state) []string {
 	return []string{
-		"w AS (DELETE FROM res WHERE site = $1 AND self = " + st.arg(current.self) + stillAt(st, current) + " RETURNING 1)",
+		"w AS (DELETE FROM res WHERE site = $1 AND self = " + st.arg(current.self) + stillAt(st, current) + " RETURNING rid, upd)",
 		"h AS (DELETE FROM hist WHERE site = $1 AND self = " + st.arg(current.self) + " AND EXISTS (SELECT FROM w))",
 	}
 }

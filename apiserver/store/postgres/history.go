@@ -15,6 +15,8 @@ import (
 // historyPosition is the last version of a page. Of a history of one record it has the
 // number alone.
 type historyPosition struct {
+	// Until is when what the first page told of ended: those that follow tell of the same.
+	Until   int64  `json:"u,omitempty"`
 	Updated *int64 `json:"t,omitempty"`
 	Self    *int64 `json:"s,omitempty"`
 	Version int64  `json:"v"`
@@ -47,7 +49,12 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	h := historyRead{site: s, query: query}
+	h := historyRead{site: s, query: query, until: after.Until}
+	if !ofOne && query.After == nil {
+		if h.until, err = s.settled(ctx, s.newest.Load()); err != nil {
+			return store.Page{}, storeError("read history", err)
+		}
+	}
 	batch := &pgx.Batch{}
 	if ofOne {
 		h.queueOfOne(batch, after)
@@ -65,8 +72,10 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 
 // historyRead is a history on its way.
 type historyRead struct {
-	site    *Site
-	query   store.HistoryQuery
+	site  *Site
+	query store.HistoryQuery
+	// until is when what is told of many records ends.
+	until   int64
 	found   bool
 	total   int64
 	records []store.Record
@@ -78,6 +87,9 @@ func (h *historyRead) matching(st *statement, until string) string {
 	where := ""
 	if !h.query.Deletions {
 		where += " AND NOT x.deleted"
+	}
+	if h.query.Key.ID == "" {
+		where += " AND x.upd < " + st.arg(h.until)
 	}
 	if !h.query.Since.IsZero() {
 		where += " AND x.upd >= " + st.arg(ceilMillis(h.query.Since))
@@ -193,7 +205,7 @@ func (h *historyRead) page(ofOne bool) (store.Page, error) {
 	position := historyPosition{Version: last.Version}
 	if !ofOne {
 		updated := last.Updated.UnixMilli()
-		position.Updated, position.Self = &updated, &h.selves[h.query.Count-1]
+		position.Until, position.Updated, position.Self = h.until, &updated, &h.selves[h.query.Count-1]
 	}
 	var err error
 	page.Next, err = json.Marshal(position)

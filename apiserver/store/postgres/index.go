@@ -153,7 +153,7 @@ func (x *indexer) textRow(key int64, text store.Text) textRow {
 }
 
 func (r *rows) tidy() {
-	tidy(&r.marks, func(a, b int64) int { return cmp.Compare(a, b) })
+	tidy(&r.marks, cmp.Compare)
 	tidy(&r.tokens, func(a, b tokenRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys))
 	})

@@ -109,11 +109,11 @@ func optional(value string, has bool) []byte {
 	return []byte(value)
 }
 
-// insert writes the rows of a record, if the part of the statement named when did something.
-func (r *rows) insert(s *statement, rid int64, when string) []string {
+// insert writes the rows of the record with a rid, if the part of the statement named when
+// did something.
+func (r *rows) insert(s *statement, rid, when string) []string {
 	var parts []string
 	for _, t := range r.tables() {
-		rid := s.arg(rid) + "::int8"
 		table, names := s.unnest(t.columns)
 		parts = append(parts, "i_"+t.table+" AS (INSERT INTO "+t.table+" (site, rid, "+names+") SELECT $1, "+rid+", "+names+
 			" FROM "+table+" WHERE EXISTS (SELECT FROM "+when+"))")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,24 +21,21 @@ const loadTimeouts = 10
 // imports, in portions of some thousands. It takes Puts without claims and preconditions.
 // Errors: ErrExists, store.ErrUnavailable.
 func (s *Site) Load(ctx context.Context, ops []store.Op) error {
-	rids, all, paths := make([]int64, len(ops)), make([]rows, len(ops)), []path{}
-	records := make([][]any, len(ops))
+	all, paths := make([]rows, len(ops)), []path{}
 	for i, op := range ops {
 		if op.Kind != store.Put || op.Claims != nil || op.If != (store.Precondition{}) || !storable(op.Key.Type) || !storable(op.Key.ID) {
 			return fmt.Errorf("load record %s/%s: only plain puts can be loaded", op.Key.Type, op.Key.ID)
 		}
-		at := s.first(op, s.clock())
 		all[i] = s.index.rows(op.Key.Type, op.Body)
-		rids[i], at.sum = at.rid, all[i].sum()
 		paths = append(paths, all[i].paths...)
-		records[i] = []any{
-			s.site, op.Key.Type, at.id, spelling(&at), at.rid, at.self, at.version, at.updated.UnixMilli(), at.sum,
-			methodNumber(at.method), false, nonNil(all[i].marks), packBody(at.body),
-		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeouts*s.timeout)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		records, rids, err := s.loaded(ctx, tx, ops, all)
+		if err != nil {
+			return err
+		}
 		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "body"}
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {
 			return err
@@ -54,7 +52,7 @@ func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 			return nil
 		}
 		st := s.statement()
-		_, err := tx.Exec(ctx, "WITH w AS (SELECT 1), "+insertPaths(st, paths)+" SELECT FROM w", st.args...)
+		_, err = tx.Exec(ctx, "WITH w AS (SELECT 1), "+insertPaths(st, paths)+" SELECT FROM w", st.args...)
 		return err
 	})
 	if hasCode(err, uniqueViolation) {
@@ -66,4 +64,30 @@ func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 	s.rememberPaths(paths)
 	s.grown(ctx, len(ops))
 	return nil
+}
+
+// loaded lists the rows of res of records that are new, and their rids.
+func (s *Site) loaded(ctx context.Context, tx pgx.Tx, ops []store.Op, all []rows) (records [][]any, rids []int64, err error) {
+	batch := &pgx.Batch{}
+	now := make([]time.Time, len(ops))
+	for i := range ops {
+		if s.now != nil || i == 0 {
+			s.queueOpen(batch, &now[i])
+		}
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, nil, err
+	}
+	for i, op := range ops {
+		if s.now == nil {
+			now[i] = now[0]
+		}
+		at := s.first(op, now[i])
+		rids = append(rids, at.rid)
+		records = append(records, []any{
+			s.site, op.Key.Type, at.id, spelling(&at), at.rid, at.self, at.version, at.updated.UnixMilli(), all[i].sum(),
+			methodNumber(at.method), false, nonNil(all[i].marks), packBody(at.body),
+		})
+	}
+	return records, rids, nil
 }

@@ -33,7 +33,8 @@ type Options struct {
 	Fold func(string) string
 	// QueryTimeout bounds a call, beside the sessions' statement_timeout. Default: seven seconds.
 	QueryTimeout time.Duration
-	// Now is the clock. Default time.Now.
+	// Now is the clock that records are written by. Default: the database's, which polling
+	// counts on.
 	Now func() time.Time
 }
 
@@ -52,6 +53,8 @@ type Site struct {
 	stats      statsCache
 	// written counts the records that this process wrote.
 	written atomic.Int64
+	// newest is the latest time of a write of this process, in milliseconds.
+	newest atomic.Int64
 
 	mu sync.Mutex
 	// paths are the rows of ix_path that are known to be there.
@@ -116,9 +119,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	s := &Site{
 		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, paths: map[path]struct{}{}, bounds: defaultBounds,
 	}
-	if s.now == nil {
-		s.now = time.Now
-	}
+	s.rids.seed()
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
@@ -180,6 +181,3 @@ func (s *Site) checkSchema(ctx context.Context) error {
 
 // Atomic implements store.Store.
 func (s *Site) Atomic() bool { return true }
-
-// clock is the time of a write: UTC, in milliseconds.
-func (s *Site) clock() time.Time { return s.now().UTC().Truncate(time.Millisecond) }

@@ -108,7 +108,7 @@ func (s *Site) queueReindexed(batch *pgx.Batch, at *state) {
 	st := s.statement()
 	parts := []string{"w AS (UPDATE res SET ixsum = " + st.arg(fresh.sum()) + ", marks = " + st.arg(nonNil(fresh.marks)) +
 		" WHERE site = $1 AND self = " + st.arg(at.self) + " RETURNING 1)"}
-	parts = append(parts, fresh.insert(st, at.rid, "w")...)
+	parts = append(parts, fresh.insert(st, st.arg(at.rid)+"::int8", "w")...)
 	if len(fresh.paths) > 0 {
 		parts = append(parts, insertPaths(st, fresh.paths))
 	}

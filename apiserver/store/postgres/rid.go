@@ -16,24 +16,16 @@ const ridShift = 22
 
 var ridEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// ridSource makes rids: within a millisecond they rise from a random number, so that two
+// ridSource makes the lower part of rids: they rise from a random number, so that two
 // processes hardly ever make the same. A unique key decides when they do.
 type ridSource struct{ last atomic.Int64 }
 
+func (s *ridSource) seed() { s.last.Store(rand.Int64N(1 << ridShift)) }
+
+func (s *ridSource) low() int64 { return s.last.Add(1) & (1<<ridShift - 1) }
+
 // next is a rid of a record created at a time.
-func (s *ridSource) next(created time.Time) int64 {
-	least := ridFloor(created)
-	for {
-		last := s.last.Load()
-		rid := last + 1
-		if last>>ridShift != least>>ridShift || rid>>ridShift != least>>ridShift {
-			rid = least | rand.Int64N(1<<(ridShift-1))
-		}
-		if s.last.CompareAndSwap(last, rid) {
-			return rid
-		}
-	}
-}
+func (s *ridSource) next(created time.Time) int64 { return ridFloor(created) | s.low() }
 
 // ridFloor is the least rid of a millisecond.
 func ridFloor(created time.Time) int64 { return (created.UnixMilli() - ridEpoch) << ridShift }

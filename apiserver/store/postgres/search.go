@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -96,6 +97,11 @@ func (r *reader) search() (store.Page, error) {
 	if err := r.learnPaths(); err != nil {
 		return store.Page{}, err
 	}
+	if r.query.ByTime() {
+		if err := r.settle(); err != nil {
+			return store.Page{}, err
+		}
+	}
 	page := store.Page{Total: store.UnknownTotal}
 	skip := int64(r.query.Skip)
 	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
@@ -126,6 +132,20 @@ func (r *reader) search() (store.Page, error) {
 		}
 	}
 	return page, r.include(places, &page)
+}
+
+// settle restricts the query to records that no open write comes before.
+func (r *reader) settle() error {
+	var own int64
+	if r.after == nil {
+		own = r.site.newest.Load()
+	}
+	until, err := r.site.settled(r.ctx, own)
+	if err != nil {
+		return err
+	}
+	r.query = r.query.Before(time.UnixMilli(until))
+	return nil
 }
 
 // places reads the places of a page, and one more if there is one.

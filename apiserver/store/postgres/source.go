@@ -259,17 +259,17 @@ func (s *source) fromRids(driver string, met int, many string) (string, error) {
 	}
 	if s.order.ByCreation() {
 		if !s.onlyRid || len(ofRow) > 0 {
-			driver += s.rowOf("d.rid")
+			driver += s.rowOf()
 		}
 		return "(SELECT " + s.columns("d.rid") + " FROM " + driver + whereAll(ofRow) + " ORDER BY d.rid " + s.direction() + " LIMIT " + s.limit + ")", nil
 	}
-	r := s.compiler.ranking(s.order, s.typeName, "d.rid", s.after)
+	r := s.ranking(s.order, s.typeName, "d.rid", s.after)
 	where := ofRow
 	if s.after != nil {
 		where = append(where, s.behind(&r, s.inclusive))
 	}
 	if r.usesRow || len(ofRow) > 0 {
-		driver += s.rowOf("d.rid")
+		driver += s.rowOf()
 		return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + driver + r.lateral + whereAll(where) +
 			" ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")", nil
 	}
@@ -278,7 +278,7 @@ func (s *source) fromRids(driver string, met int, many string) (string, error) {
 	ranked := "(SELECT d.rid, " + strings.Join(r.columns, ", ") + " FROM " + driver + r.lateral + whereAll(where) + " ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")"
 	from := ranked + " d(rid, " + names + ")"
 	if !s.onlyRid {
-		from += s.rowOf("d.rid")
+		from += s.rowOf()
 	}
 	return "(SELECT " + s.columns("d.rid") + ", " + names + " FROM " + from + ")", nil
 }
@@ -317,7 +317,7 @@ func (s *source) walkAll(gates []string) (string, error) {
 	if s.order.ByCreation() {
 		return "(SELECT " + s.columns("r.rid") + " FROM res r" + whereAll(where) + " ORDER BY r.rid " + s.direction() + " LIMIT " + s.limit + ")", nil
 	}
-	r := s.compiler.ranking(s.order, s.typeName, "r.rid", s.after)
+	r := s.ranking(s.order, s.typeName, "r.rid", s.after)
 	if s.after != nil {
 		where = append(where, s.behind(&r, s.inclusive))
 	}

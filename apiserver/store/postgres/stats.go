@@ -25,7 +25,7 @@ type statsCache struct {
 func (s *Site) Stats() store.Stats {
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()
-	if s.stats.known.Records >= muchToCount && s.now().Sub(s.stats.at) < countKept {
+	if s.stats.known.Records >= muchToCount && time.Since(s.stats.at) < countKept {
 		return s.stats.known
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
@@ -36,6 +36,6 @@ func (s *Site) Stats() store.Stats {
 	if err := s.pool.QueryRow(ctx, count, s.site).Scan(&counted.Records, &counted.Bytes); err != nil {
 		return s.stats.known // what was counted last; the error shows in every other call
 	}
-	s.stats.known, s.stats.at = counted, s.now()
+	s.stats.known, s.stats.at = counted, time.Now()
 	return counted
 }

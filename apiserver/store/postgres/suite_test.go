@@ -96,3 +96,11 @@ func TestStoreOfLongLists(t *testing.T) {
 
 // fold is how the suite folds its texts.
 func fold(text string) string { return strings.ReplaceAll(strings.ToLower(text), "é", "e") }
+
+// TestPollingOfReplicas polls one replica while several write: nothing is lost whoever writes.
+func TestPollingOfReplicas(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	first, second := open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+	storetest.Poll(t, []store.Store{first, second}, second)
+}

@@ -54,6 +54,7 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 	}
 	t.ledger = ledger{hash: t.site.hash, lines: linesOf(ops)}
 	batch := &pgx.Batch{}
+	t.site.queueOpen(batch, &t.now)
 	if len(t.ledger.lines) > 0 {
 		t.queueLines(batch)
 	}
@@ -98,7 +99,11 @@ func (t *transaction) queueLines(batch *pgx.Batch) {
 		}
 		return found.Err()
 	})
-	batch.Queue(`DELETE FROM claim WHERE site = $1 AND line = ANY($2::int8[]) AND expires <= $3`, t.site.site, hashes, t.now.UnixMicro())
+	// What has ended by itself; the ledger leaves it out by the time of the write.
+	t.queue = append(t.queue, queued{
+		sql:  `DELETE FROM claim WHERE site = $1 AND line = ANY($2::int8[]) AND expires <= floor(extract(epoch FROM now()) * 1e6)`,
+		args: []any{t.site.site, hashes},
+	})
 }
 
 // decide works out all operations, each on what the ones before it leave.
@@ -177,7 +182,7 @@ func (t *transaction) write(p *plan, current *state) {
 			t.queue = append(t.queue, queued{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}
-	c := t.site.change(p, current, before)
+	c := t.site.change(p, current, before, func(st *statement, p *plan, _ *state) string { return stamped(st, p) })
 	t.paths = append(t.paths, c.paths...)
 	t.queue = append(t.queue, queued{c.sql, c.statement.args, true})
 }
@@ -193,14 +198,13 @@ func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 		queuedQuery := batch.Queue(q.sql, q.args...)
 		if q.mustChange {
 			queuedQuery.QueryRow(func(row pgx.Row) error {
-				var done int
-				if err := row.Scan(&done); err != nil {
-					return err
-				}
-				if done == 0 {
+				var rid, updated int64
+				err := row.Scan(&rid, &updated)
+				if errors.Is(err, pgx.ErrNoRows) {
 					stale = errStale
+					return nil
 				}
-				return nil
+				return err
 			})
 		}
 	}

@@ -74,7 +74,7 @@ func (s *source) along(table, value, key string, gates []string) (string, error)
 	if len(ofRid) > 0 {
 		rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
 	}
-	return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + s.rowOf("d.rid") + r.lateral + whereAll(where) + end + ")", nil
+	return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + s.rowOf() + r.lateral + whereAll(where) + end + ")", nil
 }
 
 // without walks the records that have no value, in the order of the parts that follow.
@@ -105,9 +105,9 @@ func (s *source) without(key string, gates []string) (string, error) {
 		" ORDER BY " + r.orderBy() + " LIMIT " + s.limit + ")", nil
 }
 
-// rowOf joins the row of a rid, named r.
-func (s *source) rowOf(rid string) string {
-	return " CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + s.arg(s.typeName) + " AND x.rid = " + rid + " LIMIT 1) r"
+// rowOf joins the row of the rid of d, named r.
+func (s *source) rowOf() string {
+	return " CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + s.arg(s.typeName) + " AND x.rid = d.rid LIMIT 1) r"
 }
 
 // whereAll holds where all conditions do.

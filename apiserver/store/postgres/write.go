@@ -89,7 +89,7 @@ func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Re
 			return store.Result{}, errNeedsTransaction
 		}
 	}
-	p, err := s.decide(op, current, s.clock())
+	p, err := s.decide(op, current, time.Time{}) // the statement finds the time
 	if err != nil {
 		if attempt == 0 && likelyNew {
 			return store.Result{}, errStale // decided without looking
@@ -103,14 +103,17 @@ func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Re
 	if outdated {
 		return store.Result{}, errNeedsTransaction
 	}
-	c := s.change(&p, current, before)
-	var done int
-	if err := s.pool.QueryRow(ctx, c.sql, c.statement.args...).Scan(&done); err != nil {
-		return store.Result{}, storeError("write record", err)
-	}
-	if done == 0 {
+	c := s.change(&p, current, before, s.stamp)
+	var updated int64
+	err = s.pool.QueryRow(ctx, c.sql, c.statement.args...).Scan(&p.next.rid, &updated)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Result{}, errStale
 	}
+	if err != nil {
+		return store.Result{}, storeError("write record", err)
+	}
+	p.next.updated = time.UnixMilli(updated).UTC()
+	s.acknowledged(p.next.updated)
 	s.rememberPaths(c.paths)
 	return s.result(&p, current), nil
 }
@@ -121,7 +124,7 @@ func (s *Site) transact(ctx context.Context, ops []store.Op) ([]store.Result, er
 	var results []store.Result
 	var paths []path
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		t := &transaction{site: s, now: s.clock()}
+		t := &transaction{site: s}
 		if err := t.lock(ctx, tx, ops); err != nil {
 			return err
 		}
@@ -134,6 +137,9 @@ func (s *Site) transact(ctx context.Context, ops []store.Op) ([]store.Result, er
 	})
 	if err != nil {
 		return nil, contractError("write records", err)
+	}
+	for _, result := range results {
+		s.acknowledged(result.Record.Updated)
 	}
 	s.rememberPaths(paths)
 	return results, nil

@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 		"search refuses other positions":  testSearchPositions,
 		"paging under writes":             testPagingUnderWrites,
 		"replicas":                        testReplicas,
+		"polling loses nothing":           testPolling,
 		"one winner by version":           testOneWinnerByVersion,
 		"one winner of creation":          testOneWinnerOfCreation,
 		"one winner of an interval":       testOneWinnerOfInterval,

@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+func testPolling(t *testing.T, open Open) {
+	s, _ := open(t)
+	Poll(t, []store.Store{s}, s)
+}
+
+// Poll lets 16 writers write by some replicas while others ask a replica, again and again,
+// for what is later than all that they were told: by the history of the site, by that of
+// the type, and by a search in the order of updates. In the end each write was told.
+func Poll(t *testing.T, writers []store.Store, s store.Store) {
+	t.Helper()
+	const writersN, ids, rounds = 16, 3, 12
+	var done atomic.Bool
+	pollers := []*poller{
+		{name: "history of the site", ask: pollHistory(store.Key{})},
+		{name: "history of the type", ask: pollHistory(store.Key{Type: patient})},
+		{name: "search", ask: pollSearch},
+	}
+	var polling sync.WaitGroup
+	for _, p := range pollers {
+		polling.Go(func() {
+			// What was acknowledged before a poll is told by it, or soon after.
+			for last := false; ; {
+				more, err := p.poll(t, s)
+				if err != nil {
+					t.Errorf("%s: %v", p.name, err)
+					return
+				}
+				if last && !more {
+					return
+				}
+				last = done.Load()
+			}
+		})
+	}
+	written := make([][]store.Record, writersN)
+	errs := race(writersN, writers, func(w int, s store.Store) error {
+		for n := range ids * rounds {
+			op := put(fmt.Sprintf("polled-%d-%d", w, n%ids), body(n))
+			result, err := s.Write(t.Context(), []store.Op{op})
+			if err != nil {
+				return err
+			}
+			written[w] = append(written[w], result[0].Record)
+		}
+		return nil
+	})
+	done.Store(true)
+	polling.Wait()
+	same(t, "writers", winners(t, errs, func(error) bool { return false }), writersN)
+	for _, p := range pollers {
+		p.compare(t, slices.Concat(written...), rounds)
+	}
+}
+
+// poller asks for what is later than all that it was told.
+type poller struct {
+	name string
+	ask  func(t *testing.T, s store.Store, since time.Time) (told []store.Record, newestOnly bool, err error)
+	// told are the versions told, by key.
+	told       map[string][]int64
+	newest     time.Time
+	newestOnly bool
+}
+
+func (p *poller) poll(t *testing.T, s store.Store) (more bool, err error) {
+	records, newestOnly, err := p.ask(t, s, p.newest)
+	p.newestOnly = newestOnly
+	if p.told == nil {
+		p.told = map[string][]int64{}
+	}
+	for _, r := range records {
+		p.told[r.Key.ID] = append(p.told[r.Key.ID], r.Version)
+		if next := r.Updated.Add(time.Millisecond); next.After(p.newest) {
+			p.newest = next
+		}
+	}
+	return len(records) > 0, err
+}
+
+// compare shows that all versions were told, or at least the last one of each record, and
+// none twice.
+func (p *poller) compare(t *testing.T, written []store.Record, rounds int64) {
+	t.Helper()
+	missed, twice := 0, 0
+	for _, r := range written {
+		if p.newestOnly && r.Version < rounds {
+			continue
+		}
+		switch count := len(slices.DeleteFunc(slices.Clone(p.told[r.Key.ID]), func(v int64) bool { return v != r.Version })); {
+		case count == 0:
+			missed++
+		case count > 1:
+			twice++
+		}
+	}
+	if missed > 0 || twice > 0 {
+		t.Errorf("%s: of %d writes %d were not told, %d more than once", p.name, len(written), missed, twice)
+	}
+}
+
+func pollHistory(of store.Key) func(*testing.T, store.Store, time.Time) ([]store.Record, bool, error) {
+	return func(t *testing.T, s store.Store, since time.Time) ([]store.Record, bool, error) {
+		query := store.HistoryQuery{Key: of, Since: since, Count: 50}
+		var told []store.Record
+		for {
+			page, err := s.History(t.Context(), query)
+			if err != nil {
+				return nil, false, err
+			}
+			told = append(told, page.Records...)
+			if query.After = page.Next; query.After == nil {
+				return told, false, nil
+			}
+		}
+	}
+}
+
+func pollSearch(t *testing.T, s store.Store, since time.Time) ([]store.Record, bool, error) {
+	query := store.Query{
+		Types: patients, Count: 1000, Total: store.TotalNone,
+		Where: store.UpdatedIn{From: since}, Sort: []store.Sort{{Field: store.SortUpdated}},
+	}
+	page, err := s.Search(t.Context(), query)
+	return page.Records, true, err
+}

@@ -74,7 +74,7 @@ func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
 		if err == nil {
 			return r.respondEmpty(w, http.StatusNoContent)
 		}
-		if !isConflict(err) || r.Context().Err() != nil {
+		if err := r.again(err); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 		if err == nil {
 			return results[0].Record, nil
 		}
-		if !isConflict(err) || r.Context().Err() != nil {
+		if err := r.again(err); err != nil {
 			return store.Record{}, err
 		}
 	}
@@ -141,4 +141,13 @@ func (h *handler) claims(k *kind, s stored, ofKeys []store.Claim) []store.Claim 
 // exactly is the precondition that a record is as it was read.
 func exactly(rec store.Record) store.Precondition {
 	return store.Precondition{Version: rec.Version, UID: rec.UID}
+}
+
+// again returns nil where a write failed because another one came in between, and there
+// is time to try again.
+func (r *request) again(failed error) error {
+	if !isConflict(failed) {
+		return failed
+	}
+	return r.Context().Err()
 }

@@ -66,6 +66,7 @@ type resourceCapability struct {
 	ConditionalRead   string            `json:"conditionalRead"`
 	ConditionalUpdate bool              `json:"conditionalUpdate"`
 	ConditionalDelete string            `json:"conditionalDelete"`
+	ReferencePolicy   []string          `json:"referencePolicy,omitempty"`
 	SearchInclude     []string          `json:"searchInclude,omitempty"`
 	SearchRevInclude  []string          `json:"searchRevInclude,omitempty"`
 	SearchParam       []searchParameter `json:"searchParam"`
@@ -171,6 +172,9 @@ func capabilitiesOf(kind r4.Type, site Site) resourceCapability {
 		ConditionalUpdate: true,
 		ConditionalDelete: "single",
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
+	}
+	if site.EnforceReferences {
+		said.ReferencePolicy = []string{"enforced"}
 	}
 	said.SearchInclude, said.SearchRevInclude = search.IncludesOf(kind.Name)
 	said.SearchParam = describe(search.ParametersOf(kind.Name))

@@ -42,7 +42,7 @@ func (r *request) carryOut(decide decision) (store.Result, error) {
 		if next.found != nil {
 			return store.Result{Outcome: store.Unchanged, Record: *next.found}, nil
 		}
-		results, err := r.site.Store.Write(r.Context(), []store.Op{next.op})
+		results, err := r.write([]store.Op{next.op})
 		if err == nil {
 			return results[0], nil
 		}

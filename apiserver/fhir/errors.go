@@ -49,6 +49,8 @@ const (
 	codeInvalidParameters    = "invalid_parameters"
 	codeInvalidBundle        = "invalid_bundle"
 	codeInvalidReference     = "invalid_reference"
+	codeReferenceNotFound    = "reference_not_found"
+	codeStillReferenced      = "still_referenced"
 	codePatchConflict        = "patch_conflict"
 	codePatchTestFailed      = "patch_test_failed"
 	codeIDTaken              = "id_taken"

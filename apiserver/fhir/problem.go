@@ -29,7 +29,7 @@ func problemOf(err error) problem {
 	if errors.As(err, &ofEntry) {
 		return ofEntry.problem()
 	}
-	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, patchProblem, accessProblem, storeProblem} {
+	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, patchProblem, accessProblem, referenceProblem, storeProblem} {
 		if p, ok := known(err); ok {
 			return p
 		}
@@ -165,6 +165,21 @@ func accessProblem(err error) (problem, bool) {
 	case errors.Is(err, access.ErrUnavailable):
 		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, err.Error()).
 			with("Retry-After", retryAfter), true
+	}
+	return problem{}, false
+}
+
+// referenceProblem knows what is wrong with references between records.
+func referenceProblem(err error) (problem, bool) {
+	var (
+		dangling   *danglingError
+		referenced *referencedError
+	)
+	switch {
+	case errors.As(err, &dangling):
+		return problem{status: http.StatusUnprocessableEntity, issues: dangling.issues()}, true
+	case errors.As(err, &referenced):
+		return failure(http.StatusConflict, issueConflict, codeStillReferenced, err.Error()), true
 	}
 	return problem{}, false
 }

@@ -106,7 +106,8 @@ func find(siteID string) (fhir.Site, error) {
 }
 
 // rights lets everybody do everything, but for callers named after a verb, who
-// may not do that, and those named lists and some resources, who may list these only.
+// may not do that, and those named lists, or reads, and some resources, who may list, or
+// list and get, these only.
 type rights struct{}
 
 // asked counts how often rights of a caller were asked for.
@@ -115,8 +116,9 @@ var asked sync.Map
 func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Site, action access.Action) error {
 	count, _ := asked.LoadOrStore(caller.Name, new(atomic.Int64))
 	count.(*atomic.Int64).Add(1)
-	resources, some := strings.CutPrefix(caller.Name, "lists ")
-	if caller.Name == "no-"+action.Verb || some && action.Verb == "list" && !slices.Contains(strings.Fields(resources), action.Resource) {
+	kind, resources, some := strings.Cut(caller.Name, " ")
+	narrowed := map[string][]string{"lists": {"list"}, "reads": {"list", "get"}}[kind]
+	if caller.Name == "no-"+action.Verb || some && slices.Contains(narrowed, action.Verb) && !slices.Contains(strings.Fields(resources), action.Resource) {
 		return &access.ForbiddenError{Caller: caller.Name, Action: action}
 	}
 	return nil

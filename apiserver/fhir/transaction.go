@@ -138,8 +138,9 @@ func (h *handler) writeAll(r *request, writings []*writing, conditional conditio
 		}
 		var results []store.Result
 		if len(ops) > 0 {
-			results, err = r.site.Store.Write(r.Context(), ops)
+			results, err = r.write(ops)
 		}
+		err = blame(writings, err)
 		if err == nil {
 			report(writings, results)
 			return nil

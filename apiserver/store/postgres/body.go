@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -14,39 +14,25 @@ import (
 const (
 	codecNone  byte = 0 // no body: a tombstone
 	codecPlain byte = 1
-	codecZstd  byte = 2
+	codecS2    byte = 2 // with dictionary
 )
 
 // maxBody bounds what a stored body may unpack to.
 const maxBody = 64 << 20
-
-var (
-	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false)))
-	decoder = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBody), zstd.WithDecoderConcurrency(0)))
-)
-
-// must is for values made of constants.
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
 
 var errBadBody = errors.New("the stored body cannot be read")
 
 // packBody makes what is stored of a body: codec, the two offsets, the text.
 func packBody(body store.Body) []byte {
 	head := make([]byte, 0, 16+len(body.JSON))
-	head = append(head, codecZstd)
+	head = append(head, codecS2)
 	head = binary.AppendUvarint(head, uint64(body.IDOffset))
 	head = binary.AppendUvarint(head, uint64(body.MetaOffset))
-	packed := encoder.EncodeAll(body.JSON, head)
-	if len(packed) >= len(head)+len(body.JSON) {
-		packed = append(packed[:len(head)], body.JSON...)
-		packed[0] = codecPlain
+	packed := dictionary.Encode(nil, body.JSON)
+	if len(packed) >= len(body.JSON) {
+		head[0], packed = codecPlain, body.JSON
 	}
-	return packed
+	return append(head, packed...)
 }
 
 func unpackBody(packed []byte) (store.Body, error) {
@@ -71,9 +57,15 @@ func unpackBody(packed []byte) (store.Body, error) {
 	case codecPlain:
 		body.JSON = rest
 		return body, nil
-	case codecZstd:
-		var err error
-		if body.JSON, err = decoder.DecodeAll(rest, nil); err != nil {
+	case codecS2:
+		size, err := s2.DecodedLen(rest)
+		if err == nil && size > maxBody {
+			err = s2.ErrTooLarge
+		}
+		if err == nil {
+			body.JSON, err = dictionary.Decode(nil, rest)
+		}
+		if err != nil {
 			return store.Body{}, fmt.Errorf("%w: %w", errBadBody, err)
 		}
 		return body, nil

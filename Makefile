@@ -81,8 +81,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 	done
 
 .PHONY: bench
-bench: cluster-tools build ## Measure against baselines in the same run (SETS, CLIENTS, ROUNDS, TURN).
+bench: cluster-tools build ## Measure against baselines in the same run (SETS, CLIENTS, ROUNDS, TURN, RECORDS).
 	@go build -trimpath -o $(BIN)/bench ./hack/bench
-	@for set in $${SETS:-storage search}; do \
-		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} || exit 1; \
+	@for set in $${SETS:-storage search postgres}; do \
+		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} --records $${RECORDS:-100000} || exit 1; \
 	done

@@ -23,30 +23,40 @@ type options struct {
 	turn            time.Duration
 	// only selects searches by name.
 	only string
+	// records is how many records the Postgres set is measured on.
+	records int
+	// cpu, unless nil, is the processor time that the API server and its database have taken.
+	cpu func() (server, backend time.Duration)
 }
 
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage or search")
+	set := flag.String("set", "storage", "what to measure: storage, search or postgres")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
+	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
 	flag.StringVar(&o.source, "source", ".", "the repository")
 	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
 	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
 	flag.StringVar(&o.only, "only", "", "measure the searches whose name contains this")
+	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set")
 	flag.Parse()
 	var err error
 	switch {
 	case *static != "":
 		err = serveStatic(*static)
+	case *floor != "":
+		err = serveFloor(ctx, *floor)
 	case *set == "storage":
 		err = withPaddock(ctx, o, benchStorage)
 	case *set == "search":
 		err = withPaddock(ctx, o, benchSearch)
+	case *set == "postgres":
+		err = withPaddock(ctx, o, benchPostgres)
 	default:
-		err = fmt.Errorf("-set=%s: want storage or search", *set)
+		err = fmt.Errorf("-set=%s: want storage, search or postgres", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -57,6 +67,7 @@ func main() {
 // installation is what is measured.
 type installation struct {
 	cluster *localcluster.Cluster
+	paddock *localpaddock.Paddock
 	site    *site
 	// metrics is the address of the API server's metrics.
 	metrics string
@@ -85,7 +96,7 @@ func withPaddock(ctx context.Context, o options, bench func(context.Context, opt
 	if err != nil {
 		return err
 	}
-	return bench(ctx, o, installation{cluster, site, paddock.HealthURLs[0] + "/metrics"})
+	return bench(ctx, o, installation{cluster, paddock, site, paddock.HealthURLs[0] + "/metrics"})
 }
 
 // benchStorage compares writes and reads by id with those of raw objects.

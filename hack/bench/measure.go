@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,12 +23,19 @@ type workload struct {
 type turn struct {
 	perSecond float64
 	p50, p99  time.Duration
+	// server and backend are the processor time that a request took, where it is known.
+	server, backend time.Duration
 }
 
 type result struct {
 	turns  []turn
 	errors int
 	first  error
+}
+
+// selected are the workloads whose name contains a text.
+func selected(all []workload, text string) []workload {
+	return slices.DeleteFunc(all, func(w workload) bool { return !strings.Contains(w.name, text) })
 }
 
 // measure gives each workload one turn after the other, in rounds, so that what
@@ -60,6 +68,7 @@ func takeTurn(ctx context.Context, o options, w workload, next map[string]int) (
 	var took []time.Duration
 	var failed int
 	var first error
+	server, backend := o.cpuTime()
 	began := time.Now()
 	for range o.clients {
 		group.Go(func() {
@@ -83,11 +92,21 @@ func takeTurn(ctx context.Context, o options, w workload, next map[string]int) (
 	}
 	group.Wait()
 	elapsed := time.Since(began)
+	serverAfter, backendAfter := o.cpuTime()
 	slices.Sort(took)
+	each := time.Duration(len(took))
 	return turn{
 		perSecond: float64(len(took)-failed) / elapsed.Seconds(),
 		p50:       took[len(took)/2], p99: took[len(took)*99/100],
+		server: (serverAfter - server) / each, backend: (backendAfter - backend) / each,
 	}, failed, first
+}
+
+func (o options) cpuTime() (server, backend time.Duration) {
+	if o.cpu == nil {
+		return 0, 0
+	}
+	return o.cpu()
 }
 
 // median orders the turns by throughput and returns the one in the middle.
@@ -113,7 +132,13 @@ type ratio struct {
 
 func report(out io.Writer, o options, results map[string]*result, ratios []ratio) error {
 	fmt.Fprintf(out, "%d clients, %d turns of %s each, %d CPUs, fsync on\n\n", o.clients, o.rounds, o.turn, runtime.NumCPU())
-	fmt.Fprint(out, "| workload | requests/s (range) | p50 | p99 | errors |\n|---|---|---|---|---|\n")
+	fmt.Fprint(out, "| workload | requests/s (range) | p50 | p99 | errors |")
+	rule := "\n|---|---|---|---|---|"
+	if o.cpu != nil {
+		fmt.Fprint(out, " CPU of the API server | of the database |")
+		rule += "---|---|"
+	}
+	fmt.Fprintln(out, rule)
 	names := make([]string, 0, len(results))
 	for name := range results {
 		names = append(names, name)
@@ -124,8 +149,12 @@ func report(out io.Writer, o options, results map[string]*result, ratios []ratio
 		r := results[name]
 		m := r.median()
 		least, most := r.span()
-		fmt.Fprintf(out, "| %s | %.0f (%.0f–%.0f) | %.1f ms | %.1f ms | %d |\n", name, m.perSecond, least, most,
+		fmt.Fprintf(out, "| %s | %.0f (%.0f–%.0f) | %.1f ms | %.1f ms | %d |", name, m.perSecond, least, most,
 			m.p50.Seconds()*1000, m.p99.Seconds()*1000, r.errors)
+		if o.cpu != nil {
+			fmt.Fprintf(out, " %d µs | %d µs |", m.server.Microseconds(), m.backend.Microseconds())
+		}
+		fmt.Fprintln(out)
 		if r.first != nil {
 			broken = fmt.Errorf("%s: %d requests failed, the first with: %w", name, r.errors, r.first)
 		}

@@ -26,23 +26,29 @@ var (
 	genders  = []string{"male", "female", "other", "unknown"}
 )
 
-// put stores the n-th record of the set.
-func (s *site) put(ctx context.Context, n int) error {
+// record is the n-th record of the set, of so many practitioners and then patients.
+func record(n, practitioners int) (typeName, id string, text []byte) {
 	if n < practitioners {
-		text := fmt.Appendf(nil, `{"resourceType":"Practitioner","id":"vet-%d","active":true,"name":[{"family":"%s-%d","given":["Vet"]}]}`, n, families[n%len(families)], n)
-		_, err := s.send(ctx, http.MethodPut, fmt.Sprintf("/practitioner/vet-%d", n), text, http.StatusCreated)
-		return err
+		id := fmt.Sprintf("vet-%d", n)
+		return "Practitioner", id, fmt.Appendf(nil, `{"resourceType":"Practitioner","id":%q,"active":true,"name":[{"family":"%s-%d","given":["Vet"]}]}`, id, families[n%len(families)], n)
 	}
-	text := string(body(n))
+	id = fmt.Sprintf("p-%d", n)
+	patient := string(body(n))
 	for old, value := range map[string]string{
-		`"resourceType":"Patient",`: fmt.Sprintf(`"resourceType":"Patient","id":"p-%d","generalPractitioner":[{"reference":"Practitioner/vet-%d"}],`, n, n%practitioners),
+		`"resourceType":"Patient",`: fmt.Sprintf(`"resourceType":"Patient","id":%q,"generalPractitioner":[{"reference":"Practitioner/vet-%d"}],`, id, n%practitioners),
 		`"family":"Okafor"`:         fmt.Sprintf(`"family":"%s-%d"`, families[n*7%len(families)], n%97),
 		`"gender":"male"`:           fmt.Sprintf(`"gender":"%s"`, genders[n%len(genders)]),
 		`2019-05-03`:                fmt.Sprintf(`%d-%02d-%02d`, 2005+n%20, 1+n%12, 1+n%28),
 	} {
-		text = strings.Replace(text, old, value, 1)
+		patient = strings.Replace(patient, old, value, 1)
 	}
-	_, err := s.send(ctx, http.MethodPut, fmt.Sprintf("/patient/p-%d", n), []byte(text), http.StatusCreated)
+	return "Patient", id, []byte(patient)
+}
+
+// put stores the n-th record of the set.
+func (s *site) put(ctx context.Context, n int) error {
+	typeName, id, text := record(n, practitioners)
+	_, err := s.send(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
 	return err
 }
 
@@ -117,16 +123,7 @@ var memoryMetric = regexp.MustCompile(`(?m)^process_resident_memory_bytes (\S+)$
 
 // residentMemory is that of a process, in bytes, by its metrics.
 func residentMemory(ctx context.Context, metrics string) (float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metrics, nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	text, err := fetch(ctx, metrics)
 	if err != nil {
 		return 0, err
 	}
@@ -135,6 +132,19 @@ func residentMemory(ctx context.Context, metrics string) (float64, error) {
 		return 0, fmt.Errorf("%s does not tell the process's memory", metrics)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
+}
+
+func fetch(ctx context.Context, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
 }
 
 // benchSearch compares searches with net/http that answers the same bytes.

@@ -230,6 +230,14 @@ func (s *Server) URL(database string) string {
 	return dsn.String()
 }
 
+// Pid is the server's main process, 0 when it is down. Its sessions are its children.
+func (s *Server) Pid() int {
+	if process, _ := s.running(); process != nil {
+		return process.Pid
+	}
+	return 0
+}
+
 // LogFile is the path of what the server writes to its standard streams.
 func (s *Server) LogFile() string { return filepath.Join(s.options.Dir, "postgres.log") }
 

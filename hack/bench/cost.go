@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// tellSize prints how much disk the records take, by table with its indexes.
+func (b *databaseBench) tellSize(ctx context.Context) error {
+	rows, err := b.pool.Query(ctx, `SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public' WHERE c.relkind = 'r' ORDER BY pg_total_relation_size(c.oid) DESC`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	fmt.Printf("%d records; bytes a record on disk\n\n| table | rows | indexes |\n|---|---|---|\n", b.database.records)
+	var total, indexes float64
+	for rows.Next() {
+		var table string
+		var ofTable, ofIndexes float64
+		if err := rows.Scan(&table, &ofTable, &ofIndexes); err != nil {
+			return err
+		}
+		total, indexes = total+ofTable, indexes+ofIndexes
+		if each := (ofTable + ofIndexes) / float64(b.database.records); each >= 1 {
+			fmt.Printf("| %s | %.0f | %.0f |\n", table, ofTable/float64(b.database.records), ofIndexes/float64(b.database.records))
+		}
+	}
+	_, _, text := record(b.database.records-1, b.database.practitioners())
+	fmt.Printf("| all | %.0f | %.0f |\n\nA Patient has %d bytes of JSON.\n\n", total/float64(b.database.records), indexes/float64(b.database.records), len(text))
+	return rows.Err()
+}
+
+// cost is what the work so far took of the database's log.
+type cost struct {
+	walBytes, walSyncs, writes float64
+}
+
+var writesMetric = regexp.MustCompile(`(?m)^paddock_http_request_duration_seconds_count\{code="20[01]",method="(?:post|put|delete)"\} (\S+)$`)
+
+func (b *databaseBench) cost(ctx context.Context, in installation) (c cost, err error) {
+	text, err := fetch(ctx, in.metrics)
+	if err != nil {
+		return c, err
+	}
+	for _, found := range writesMetric.FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(string(found[1]), 64)
+		if err != nil {
+			return c, err
+		}
+		c.writes += n
+	}
+	err = b.pool.QueryRow(ctx, `SELECT wal_bytes::float8, COALESCE((to_jsonb(w) ->> 'wal_sync')::float8, 0) FROM pg_stat_wal w`).Scan(&c.walBytes, &c.walSyncs)
+	return c, err
+}
+
+// cpuOf tells the processor time of a server, and of a database's main process and sessions.
+func cpuOf(server, database int) func() (time.Duration, time.Duration) {
+	return func() (ofServer, ofDatabase time.Duration) {
+		all, err := procfs.AllProcs()
+		if err != nil {
+			return 0, 0
+		}
+		for _, process := range all {
+			stat, err := process.Stat()
+			if err != nil {
+				continue // it ended meanwhile
+			}
+			spent := time.Duration(stat.CPUTime() * float64(time.Second))
+			switch {
+			case stat.PID == server:
+				ofServer += spent
+			case stat.PID == database || stat.PPID == database:
+				ofDatabase += spent
+			}
+		}
+		return ofServer, ofDatabase
+	}
+}
+
+// tell prints the cost of the writes since. Those of the floor handler are in it: what it
+// writes is the same.
+func (c cost) tell(before cost) {
+	writes := c.writes - before.writes
+	if writes > 0 {
+		fmt.Printf("%.0f writes through the API; %.0f bytes of WAL and %.2f syncs for each, the floor handler's included\n\n",
+			writes, (c.walBytes-before.walBytes)/writes, (c.walSyncs-before.walSyncs)/writes)
+	}
+}

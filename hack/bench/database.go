@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/hack/localpostgres"
+)
+
+const (
+	databaseSite = "demo-postgres"
+	// vetsShare is how many records there are for one of them that is a practitioner.
+	vetsShare = 33
+	// loadPortion is how many records are loaded as one.
+	loadPortion = 2000
+)
+
+// database is the database of a site, filled with the set's records.
+type database struct {
+	server *localpostgres.Server
+	// uri is how the administrator reaches it.
+	uri, siteKey string
+	records      int
+}
+
+func (d *database) practitioners() int { return d.records / vetsShare }
+
+// newDatabase starts a server and makes the site that is kept there.
+func newDatabase(ctx context.Context, o options, in installation, dir string) (*database, error) {
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: map[string]string{
+		"shared_buffers": "1GB", "max_wal_size": "4GB", "track_wal_io_timing": "on",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	uri, err := server.CreateDatabase(ctx, "demo", "demo")
+	if err != nil {
+		return nil, err
+	}
+	if err := in.paddock.Apply(ctx, filepath.Join("config", "samples", "postgres")); err != nil {
+		return nil, err
+	}
+	if err := in.paddock.SetSecret(ctx, databaseSite, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
+		return nil, err
+	}
+	if _, err := in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", databaseSite, "site/"+databaseSite); err != nil {
+		return nil, err
+	}
+	key, err := in.paddock.Kubectl(ctx, "get", "siteclaim", databaseSite, "-o", "jsonpath={.spec.siteKey}")
+	d := &database{server: server, uri: server.URL("demo"), siteKey: strings.TrimSpace(string(key)), records: o.records}
+	if err != nil {
+		return nil, err
+	}
+	return d, d.fill(ctx)
+}
+
+// open is the engine over the database, with what watches its statements.
+func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site, *pgxpool.Pool, error) {
+	config, err := postgres.Config(d.uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	if watch != nil {
+		config.ConnConfig.Tracer = watch
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	site, err := postgres.Open(ctx, pool, d.siteKey, postgres.Options{Extract: fhir.Extract, Facet: fhir.IsFacet, Fold: fold.String})
+	return site, pool, err
+}
+
+// put is the operation that stores the n-th record.
+func (d *database) put(n int) (store.Op, error) {
+	typeName, id, text := record(n, d.practitioners())
+	read, err := r4.Read(text, r4.Options{Type: typeName})
+	return store.Op{
+		Kind: store.Put, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodPut,
+		Body: store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset},
+	}, err
+}
+
+func (d *database) fill(ctx context.Context) error {
+	site, pool, err := d.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var portion []store.Op
+	for n := range d.records {
+		op, err := d.put(n)
+		if err != nil {
+			return err
+		}
+		if portion = append(portion, op); len(portion) == loadPortion || n == d.records-1 {
+			if err := site.Load(ctx, portion); err != nil {
+				return err
+			}
+			portion = portion[:0]
+			fmt.Fprintf(os.Stderr, "\r%d of %d records", n+1, d.records)
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	_, err = pool.Exec(ctx, "VACUUM ANALYZE")
+	return err
+}

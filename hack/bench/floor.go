@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+)
+
+// floorSample is how many records the floor handler can be asked for by id.
+const floorSample = 2000
+
+// floorOf describes a floor handler: chi and pgx, the engine's own statements, and nothing
+// else. It checks no token, reads no resource and makes no answer: those are the files of
+// a folder.
+type floorOf struct {
+	URI, SiteKey string
+	Records      int
+	// Answers is a folder with the answer to each search, by its place in the list, and
+	// that to a read.
+	Answers string
+}
+
+// floorHandler answers as cheaply as a server on this database can.
+type floorHandler struct {
+	database *database
+	site     *postgres.Site
+	pool     *pgxpool.Pool
+	reads    [][]statement
+	searches [][]statement
+	answers  [][]byte
+	read     []byte
+	put      store.Op
+}
+
+func serveFloor(ctx context.Context, description string) error {
+	var of floorOf
+	if err := json.Unmarshal([]byte(description), &of); err != nil {
+		return err
+	}
+	h, err := newFloor(ctx, of)
+	if err != nil {
+		return err
+	}
+	router := chi.NewRouter()
+	router.Get("/read/{n}", func(w http.ResponseWriter, r *http.Request) {
+		h.answer(w, r, h.reads[number(r)%len(h.reads)], h.read)
+	})
+	router.Get("/search/{n}", func(w http.ResponseWriter, r *http.Request) {
+		h.answer(w, r, h.searches[number(r)], h.answers[number(r)])
+	})
+	router.Post("/create", h.create)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + listener.Addr().String())
+	return (&http.Server{Handler: router, ReadHeaderTimeout: time.Second}).Serve(listener)
+}
+
+func number(r *http.Request) (n int) {
+	_, _ = fmt.Sscan(chi.URLParam(r, "n"), &n) // the bench asks for numbers only
+	return n
+}
+
+func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
+	watch := &statements{}
+	h := &floorHandler{database: &database{uri: of.URI, siteKey: of.SiteKey, records: of.Records}}
+	site, pool, err := h.database.open(ctx, watch)
+	if err != nil {
+		return nil, err
+	}
+	if h.reads, err = readsOf(ctx, h.database, site, watch); err != nil {
+		return nil, err
+	}
+	for i, search := range databaseSearches(h.database) {
+		sent, err := search.statementsOf(ctx, site, watch)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := os.ReadFile(filepath.Join(of.Answers, fmt.Sprint(i)))
+		if err != nil {
+			return nil, err
+		}
+		h.searches, h.answers = append(h.searches, sent), append(h.answers, answer)
+	}
+	pool.Close()
+	if h.read, err = os.ReadFile(filepath.Join(of.Answers, "read")); err != nil {
+		return nil, err
+	}
+	if h.put, err = h.database.put(h.database.records - 1); err != nil {
+		return nil, err
+	}
+	h.site, h.pool, err = h.database.open(ctx, nil)
+	return h, err
+}
+
+// readsOf are the statements that read a sample of the records by id.
+func readsOf(ctx context.Context, d *database, site *postgres.Site, watch *statements) ([][]statement, error) {
+	var reads [][]statement
+	for i := range floorSample {
+		typeName, id, _ := record(i*(d.records/floorSample+1)%d.records, d.practitioners())
+		sent, err := watch.of(func() error {
+			_, err := site.Get(ctx, store.Key{Type: typeName, ID: id})
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read %s/%s: %w", typeName, id, err)
+		}
+		reads = append(reads, sent)
+	}
+	return reads, nil
+}
+
+func (h *floorHandler) answer(w http.ResponseWriter, r *http.Request, ask []statement, answer []byte) {
+	if err := send(r.Context(), h.pool, ask); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // a client that went away is its own matter
+}
+
+// create writes the same record under a new id, through the engine: the rows of a create
+// follow from its id.
+func (h *floorHandler) create(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	op := h.put
+	op.Key.ID, op.Method = uuid.NewString(), store.MethodPost
+	if _, err := h.site.Write(r.Context(), []store.Op{op}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(h.read)
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+)
+
+// databaseSearch is a search as the API has it and as the engine does.
+type databaseSearch struct {
+	name, path string
+	query      store.Query
+	// behind is how many records come before the page.
+	behind int
+	// Goals: per answer of the floor handler, and per static answer.
+	perFloor, perStatic float64
+}
+
+// asked is the query that asks the engine for the page.
+func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Query, error) {
+	query := s.query
+	if s.behind == 0 {
+		return query, nil
+	}
+	query.Count = s.behind
+	page, err := site.Search(ctx, query)
+	query.Count, query.After = s.query.Count, page.Next
+	return query, err
+}
+
+// statementsOf are what the engine sends for a search.
+func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, watch *statements) ([]statement, error) {
+	query, err := s.asked(ctx, site)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return watch.of(func() error {
+		_, err := site.Search(ctx, query)
+		return err
+	})
+}
+
+// deep is the number of the deep page: deepPage, where there are as many.
+func (d *database) deep() int { return min(deepPage, d.records/40) }
+
+// databaseSearches are those of docs/performance.md.
+func databaseSearches(d *database) []databaseSearch {
+	const system = "https://clinic.example.org/patients"
+	n := d.records / 2
+	code, male := fmt.Sprintf("p-%07d", n), "male"
+	born := func(year int) int64 { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
+	page := store.Query{Types: []string{"Patient"}, Count: 20, Total: store.TotalNone, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}}
+	where := func(condition store.Condition) store.Query {
+		query := page
+		query.Where = condition
+		return query
+	}
+	systemText := system
+	return []databaseSearch{
+		{"one record by identifier", "/patient?_total=none&identifier=" + url.QueryEscape(system+"|"+code),
+			where(store.TokenIs{Param: "identifier", System: &systemText, Code: &code}), 0, 0.75, 0.4},
+		{"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf",
+			where(store.TextIs{Param: "family", Match: store.StartsWith, Text: "okaf"}), 0, 0.75, 0.2},
+		{"birthdate and gender, page of 20", "/patient?_total=none&_count=20&birthdate=ge2016-01-01&gender=male",
+			where(store.All{
+				store.PeriodIs{Param: "birthdate", From: store.Unbounded, Until: store.Bounds{Least: born(2016), Most: store.TheEnd}},
+				store.TokenIs{Param: "gender", Code: &male},
+			}), 0, 0.75, 0.1},
+		{"newest page of 20", "/patient?_total=none&_count=20", page, 0, 0.75, 0.25},
+		{fmt.Sprintf("page %d of 20", d.deep()), "/patient?_total=none&_count=20", page, (d.deep() - 1) * 20, 0.75, 0},
+	}
+}
+
+// benchPostgres compares a site in Postgres with raw statements, with a floor handler and
+// with net/http that answers the same bytes.
+func benchPostgres(ctx context.Context, o options, in installation) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	d, err := newDatabase(ctx, o, in, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.server.Stop() }()
+	token, err := in.paddock.Token(ctx, databaseSite, "editor", "paddock.health/"+databaseSite+"/"+databaseSite, 2*time.Hour)
+	if err != nil {
+		return err
+	}
+	site := newSite(in.paddock.URLs[0]+"/site/"+databaseSite+"/fhir", token)
+	b := &databaseBench{database: d, site: site, searches: databaseSearches(d)}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	if err := b.tellSize(ctx); err != nil {
+		return err
+	}
+	before, err := b.cost(ctx, in)
+	if err != nil {
+		return err
+	}
+	o.cpu = cpuOf(in.paddock.APIServers[0].Pid(), d.server.Pid())
+	results := measure(ctx, o, b.workloads(o))
+	after, err := b.cost(ctx, in)
+	if err != nil {
+		return err
+	}
+	after.tell(before)
+	return report(os.Stdout, o, results, b.ratios(results))
+}
+
+// databaseBench is what the workloads need.
+type databaseBench struct {
+	database      *database
+	site          *site
+	floor, static *site
+	searches      []databaseSearch
+	// raw has the statements of each search, and reads those of reads by id.
+	raw   [][]statement
+	reads [][]statement
+	pool  *pgxpool.Pool
+	deep  string
+}
+
+// prepare finds out what the searches answer and what statements they send, and starts the
+// baselines.
+func (b *databaseBench) prepare(ctx context.Context) error {
+	answers, err := os.MkdirTemp("", "paddock-bench-answers")
+	if err != nil {
+		return err
+	}
+	if b.deep, err = b.site.pageAddress(ctx, b.searches[len(b.searches)-1].path, b.database.deep()); err != nil {
+		return err
+	}
+	for i, search := range b.searches {
+		answer, err := b.site.send(ctx, http.MethodGet, b.path(search), nil, http.StatusOK)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s: %d bytes\n", search.name, len(answer))
+		if err := os.WriteFile(filepath.Join(answers, fmt.Sprint(i)), answer, 0o600); err != nil {
+			return err
+		}
+	}
+	_, id, _ := record(b.database.records-1, b.database.practitioners())
+	answer, err := b.site.send(ctx, http.MethodGet, "/patient/"+id, nil, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(answers, "read"), answer, 0o600); err != nil {
+		return err
+	}
+	watch := &statements{}
+	engine, pool, err := b.database.open(ctx, watch)
+	if err != nil {
+		return err
+	}
+	if b.reads, err = readsOf(ctx, b.database, engine, watch); err != nil {
+		return err
+	}
+	for _, search := range b.searches {
+		sent, err := search.statementsOf(ctx, engine, watch)
+		if err != nil {
+			return err
+		}
+		b.raw = append(b.raw, sent)
+	}
+	pool.Close()
+	if _, b.pool, err = b.database.open(ctx, nil); err != nil {
+		return err
+	}
+	return b.startBaselines(ctx, answers)
+}
+
+func (b *databaseBench) startBaselines(ctx context.Context, answers string) error {
+	address, err := startStatic(ctx, answers)
+	if err != nil {
+		return err
+	}
+	b.static = newSite(address, "none")
+	description, err := json.Marshal(floorOf{b.database.uri, b.database.siteKey, b.database.records, answers})
+	if err != nil {
+		return err
+	}
+	_, address, err = startSelf(ctx, "-floor", string(description))
+	b.floor = newSite(address, "none")
+	return err
+}
+
+func (b *databaseBench) path(search databaseSearch) string {
+	if search.behind > 0 {
+		return b.deep
+	}
+	return search.path
+}
+
+func (b *databaseBench) workloads(o options) []workload {
+	get := func(from *site, path string) func(context.Context, int) error {
+		return func(ctx context.Context, _ int) error {
+			_, err := from.send(ctx, http.MethodGet, path, nil, http.StatusOK)
+			return err
+		}
+	}
+	all := []workload{
+		{"create: floor", func(ctx context.Context, n int) error {
+			_, err := b.floor.send(ctx, http.MethodPost, "/create", body(n), http.StatusCreated)
+			return err
+		}},
+		{"create: Patient", b.site.create},
+		{"update: Patient", b.site.update},
+		{"mix: 10 % create, 60 % read, 25 % update, 5 % delete", b.mix},
+		{"read by id: raw", func(ctx context.Context, n int) error { return send(ctx, b.pool, b.reads[n%len(b.reads)]) }},
+		{"read by id: floor", func(ctx context.Context, n int) error { return get(b.floor, fmt.Sprintf("/read/%d", n))(ctx, n) }},
+		{"read by id: static", get(b.static, "/read")},
+		{"read by id", func(ctx context.Context, n int) error {
+			typeName, id, _ := record(n*37%(b.database.records/2), b.database.practitioners()) // the mix deletes from the end
+			return get(b.site, "/"+typeName+"/"+id)(ctx, n)
+		}},
+	}
+	for i, search := range b.searches {
+		all = append(all,
+			workload{search.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.pool, b.raw[i]) }},
+			workload{search.name + ": floor", get(b.floor, fmt.Sprintf("/search/%d", i))},
+			workload{search.name + ": static", get(b.static, fmt.Sprintf("/%d", i))},
+			workload{search.name, get(b.site, b.path(search))},
+		)
+	}
+	return selected(all, o.only)
+}
+
+// mix is a practice's day: of 20 requests 2 create, 12 read, 5 update and 1 deletes.
+func (b *databaseBench) mix(ctx context.Context, n int) error {
+	switch {
+	case n%20 < 2:
+		return b.site.create(ctx, n)
+	case n%20 < 14:
+		return b.site.read(ctx, n)
+	case n%20 < 19:
+		return b.site.update(ctx, n)
+	default:
+		_, id, _ := record(b.database.records-1-n/20%(b.database.records/2), b.database.practitioners())
+		_, err := b.site.send(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
+		return err
+	}
+}
+
+func (b *databaseBench) ratios(results map[string]*result) []ratio {
+	all := []ratio{
+		{"create per floor create", "create: Patient", "create: floor", 0.7},
+		{"read by id per floor read", "read by id", "read by id: floor", 0.8},
+		{"read by id per static answer", "read by id", "read by id: static", 0.6},
+		{"floor read per raw read", "read by id: floor", "read by id: raw", 0.4},
+	}
+	for _, s := range b.searches {
+		all = append(all,
+			ratio{s.name + " per floor", s.name, s.name + ": floor", s.perFloor},
+			ratio{s.name + " per static answer", s.name, s.name + ": static", s.perStatic},
+			ratio{s.name + ": floor per raw", s.name + ": floor", s.name + ": raw", 0.4},
+		)
+	}
+	var measured []ratio
+	for _, r := range all {
+		if results[r.of] != nil && results[r.to] != nil {
+			measured = append(measured, r)
+		}
+	}
+	return measured
+}

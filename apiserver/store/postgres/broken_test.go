@@ -27,12 +27,24 @@ const roundsVariable = "PADDOCK_KILL_ROUNDS"
 // breakable starts a server of the test's own, with durability on, and a pool of it.
 func breakable(t *testing.T) (*localpostgres.Server, *pgxpool.Pool) {
 	t.Helper()
+	own := startServer(t, map[string]string{"shared_buffers": "32MB"})
+	pool, err := postgres.Connect(t.Context(), own.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return own, pool
+}
+
+// startServer starts a server of the test's own, with durability on.
+func startServer(t *testing.T, settings map[string]string) *localpostgres.Server {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "paddock-postgres-breakable")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	own, err := localpostgres.Start(t.Context(), localpostgres.Options{Dir: dir, Settings: map[string]string{"shared_buffers": "32MB"}})
+	own, err := localpostgres.Start(t.Context(), localpostgres.Options{Dir: dir, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,12 +56,7 @@ func breakable(t *testing.T) (*localpostgres.Server, *pgxpool.Pool) {
 	if err := migrate(t.Context(), own.URL(database)); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := postgres.Connect(t.Context(), own.URL(database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return own, pool
+	return own
 }
 
 func counterOp(id string, n int) store.Op {
@@ -188,89 +195,6 @@ func versions(t *testing.T, s store.Store) int64 {
 		t.Fatal(err)
 	}
 	return page.Total
-}
-
-// TestAway shows what callers are told of a server that is away or hangs, and that they
-// are served again when it is back.
-func TestAway(t *testing.T) {
-	t.Parallel()
-	own, pool := breakable(t)
-	site := open(t, pool, uuid.NewString(), postgres.Options{QueryTimeout: 500 * time.Millisecond})
-	if _, err := site.Write(t.Context(), []store.Op{counterOp("a", 1)}); err != nil {
-		t.Fatal(err)
-	}
-	n := 1
-	calls := map[string]func() error{
-		"get":     func() error { _, err := site.Get(t.Context(), store.Key{Type: patient, ID: "a"}); return err },
-		"version": func() error { _, err := site.GetVersion(t.Context(), store.Key{Type: patient, ID: "a"}, 1); return err },
-		"history": func() error { _, err := site.History(t.Context(), store.HistoryQuery{Count: 1}); return err },
-		"search": func() error {
-			_, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Count: 1})
-			return err
-		},
-		"write": func() error {
-			n++
-			_, err := site.Write(t.Context(), []store.Op{counterOp("a", n)})
-			return err
-		},
-		"several": func() error {
-			n++
-			_, err := site.Write(t.Context(), []store.Op{counterOp("a", n), counterOp("b", n)})
-			return err
-		},
-		"load": func() error { return site.Load(t.Context(), []store.Op{counterOp("loaded", 3)}) },
-	}
-	away := func(how string) {
-		t.Helper()
-		for name, call := range calls {
-			if err := call(); !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s while the server %s: %v", name, how, err)
-			}
-		}
-		site.Stats()
-	}
-	back := func() {
-		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for calls["write"]() != nil {
-			if time.Now().After(deadline) {
-				t.Fatal("not served again")
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	if err := own.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	away("is stopped")
-	if err := own.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	back()
-	if err := own.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	away("hangs")
-	if err := own.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	back()
-	if _, err := pool.Exec(t.Context(), "ALTER SYSTEM SET default_transaction_read_only = on"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), "SELECT pg_reload_conf()"); err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for calls["write"]() == nil && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err := calls["write"](); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("write to a server that only reads: %v", err)
-	}
-	if err := calls["get"](); err != nil {
-		t.Errorf("read from a server that only reads: %v", err)
-	}
 }
 
 // TestSlowQuery shows that a query that takes longer than it may ends with its own error.

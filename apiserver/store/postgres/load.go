@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,11 @@ var ErrExists = errors.New("a record is there already")
 
 // loadTimeouts is how many times longer than another call a load may take.
 const loadTimeouts = 10
+
+// patience gives the statements of a transaction as long as a load may take.
+const patience = `SELECT set_config('statement_timeout', $2, true) FROM sites WHERE site = $1`
+
+func (s *Site) patient() string { return strconv.FormatInt((loadTimeouts * s.timeout).Milliseconds(), 10) }
 
 // Load stores records that are new, all of them or none, faster than Write does: for
 // imports, in portions of some thousands. It takes Puts without claims and preconditions.
@@ -69,6 +75,7 @@ func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 // loaded lists the rows of res of records that are new, and their rids.
 func (s *Site) loaded(ctx context.Context, tx pgx.Tx, ops []store.Op, all []rows) (records [][]any, rids []int64, err error) {
 	batch := &pgx.Batch{}
+	batch.Queue(patience, s.site, s.patient())
 	now := make([]time.Time, len(ops))
 	for i := range ops {
 		if s.now != nil || i == 0 {

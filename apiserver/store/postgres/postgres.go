@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,6 +83,7 @@ func Config(dsn string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, errors.New("connect to postgres: the connection string cannot be read") // it holds a password
 	}
+	limit(config, strings.Contains(dsn, "pool_max_conns"))
 	parameters := config.ConnConfig.RuntimeParams
 	for name, value := range session {
 		if _, set := parameters[name]; !set {
@@ -89,6 +91,34 @@ func Config(dsn string) (*pgxpool.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// The limits of a pool. A call has Options.QueryTimeout in all; these leave some of it to
+// try another connection.
+const (
+	// mostConnections is for each process: three of them leave half of a server's usual 100.
+	mostConnections = 16
+	connectTimeout  = 3 * time.Second
+	// pingTimeout is for a connection that was idle for a second or more.
+	pingTimeout = 2 * time.Second
+	// maxIdle gives connections back that a peak needed.
+	maxIdle     = 5 * time.Minute
+	checkPeriod = 15 * time.Second
+	// lifeJitter keeps connections from being renewed all at once.
+	lifeJitter = 5 * time.Minute
+)
+
+// limit sets what a pool waits for; sized tells that the connection string says how many
+// connections there may be.
+func limit(config *pgxpool.Config, sized bool) {
+	if !sized {
+		config.MaxConns = mostConnections
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	config.PingTimeout, config.MaxConnIdleTime = pingTimeout, maxIdle
+	config.HealthCheckPeriod, config.MaxConnLifetimeJitter = checkPeriod, lifeJitter
 }
 
 // session are the settings of a connection. Statements are prepared once and planned

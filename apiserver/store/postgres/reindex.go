@@ -78,6 +78,9 @@ func (s *Site) reindexSome(ctx context.Context, selves []int64) error {
 	defer cancel()
 	slices.Sort(selves) // the order in which all writers lock
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, patience, s.site, s.patient()); err != nil {
+			return err
+		}
 		found, err := tx.Query(ctx, lockRecords, s.site, selves)
 		if err != nil {
 			return err

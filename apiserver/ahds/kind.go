@@ -19,7 +19,10 @@ type kind struct {
 	fields                        document.Fields
 	lists                         list.Options[store.Condition]
 	sorts                         map[string]store.Sort
-	entries                       func(document.Content) []store.Entry
+	// partial are the fields to sort by that some records have not: these come last in
+	// both directions.
+	partial []string
+	entries func(document.Content) []store.Entry
 	// check finds what fields have wrong together; nil: nothing.
 	check func(document.Content) fault.Faults
 	// change is what a client's write makes of a record; nil: its content.
@@ -47,7 +50,7 @@ var slots = &kind{
 
 var eventGroups = &kind{
 	recordType: eventgroup.Type, segment: "eventgroup", resource: "eventgroups", idField: eventgroup.IDField,
-	fields: eventgroup.Fields, lists: eventgroup.Lists, sorts: eventgroup.Sorts, entries: eventgroup.Entries,
+	fields: eventgroup.Fields, lists: eventgroup.Lists, sorts: eventgroup.Sorts, partial: eventgroup.Partial, entries: eventgroup.Entries,
 }
 
 // kinds are all kinds of records.

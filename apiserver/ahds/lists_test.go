@@ -194,7 +194,7 @@ type model []known
 func (d dice) fill(s site) model {
 	GinkgoHelper()
 	var all model
-	for i := range 120 {
+	for i := range 180 {
 		change := fields{
 			"startAt": d.at(), "isActive": d.IntN(4) > 0, "locationId": pick(d, location, vet), "resourceId": pick(d, vet, room, strings.ToUpper(room)),
 			"notes": pick(d, "", "Rex", "straße", "REX und Mia", "100%", "a_b", "\u00e9 e\u0301"), "serviceType": pick[any](d, nil, fields{"code": "vax"}, fields{"code": "vax", "system": "urn:s:1"}, fields{"code": "Vax"}),

@@ -195,7 +195,7 @@ func storeProblem(err error) (problem, bool) {
 	case errors.As(err, &limit):
 		return say(http.StatusInsufficientStorage, codeStorageFull, err.Error()), true
 	case errors.Is(err, store.ErrQueryTimeout):
-		return say(http.StatusServiceUnavailable, codeQueryTimeout, err.Error()+"; ask for less: narrower filters, earlier pages").with("Retry-After", retryAfter), true
+		return say(http.StatusServiceUnavailable, codeQueryTimeout, store.ErrQueryTimeout.Error()+"; ask for less: narrower filters, earlier pages").with("Retry-After", retryAfter), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return say(http.StatusServiceUnavailable, codeTimeout, "the request took too long"+maybeWritten).with("Retry-After", retryAfter), true
 	case errors.Is(err, store.ErrNotReady):

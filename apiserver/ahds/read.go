@@ -3,8 +3,6 @@ package ahds
 import (
 	"net/http"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -38,28 +36,4 @@ func (h *handler) respondRecord(w http.ResponseWriter, r *request, status int, k
 	}
 	setVersion(w, rec)
 	return r.respond(w, status, typeJSON, body)
-}
-
-// list serves GET …/{kind}.
-func (h *handler) list(w http.ResponseWriter, r *request, k *kind) error {
-	asked, err := list.Read(r.query, k.lists)
-	if err != nil {
-		return err
-	}
-	sort := k.sorts[asked.SortBy]
-	sort.Descending = asked.Descending
-	page, err := r.site.Store.Search(r.Context(), store.Query{
-		Types: []string{k.recordType}, Where: store.All(asked.Where), Sort: []store.Sort{sort},
-		Count: asked.PageSize, Skip: asked.Skip(), Total: store.TotalAccurate,
-	})
-	if err != nil {
-		return err
-	}
-	items := make([]jsontext.Value, len(page.Records))
-	for i, rec := range page.Records {
-		if items[i], err = h.render(r, k, rec); err != nil {
-			return err
-		}
-	}
-	return r.respond(w, http.StatusOK, typeJSON, asked.Envelope(items, page.Total))
 }

@@ -90,6 +90,9 @@ var Sorts = map[string]store.Sort{
 	"category":  {Field: store.SortParam, Param: "category"},
 }
 
+// Partial are the fields to sort by that an event group need not have.
+var Partial = []string{"category"}
+
 type parse = func(value string) (store.Condition, string)
 
 func contains(param string) parse {

@@ -53,7 +53,7 @@ test: unit integration robustness ## Run every tier that needs no root.
 # take each other's time. All other packages are unit tests.
 MODULE := github.com/paddock-health/paddock
 INTEGRATION := $(addprefix $(MODULE)/,\
-	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir \
+	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir apiserver/ahds \
 	apiserver/aggregated controllers/site hack/localpaddock hack/randomsearch \
 	hack/localpostgres apiserver/store/postgres)
 # Robustness has a target of its own.

@@ -21,6 +21,7 @@ var (
 	stored  = &verdict{metav1.ConditionTrue, v1alpha1.ReasonClusterStorage, "stored"}
 	haunted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, "foreign"}
 	unready = &verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "none"}
+	away    = &verdict{metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnreachable, "away"}
 	unknown = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "not yet"}
 )
 
@@ -33,6 +34,7 @@ func TestStatusOf(t *testing.T) {
 		want    map[string]string
 		url     string
 		siteKey string
+		storage v1alpha1.StorageType
 	}{
 		"serving": {
 			found: findings{accepted: holds, storageReady: stored, siteKey: "key"},
@@ -90,6 +92,33 @@ func TestStatusOf(t *testing.T) {
 			},
 			url: "https://fhir.example.org/site/1042",
 		},
+		"serving from Postgres": {
+			storage: v1alpha1.StoragePostgres,
+			found:   findings{accepted: holds, storageReady: &postgresReady, schemaReady: &schemaReady, siteKey: "key"},
+			want: map[string]string{
+				"Ready": "True Serving", "Reconciling": "False Serving", "Stalled": "False Serving",
+				"Accepted": "True Accepted", "StorageReady": "True PostgresStorage", "SchemaReady": "True Migrated",
+			},
+			url: "https://fhir.example.org/site/1042", siteKey: "key",
+		},
+		"the database was never reached": {
+			storage: v1alpha1.StoragePostgres,
+			found:   findings{accepted: holds, storageReady: away, schemaReady: &noDatabase},
+			want: map[string]string{
+				"Ready": "False DatabaseUnreachable", "Reconciling": "True DatabaseUnreachable", "Stalled": "False DatabaseUnreachable",
+				"Accepted": "True Accepted", "StorageReady": "False DatabaseUnreachable", "SchemaReady": "Unknown NoDatabase",
+			},
+			url: "https://fhir.example.org/site/1042",
+		},
+		"a person has to upgrade": {
+			storage: v1alpha1.StoragePostgres,
+			found:   findings{accepted: holds, storageReady: &postgresReady, schemaReady: &newerSchema},
+			want: map[string]string{
+				"Ready": "False NewerSchema", "Reconciling": "False NewerSchema", "Stalled": "True NewerSchema",
+				"Accepted": "True Accepted", "StorageReady": "True PostgresStorage", "SchemaReady": "False NewerSchema",
+			},
+			url: "https://fhir.example.org/site/1042",
+		},
 		"deleting": {
 			before: serving,
 			found:  findings{deleting: true},
@@ -104,6 +133,7 @@ func TestStatusOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := oak.DeepCopy()
 			s.Generation = 7
+			s.Spec.Storage.Type = tt.storage
 			s.Status = tt.before
 			status := statusOf(s, tt.found, "https://fhir.example.org", later)
 			got := map[string]string{}

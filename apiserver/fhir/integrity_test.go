@@ -208,7 +208,9 @@ var _ = Describe("A site that enforces references", func() {
 	})
 
 	It("says so in its metadata", func(ctx context.Context) {
-		for _, resource := range newPostgresSite(ctx).do("GET", "/metadata", "").json().at("rest", 0, "resource").([]any) {
+		a := newPostgresSite(ctx).do("GET", "/metadata", "")
+		expectValid(a)
+		for _, resource := range a.json().at("rest", 0, "resource").([]any) {
 			Expect(resource).To(HaveKeyWithValue("referencePolicy", []any{"enforced"}))
 		}
 		lax := newPostgresSite(ctx, func(s *fhir.Site) { s.EnforceReferences = false })

@@ -131,6 +131,16 @@ func exercise(t *testing.T, s *postgres.Site) {
 	put("b", `{"Texts":{"name":[{"Folded":"n","Original":"N"}]},"Periods":{"date":[{"From":1,"Until":2}]},"Points":{"near":[{"Latitude":1,"Longitude":2}]}}`)
 	put("a", `{"Tokens":{"code":[{"System":"s","Code":"c"}]},"Refs":{"partof":[{"Type":"Patient","ID":"b"}]},"Salt":2}`)
 	put("c", `{}`, store.Claim{Line: "line"})
+	if _, err := s.Write(t.Context(), []store.Op{
+		{Kind: store.Put, Key: store.Key{Type: patient, ID: "d"}, Body: store.Body{JSON: []byte(`{"Mentions":[{"Type":"Patient","ID":"b"}]}`)}, Requires: []store.Key{{Type: patient, ID: "b"}}},
+		{Kind: store.Delete, Key: store.Key{Type: patient, ID: "c"}, Unreferenced: true, Bases: []string{"https://h.example/fhir"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: patient, ID: "d"}, Unreferenced: true}}); err != nil {
+		t.Fatal(err)
+	}
+	put("c", `{}`, store.Claim{Line: "line"})
 	for _, kind := range []store.OpKind{store.Delete, store.Purge} {
 		if _, err := s.Write(t.Context(), []store.Op{{Kind: kind, Key: store.Key{Type: patient, ID: "c"}}}); err != nil {
 			t.Fatal(err)

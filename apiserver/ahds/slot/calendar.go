@@ -20,7 +20,8 @@ type Event struct {
 // WriteCalendar writes slots as a calendar (RFC 5545). What a slot is for is told, its
 // notes and extensions are not: whoever has the address can read it.
 func WriteCalendar(to io.Writer, name string, events []Event) error {
-	calendar := ics.NewCalendarFor("Paddock")
+	calendar := ics.NewCalendar()
+	calendar.SetProductId("-//Paddock//Availability slots//EN")
 	calendar.SetMethod(ics.MethodPublish)
 	if name != "" {
 		calendar.SetXWRCalName(name)

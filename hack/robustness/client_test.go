@@ -48,7 +48,7 @@ type answer struct {
 }
 
 func (c *client) url(elements ...string) string {
-	return c.server + path.Join(append([]string{"/site", siteID, "fhir", c.kind.segment}, elements...)...)
+	return c.server + path.Join(append([]string{"/site", c.kind.site, "fhir", c.kind.segment}, elements...)...)
 }
 
 func (c *client) do(ctx context.Context, method, url, dialect string, header http.Header, body []byte) answer {
@@ -59,7 +59,7 @@ func (c *client) do(ctx context.Context, method, url, dialect string, header htt
 	if header != nil {
 		request.Header = header
 	}
-	request.Header.Set("Authorization", "Bearer "+bearer)
+	request.Header.Set("Authorization", "Bearer "+bearers[c.kind.site])
 	request.Header.Set("Accept", dialect)
 	if body != nil {
 		request.Header.Set("Content-Type", dialect)

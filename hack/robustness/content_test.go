@@ -12,14 +12,15 @@ import (
 	"github.com/paddock-health/paddock/hack/robustness/history"
 )
 
-// kind is a type of resource and its segment in paths.
-type kind struct{ name, segment string }
+// kind is a type of resource, its segment in paths, and the site that has its records.
+type kind struct{ name, segment, site string }
 
-// Each spec writes records of its own type.
+// Each spec writes records of its own type or site.
 var (
-	patients      = kind{"Patient", "patient"}
-	practitioners = kind{"Practitioner", "practitioner"}
-	persons       = kind{"Person", "person"}
+	patients           = kind{"Patient", "patient", siteID}
+	practitioners      = kind{"Practitioner", "practitioner", siteID}
+	persons            = kind{"Person", "person", siteID}
+	patientsInPostgres = kind{"Patient", "patient", postgresSiteID}
 )
 
 // body is a resource that holds a token at both ends, around a filler that

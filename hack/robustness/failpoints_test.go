@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/hack/localcluster"
 	"github.com/paddock-health/paddock/hack/robustness/history"
 )
 
@@ -56,7 +57,7 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 		var others sync.WaitGroup
 		DeferCleanup(others.Wait)
 		for _, step := range []string{cluster.StepPlaceholder, cluster.StepClaims, cluster.StepHistory, cluster.StepRecord, cluster.StepReleased} {
-			v, dying := startDying(ctx, practitioners, step, 1)
+			v, program, dying := startDying(ctx, practitioners, step, 1)
 			victims = append(victims, v)
 			for _, do := range interactions {
 				if !slices.Contains(do.steps, step) {
@@ -68,7 +69,7 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 				for _, m := range do.before {
 					Expect(s.write(ctx, healthy, m)).To(Equal(history.Acknowledged))
 				}
-				exited := v.process.Exited()
+				exited := program.Exited()
 				Expect(s.write(ctx, dying, do.write)).To(Equal(history.Unknown))
 				Eventually(ctx, exited).Should(BeClosed())
 				v.kills++
@@ -80,7 +81,7 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 				})
 				Expect(v.revive(ctx)).To(Succeed())
 			}
-			Expect(v.process.Kill()).To(Succeed())
+			Expect(program.Kill()).To(Succeed())
 		}
 		others.Wait()
 		report.add("after each step of each write", log, victims)
@@ -91,18 +92,18 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 		log := newRecorder()
 		var victims []*victim
 		for _, step := range []string{cluster.StepHistory, cluster.StepRecord} {
-			v, dying := startDying(ctx, persons, step, underLoad)
+			v, program, dying := startDying(ctx, persons, step, underLoad)
 			victims = append(victims, v)
 			stop := startWriters(persons, append(slices.Clone(paddock.URLs[:2]), dying.server), newHerd(step), log)
 			DeferCleanup(stop)
 			for range *failpointDeaths {
-				Eventually(ctx, v.process.Exited()).Should(BeClosed())
+				Eventually(ctx, program.Exited()).Should(BeClosed())
 				v.kills++
 				Expect(v.revive(ctx)).To(Succeed())
 			}
 			stop()
-			if v.process.Running() {
-				Expect(v.process.Kill()).To(Succeed())
+			if program.Running() {
+				Expect(program.Kill()).To(Succeed())
 			}
 		}
 		report.add("after steps of writes under load", log, victims)
@@ -112,13 +113,13 @@ var _ = Describe("an API server that dies after a step of a write", Label("failp
 
 // startDying starts an API server that dies the nth time that a write gets behind
 // a step.
-func startDying(ctx context.Context, k kind, step string, nth int) (*victim, *client) {
+func startDying(ctx context.Context, k kind, step string, nth int) (*victim, *localcluster.Process, *client) {
 	GinkgoHelper()
 	err := paddock.AddAPIServer(ctx, *apiServer+"-failpoints", "PADDOCK_FAILPOINT="+step, "PADDOCK_FAILPOINT_COUNT="+strconv.Itoa(nth))
 	Expect(err).NotTo(HaveOccurred())
 	last := len(paddock.APIServers) - 1
 	v := &victim{name: fmt.Sprintf("dying after %s", step), process: paddock.APIServers[last]}
-	return v, newClient(k, paddock.URLs[last])
+	return v, paddock.APIServers[last], newClient(k, paddock.URLs[last])
 }
 
 // scribe writes one record, as it is told to. Its name are its criteria.

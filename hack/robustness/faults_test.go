@@ -16,12 +16,20 @@ import (
 // victim is a process and what was done to it.
 type victim struct {
 	name     string
-	process  *localcluster.Process
+	process  breakable
 	kills    int
 	pauses   int
 	downtime time.Duration
 	// leasesLost counts the ends of a controller that is not to blame for them.
 	leasesLost int
+}
+
+// breakable is what can be killed and paused.
+type breakable interface {
+	Kill() error
+	Restart(context.Context) error
+	Pause() error
+	Resume() error
 }
 
 // restartPatience is how long a killed process may take to serve again, while
@@ -110,14 +118,14 @@ const leaseLost = "leader election lost"
 
 // superviseController restarts the controller whenever it lost its lease, as a
 // cluster would, until ctx ends. Any other end is an error.
-func superviseController(ctx context.Context, v *victim) error {
+func superviseController(ctx context.Context, v *victim, controller *localcluster.Process) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-v.process.Exited():
+		case <-controller.Exited():
 		}
-		log, err := os.ReadFile(v.process.LogFile())
+		log, err := os.ReadFile(controller.LogFile())
 		if err != nil {
 			return err
 		}

@@ -2,12 +2,15 @@ package robustness
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-health/paddock/hack/localpostgres"
 )
 
 var _ = Describe("two API servers under load", Label("load"), func() {
@@ -37,7 +40,7 @@ var _ = Describe("two API servers under load", Label("load"), func() {
 		supervised, unsupervise := context.WithCancel(ctx)
 		DeferCleanup(unsupervise)
 		var supervision errgroup.Group
-		supervision.Go(func() error { return superviseController(supervised, controller) })
+		supervision.Go(func() error { return superviseController(supervised, controller, paddock.Controllers[0]) })
 		Expect(faults.Wait()).To(Succeed())
 		expectRecovery(ctx, log)
 		stop()
@@ -46,7 +49,51 @@ var _ = Describe("two API servers under load", Label("load"), func() {
 		report.add("under load", log, slices.Concat(servers, controlPlane, []*victim{controller}))
 		verify(ctx, patients, log)
 	}, SpecTimeout(30*time.Minute))
+
+	It("lose, double and mix up nothing when they and the Postgres below them are killed and paused", func(ctx SpecContext) {
+		database := startPostgres(ctx)
+		serveSite(ctx, patientsInPostgres, "site-postgres.yaml")
+		log := newRecorder()
+		servers := []*victim{
+			{name: "apiserver", process: paddock.APIServers[0]},
+			{name: "apiserver-2", process: paddock.APIServers[1]},
+		}
+		below := &victim{name: "postgres", process: database}
+		stop := startWriters(patientsInPostgres, paddock.URLs[:2], newHerd("postgres"), log)
+		DeferCleanup(stop)
+		var faults errgroup.Group
+		for i, v := range servers {
+			faults.Go(func() error {
+				return breakAPIServer(ctx, v, newRandom(v.name, i), share(*kills/2, i), share(*pauses, i), 0)
+			})
+		}
+		faults.Go(func() error {
+			return breakControlPlane(ctx, []*victim{below}, newRandom("postgres", 0), *postgresKills)
+		})
+		Expect(faults.Wait()).To(Succeed())
+		expectRecovery(ctx, log)
+		stop()
+		report.add("under load, in Postgres", log, append(servers, below))
+		verify(ctx, patientsInPostgres, log)
+	}, SpecTimeout(30*time.Minute))
 })
+
+// startPostgres starts a server that syncs its log, and tells the site in Postgres of it.
+func startPostgres(ctx context.Context) *localpostgres.Server {
+	GinkgoHelper()
+	dir, err := os.MkdirTemp("", "paddock-robustness-postgres-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	uri, err := server.CreateDatabase(ctx, "robustness", "robustness")
+	Expect(err).NotTo(HaveOccurred())
+	_, err = paddock.Kubectl(ctx, "create", "namespace", postgresSiteID)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(paddock.SetSecret(ctx, postgresSiteID, "db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
+	return server
+}
 
 // share splits a number between two.
 func share(n, i int) int { return (n + i) / 2 }

@@ -17,5 +17,5 @@ robustness: cluster-tools build build-failpoints ## Kill and pause processes und
 .PHONY: robustness-full
 robustness-full: cluster-tools build build-failpoints ## The same at length (about 10 min), and prove that planted bugs are caught.
 	go test ./hack/robustness/history
-	$(ROBUSTNESS) -timeout 60m -kills 120 -control-plane-kills 12 -pauses 16 -long-pauses 4 -failpoint-deaths 10 -step-faults 10
+	$(ROBUSTNESS) -timeout 60m -kills 120 -control-plane-kills 12 -postgres-kills 20 -pauses 16 -long-pauses 4 -failpoint-deaths 10 -step-faults 10
 	hack/robustness/planted.sh $(BIN)

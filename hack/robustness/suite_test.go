@@ -24,6 +24,7 @@ import (
 // repeats the random choices of a run, though not its timing.
 var (
 	kills             = flag.Int("kills", 24, "how often API servers are killed under load")
+	postgresKills     = flag.Int("postgres-kills", 4, "how often Postgres is killed, and paused, under load")
 	controlPlaneKills = flag.Int("control-plane-kills", 1, "how often each of kube-apiserver and etcd is killed, and paused, under load")
 	pauses            = flag.Int("pauses", 4, "how often API servers are paused under load")
 	longPauses        = flag.Int("long-pauses", 0, "how often they are paused for longer than a request to the cluster may take")
@@ -35,18 +36,19 @@ var (
 )
 
 const (
-	namespace = "robustness"
-	siteID    = "robustness"
-	account   = "editor"
+	siteID = "robustness"
+	// The site in Postgres has a namespace of the same name.
+	postgresSiteID = "robustness-postgres"
+	account        = "editor"
 )
 
 // The installation under test.
 var (
 	control *localcluster.Cluster
 	paddock *localpaddock.Paddock
-	// bearer is a token for the site.
-	bearer string
-	report summary
+	// bearers are tokens, by site.
+	bearers = map[string]string{}
+	report  summary
 )
 
 func TestMain(m *testing.M) {
@@ -96,16 +98,22 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		BinDir: bin, SourceDir: source, APIServers: 2, APIServerBinary: *apiServer,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	_, err = paddock.Kubectl(ctx, "apply", "--server-side", "--filename", filepath.Join("testdata", "site.yaml"))
+	serveSite(ctx, patients, "site.yaml")
+})
+
+// serveSite applies the site of a kind and waits until every API server serves it.
+func serveSite(ctx context.Context, k kind, manifest string) {
+	GinkgoHelper()
+	_, err := paddock.Kubectl(ctx, "apply", "--server-side", "--filename", filepath.Join("testdata", manifest))
 	Expect(err).NotTo(HaveOccurred())
-	_, err = paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", namespace, "site/"+siteID)
+	_, err = paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", k.site, "site/"+k.site)
 	Expect(err).NotTo(HaveOccurred())
-	bearer, err = paddock.Token(ctx, namespace, account, "paddock.health/"+namespace+"/"+siteID, 24*time.Hour)
+	bearers[k.site], err = paddock.Token(ctx, k.site, account, "paddock.health/"+k.site+"/"+k.site, 24*time.Hour)
 	Expect(err).NotTo(HaveOccurred())
 	for _, url := range paddock.URLs {
-		Eventually(ctx, func() string { return newClient(patients, url).get(ctx, "nobody").said() }).Should(Equal("404 " + codeNotFound))
+		Eventually(ctx, func() string { return newClient(k, url).get(ctx, "nobody").said() }).Should(Equal("404 " + codeNotFound))
 	}
-})
+}
 
 var _ = ReportAfterEach(func(spec SpecReport) { report.failed = report.failed || spec.Failed() })
 

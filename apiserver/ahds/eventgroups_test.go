@@ -85,8 +85,10 @@ var _ = Describe("Event groups", func() {
 
 		It("are taken at their bounds", func() {
 			for _, change := range []fields{
-				{"name": "x", "status": "inactive"}, {"name": strings.Repeat("é", 200), "category": strings.Repeat("é", 64), "description": strings.Repeat("x", 10000)},
-				{"locationId": strings.Repeat("a", 64), "organizationId": uuid.NewString()}, {"category": raw("null"), "description": raw("null"), "locationId": raw("null")},
+				{"name": "x", "status": "inactive"},
+				{"name": strings.Repeat("é", 200), "category": strings.Repeat("é", 64), "description": strings.Repeat("x", 10000)},
+				{"locationId": strings.Repeat("a", 64), "organizationId": uuid.NewString()},
+				{"category": raw("null"), "description": raw("null"), "locationId": raw("null")},
 			} {
 				a := s.do("POST", groupPath, groupBody(change))
 				Expect(a.status).To(Equal(http.StatusCreated), a.body)

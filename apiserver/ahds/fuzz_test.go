@@ -159,7 +159,11 @@ func FuzzBody(f *testing.F) {
 	}
 	handler, records := fuzzed(f)
 	targets := []struct{ method, path string }{
-		{"POST", "/site/demo/ahds/v1/availability-slot"}, {"PUT", seedPath}, {"PATCH", seedPath}, {"POST", seedPath + "/hold"}, {"POST", seedPath + "/release"},
+		{"POST", "/site/demo/ahds/v1/availability-slot"},
+		{"PUT", seedPath},
+		{"PATCH", seedPath},
+		{"POST", seedPath + "/hold"},
+		{"POST", seedPath + "/release"},
 		{"POST", "/site/demo/ahds/v1/eventgroup"},
 	}
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {

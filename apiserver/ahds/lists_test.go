@@ -23,8 +23,11 @@ var _ = Describe("A list", func() {
 			s = newSite(ctx)
 			ids = nil
 			for i, change := range []fields{
-				{"notes": "Straße, first floor"}, {"isActive": false, "serviceType": fields{"code": "vax", "system": "urn:s:1"}}, {"isBooked": true, "notes": "FIRST aid"},
-				{"resourceId": room, "serviceType": fields{"code": "vax"}}, {"locationId": room, "startAt": "2031-03-01T17:45:00+05:45", "endAt": "2031-03-01T18:45:00+05:45"},
+				{"notes": "Straße, first floor"},
+				{"isActive": false, "serviceType": fields{"code": "vax", "system": "urn:s:1"}},
+				{"isBooked": true, "notes": "FIRST aid"},
+				{"resourceId": room, "serviceType": fields{"code": "vax"}},
+				{"locationId": room, "startAt": "2031-03-01T17:45:00+05:45", "endAt": "2031-03-01T18:45:00+05:45"},
 			} {
 				ids = append(ids, s.do("POST", slotPath, slotBody(float64(8+i), change)).created(slotID))
 			}
@@ -93,7 +96,8 @@ var _ = Describe("A list", func() {
 			s := newSite(ctx)
 			var ids []string
 			for _, change := range []fields{
-				{"name": "beta", "description": "Every SPRING", "category": "campaign"}, {"name": "Alpha", "status": "inactive", "organizationId": "Acme.1"},
+				{"name": "beta", "description": "Every SPRING", "category": "campaign"},
+				{"name": "Alpha", "status": "inactive", "organizationId": "Acme.1"},
 				{"name": "gamma", "status": "archived", "locationId": location, "category": "workflow"},
 			} {
 				ids = append(ids, s.do("POST", groupPath, groupBody(change)).created(groupID))

@@ -109,8 +109,8 @@ func TestCreate(t *testing.T) {
 			}),
 		},
 		"all faults at once": {
-			text:   `{"nmae":"Rex","name":7,"isTame":"yes","kind":"cow","breed":{"cod":"1"},"extensions":[],"a/b~c":1,"petId":"7","seenAt":"2026"}`,
-			faults: []string{"/nmae unknown_field", "/name wrong_type", "/isTame wrong_type", "/kind invalid_value", "/breed/cod unknown_field", "/breed/code missing_field", "/extensions wrong_type", "/a~1b~0c unknown_field", "/petId invalid_value", "/seenAt invalid_value", "/ownerId missing_field"},
+			text:   `{"nane":"Rex","name":7,"isTame":"yes","kind":"cow","breed":{"cod":"1"},"extensions":[],"a/b~c":1,"petId":"7","seenAt":"2026"}`,
+			faults: []string{"/nane unknown_field", "/name wrong_type", "/isTame wrong_type", "/kind invalid_value", "/breed/cod unknown_field", "/breed/code missing_field", "/extensions wrong_type", "/a~1b~0c unknown_field", "/petId invalid_value", "/seenAt invalid_value", "/ownerId missing_field"},
 		},
 		"bounds": {
 			text:   `{"name":"","ownerId":"{` + owner + `}","breed":{"code":"0123456789","system":"no uri"},"extensions":{"a":"` + strings.Repeat("x", 60) + `"}}`,
@@ -145,7 +145,7 @@ func (c Content) texts() map[string]string {
 }
 
 func TestUnknownNamesTheNearest(t *testing.T) {
-	_, _, err := pet.Create(parse(t, `{"nmae":"Rex"}`), Identity{Name: "petId"})
+	_, _, err := pet.Create(parse(t, `{"nane":"Rex"}`), Identity{Name: "petId"})
 	if err == nil || !strings.Contains(err.Error(), "did you mean name?") {
 		t.Errorf("got %v", err)
 	}

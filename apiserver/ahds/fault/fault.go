@@ -42,7 +42,7 @@ type Fault struct {
 }
 
 // Faults is everything that is wrong with a request. As an error it is never empty.
-type Faults []Fault
+type Faults []Fault //nolint:errname // what one of them is called, several are
 
 func (f Faults) Error() string {
 	said := make([]string, len(f))

@@ -181,7 +181,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("the token of another %s is the same", what)
 		}
 	}
-	if NewNonce() == NewNonce() {
+	if first, second := NewNonce(), NewNonce(); first == second {
 		t.Error("two nonces are the same")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,14 +54,25 @@ func (r *reviewer) AuthenticateToken(ctx context.Context, token string) (*authen
 // not exist: both answer an authentic token with access.ErrSiteHidden, any other
 // with an *access.TokenError. Errors: those, and access.ErrUnavailable.
 func (a *Access) Authenticate(ctx context.Context, site *access.Site, token string) (access.Caller, error) {
-	claims := a.claimsOf(token)
-	if !claims.Expiry.IsZero() && !a.now().Before(claims.Expiry.Time) {
+	var at acceptance
+	if site != nil {
+		at = acceptance{sha256.Sum256([]byte(token)), *site}
+		if found, ok := a.accepted.Get(at); ok && !found.(accepted).claims.expired(a.now()) {
+			return found.(accepted).caller, nil
+		}
+	}
+	claims := readClaims(token)
+	if claims.expired(a.now()) {
 		return access.Caller{}, &access.TokenError{Code: "invalid_token", Description: "the token has expired"}
 	}
 	if site != nil {
 		caller, ok, err := a.review(ctx, token, site.Audience())
 		if err == nil && !ok && site.APIServerAudience {
 			caller, ok, err = a.review(ctx, token)
+		}
+		if ok {
+			caller.Identity = identity(caller)
+			a.accepted.Add(at, accepted{caller, claims}, tokenTTL/2)
 		}
 		if ok || err != nil {
 			return caller, err
@@ -108,21 +120,27 @@ func (a *Access) review(ctx context.Context, token string, audiences ...string) 
 	}, true, nil
 }
 
+// acceptance is what an accepted token is remembered by: its hash, and the site that
+// took it.
+type acceptance struct {
+	token [sha256.Size]byte
+	site  access.Site
+}
+
+// accepted is what is remembered of it.
+type accepted struct {
+	caller access.Caller
+	claims tokenClaims
+}
+
 // tokenClaims are what a token says of itself, unverified.
 type tokenClaims struct {
 	Expiry    unixTime  `json:"exp"`
 	Audiences audiences `json:"aud"`
 }
 
-// claimsOf reads a token, or remembers what it says of itself, by its hash.
-func (a *Access) claimsOf(token string) tokenClaims {
-	hash := sha256.Sum256([]byte(token))
-	if claims, ok := a.claims.Get(hash); ok {
-		return claims.(tokenClaims)
-	}
-	claims := readClaims(token)
-	a.claims.Add(hash, claims, tokenTTL)
-	return claims
+func (c tokenClaims) expired(now time.Time) bool {
+	return !c.Expiry.IsZero() && !now.Before(c.Expiry.Time)
 }
 
 // readClaims reads a JWT without checking it (RFC 7519); what is no JWT has no claims.

@@ -89,7 +89,10 @@ func identity(caller access.Caller) string {
 // allowed asks for a right, or remembers it: the key that the library's own cache makes
 // of each question costs as much as a search.
 func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.Site, action access.Action) (bool, error) {
-	q := question{identity(caller), site.Namespace, action}
+	if caller.Identity == "" {
+		caller.Identity = identity(caller)
+	}
+	q := question{caller.Identity, site.Namespace, action}
 	if answer, ok := a.answers.Get(q); ok {
 		return answer.(bool), nil
 	}

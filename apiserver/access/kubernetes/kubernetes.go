@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// tokenTTL is how long an accepted token counts without being reviewed again;
-	// never past its own expiry.
+	// tokenTTL is how long an accepted token counts without being reviewed again, never
+	// past its own expiry: half of it as an answer of the API server, half of it as ours.
 	tokenTTL = time.Minute
 	// refusedTokenTTL is how long a refused one is refused without asking.
 	refusedTokenTTL = 10 * time.Second
 	// rightsTTL is how long a right, or its lack, is remembered: half of it as an
 	// answer of the API server, half of it as ours.
 	rightsTTL = 10 * time.Second
-	// remembered is how many rights, and claims of tokens, are remembered at most.
+	// remembered is how many rights, and accepted tokens, are remembered at most.
 	remembered = 4096
 	// reviewTimeout bounds one question to the API server.
 	reviewTimeout = 5 * time.Second
@@ -38,7 +38,7 @@ const (
 // Access answers with the API server's word.
 type Access struct {
 	tokens    authenticator.Token
-	claims    *utilcache.LRUExpireCache
+	accepted  *utilcache.LRUExpireCache
 	rights    authorizer.Authorizer
 	answers   *utilcache.LRUExpireCache
 	resources []schema.GroupResource
@@ -64,8 +64,8 @@ func New(config *rest.Config, resources []schema.GroupResource) (*Access, error)
 		return nil, fmt.Errorf("make a delegating authorizer: %w", err)
 	}
 	return &Access{
-		tokens:    cache.New(&reviewer{reviews: clients.AuthenticationV1().TokenReviews()}, false, tokenTTL, refusedTokenTTL),
-		claims:    utilcache.NewLRUExpireCache(remembered),
+		tokens:    cache.New(&reviewer{reviews: clients.AuthenticationV1().TokenReviews()}, false, tokenTTL/2, refusedTokenTTL),
+		accepted:  utilcache.NewLRUExpireCache(remembered),
 		rights:    rights,
 		answers:   utilcache.NewLRUExpireCache(remembered),
 		resources: resources,

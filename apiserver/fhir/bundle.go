@@ -20,9 +20,23 @@ type bundle struct {
 // link is one of a bundle's links.
 type link struct{ relation, url string }
 
-// newBundle starts a bundle. The total is left out when it is unknown.
-func newBundle(kind string, total int64, links []link) *bundle {
-	b := &bundle{}
+// What a bundle has beside the resources in it, in bytes and about.
+const (
+	bundleOverhead = 512
+	entryOverhead  = 320
+)
+
+// newBundle starts a bundle. The total is left out when it is unknown. Whole are the
+// records that will be in it as they are, so that there is room for them.
+func newBundle(kind string, total int64, links []link, whole ...store.Record) *bundle {
+	size := bundleOverhead
+	for _, l := range links {
+		size += len(l.url)
+	}
+	for i := range whole {
+		size += len(whole[i].Body.JSON) + entryOverhead
+	}
+	b := &bundle{json: make([]byte, 0, size)}
 	b.text(`{"resourceType":"Bundle","type":`).quote(kind)
 	if total != store.UnknownTotal {
 		b.text(`,"total":`)

@@ -48,10 +48,7 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 	if err != nil {
 		return err
 	}
-	binding := search.Binding{
-		Site: r.site.ID, Scope: of.Type + "/" + of.ID + "/_history",
-		Query: query.Canonical(), Caller: r.caller.Name,
-	}
+	binding := r.binding(query, of.Type+"/"+of.ID+"/_history")
 	after, err := h.position(query, binding)
 	if err != nil {
 		return err

@@ -47,9 +47,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 		}
 		query.Types = listed
 	}
-	binding := search.Binding{
-		Site: r.site.ID, Scope: strings.Join(query.Types, ","), Query: query.Canonical(), Caller: r.caller.Name,
-	}
+	binding := r.binding(query, strings.Join(query.Types, ","))
 	after, err := h.position(query, binding)
 	if err != nil {
 		return err
@@ -136,12 +134,19 @@ func (r *request) searchURL() string {
 	return r.typeURL()
 }
 
+// binding is what the page tokens of a query belong to, for when there are any.
+func (r *request) binding(query search.Query, scope string) func() search.Binding {
+	return func() search.Binding {
+		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name}
+	}
+}
+
 // position opens the page token of a query, if it has one.
-func (h *handler) position(query search.Query, binding search.Binding) (store.Position, error) {
+func (h *handler) position(query search.Query, binding func() search.Binding) (store.Position, error) {
 	if query.PageToken == "" {
 		return nil, nil
 	}
-	position, err := h.tokens.Open(binding, query.PageToken, h.Now())
+	position, err := h.tokens.Open(binding(), query.PageToken, h.Now())
 	if errors.Is(err, search.ErrTokenForeign) || errors.Is(err, search.ErrTokenExpired) {
 		return nil, search.Errors{{Parameter: "_page_token", Problem: err.Error()}}
 	}
@@ -149,14 +154,14 @@ func (h *handler) position(query search.Query, binding search.Binding) (store.Po
 }
 
 // pageLinks are the links that pages of any kind have.
-func (h *handler) pageLinks(base string, query search.Query, binding search.Binding, next store.Position) []link {
+func (h *handler) pageLinks(base string, query search.Query, binding func() search.Binding, next store.Position) []link {
 	first := address(base, query.Encode(""))
 	links := []link{{"self", first}, {"first", first}}
 	if query.PageToken != "" {
 		links[0].url = address(base, query.Encode(query.PageToken))
 	}
 	if next != nil {
-		token := h.tokens.Seal(binding, next, h.Now())
+		token := h.tokens.Seal(binding(), next, h.Now())
 		links = append(links, link{"next", address(base, query.Encode(token))})
 	}
 	return links

@@ -11,7 +11,11 @@ import (
 // searchset is the bundle of a page of matches: these, what is included, and what is to
 // be said about the search itself. R4 search.html#return.
 func (r *request) searchset(query search.Query, page store.Page, links []link) ([]byte, error) {
-	b := newBundle("searchset", page.Total, links)
+	var whole []store.Record
+	if query.Summary == search.NoSummary && len(query.Elements) == 0 {
+		whole = page.Records
+	}
+	b := newBundle("searchset", page.Total, links, whole...)
 	for _, rec := range page.Records {
 		if err := b.found(r, "match", rec, partOf(query, rec.Key.Type), query.Near); err != nil {
 			return nil, err

@@ -69,6 +69,9 @@ const (
 // Encode writes what was understood as a query string, for links, with the page
 // token given or, when that is empty, with none.
 func (q Query) Encode(pageToken string) string {
+	if pageToken == q.PageToken { // most queries and their links have none
+		return q.understood.Encode()
+	}
 	values := maps.Clone(q.understood)
 	delete(values, paramPageToken)
 	if pageToken != "" {

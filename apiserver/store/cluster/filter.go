@@ -49,6 +49,9 @@ func (c *compiler) visibleOf(typeName string) (filter, error) {
 		return f, nil
 	}
 	condition, allowed := c.access[typeName]
+	if all, ok := condition.(store.All); ok && len(all) == 0 {
+		return everything, nil
+	}
 	if !allowed {
 		condition = store.Any{}
 	}

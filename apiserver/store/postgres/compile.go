@@ -90,10 +90,10 @@ func (c *compiler) test(n node, condition store.Condition) (string, error) {
 	case store.All:
 		return c.join(n, condition, always, " AND ")
 	case store.Any:
-		tokens, rest := gatherTokens(condition)
-		parts := make([]string, 0, len(tokens))
-		for _, group := range tokens {
-			parts = append(parts, c.testTokens(n, group))
+		groups, rest := c.grouped(condition)
+		parts := make([]string, 0, len(groups))
+		for _, g := range groups {
+			parts = append(parts, found(g.tested(c, n)))
 		}
 		more, err := c.join(n, rest, never, " OR ")
 		if len(parts) > 0 && more != never {
@@ -204,68 +204,6 @@ func (c *compiler) testToken(n node, is store.TokenIs) string {
 
 func (c *compiler) pair(typeName string, is store.PairIs) string {
 	return "x.site = $1 AND x.key = " + c.key(typeName, is.Param) + " AND x.code = " + c.arg(c.site.hash.pair(is))
-}
-
-// tokens are alternatives of one parameter, all with a code, and all or none with a system.
-type tokens struct {
-	param   string
-	systems bool
-	is      []store.TokenIs
-}
-
-type tokensName struct {
-	param   string
-	systems bool
-}
-
-// gatherTokens puts the token conditions among alternatives together, from two on.
-func gatherTokens(alternatives store.Any) (groups []tokens, rest []store.Condition) {
-	index := map[tokensName]int{}
-	var all []tokens
-	for _, condition := range alternatives {
-		is, ok := condition.(store.TokenIs)
-		if !ok || is.Code == nil {
-			rest = append(rest, condition)
-			continue
-		}
-		name := tokensName{is.Param, is.System != nil}
-		at, known := index[name]
-		if !known {
-			at = len(all)
-			index[name] = at
-			all = append(all, tokens{param: is.Param, systems: is.System != nil})
-		}
-		all[at].is = append(all[at].is, is)
-	}
-	for _, group := range all {
-		if len(group.is) == 1 {
-			rest = append(rest, group.is[0])
-		} else {
-			groups = append(groups, group)
-		}
-	}
-	return groups, rest
-}
-
-// tokensFrom is the table of the tokens, named x, that any of some alternatives takes.
-func (c *compiler) tokensFrom(typeName string, group tokens) (from, where string) {
-	codes, systems := make([]int64, len(group.is)), make([]int64, len(group.is))
-	for i, is := range group.is {
-		codes[i] = c.site.hash.code(*is.Code)
-		if group.systems {
-			systems[i] = c.site.hash.system(*is.System)
-		}
-	}
-	where = "x.site = $1 AND x.key = " + c.key(typeName, group.param) + " AND x.code = w.code"
-	if !group.systems {
-		return "unnest(" + c.arg(codes) + "::int8[]) w(code), ix_tok x", where
-	}
-	return "unnest(" + c.arg(codes) + "::int8[], " + c.arg(systems) + "::int8[]) w(code, sys), ix_tok x", where + " AND x.sys = w.sys"
-}
-
-func (c *compiler) testTokens(n node, group tokens) string {
-	from, where := c.tokensFrom(n.typ, group)
-	return found(from + " WHERE " + where + " AND x.rid = " + n.rid)
 }
 
 // visible writes what the query may meet of a node's type.

@@ -167,19 +167,12 @@ func (c *compiler) gatherAll(typeName string, all store.All) *list {
 }
 
 func (c *compiler) gatherAny(typeName string, alternatives store.Any) *list {
-	groups, rest := gatherTokens(alternatives)
+	groups, rest := c.grouped(alternatives)
 	union := &list{exact: true, few: true}
 	var parts []func() (string, error)
-	for _, group := range groups {
-		union.few = false
-		union.rank = max(union.rank, rankToken)
-		if c.site.index.facet(group.param) {
-			union.rank = rankFacet
-		}
-		parts = append(parts, func() (string, error) {
-			from, where := c.tokensFrom(typeName, group)
-			return "SELECT x.rid FROM " + from + " WHERE " + where, nil
-		})
+	for _, g := range groups {
+		union.few, union.rank = false, max(union.rank, g.rank(c))
+		parts = append(parts, func() (string, error) { return "SELECT x.rid FROM " + g.listed(c, typeName), nil })
 	}
 	for _, condition := range rest {
 		l := c.gather(typeName, condition)

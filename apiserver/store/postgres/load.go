@@ -21,7 +21,9 @@ const loadTimeouts = 10
 // patience gives the statements of a transaction as long as a load may take.
 const patience = `SELECT set_config('statement_timeout', $2, true) FROM sites WHERE site = $1`
 
-func (s *Site) patient() string { return strconv.FormatInt((loadTimeouts * s.timeout).Milliseconds(), 10) }
+func (s *Site) patient() string {
+	return strconv.FormatInt((loadTimeouts * s.timeout).Milliseconds(), 10)
+}
 
 // Load stores records that are new, all of them or none, faster than Write does: for
 // imports, in portions of some thousands. It takes Puts without claims and preconditions.

@@ -63,34 +63,8 @@ type reader struct {
 	answers answers
 }
 
-// mostConditions bounds the text of a statement.
-const mostConditions = 5000
-
-// sizeOf counts the conditions of a query.
-func sizeOf(condition store.Condition) int {
-	size := 1
-	var parts []store.Condition
-	switch condition := condition.(type) {
-	case store.All:
-		parts = condition
-	case store.Any:
-		groups, rest := gatherTokens(condition) // those of a group are one
-		size, parts = size+len(groups), rest
-	case store.Not:
-		parts = []store.Condition{condition.Condition}
-	case store.Chain:
-		parts = []store.Condition{condition.Where}
-	case store.ReferredBy:
-		parts = []store.Condition{condition.Where}
-	}
-	for _, part := range parts {
-		size += sizeOf(part)
-	}
-	return size
-}
-
 func (r *reader) search() (store.Page, error) {
-	if n := sizeOf(r.query.Where); n > mostConditions {
+	if n := r.compiler().sizeOf(r.query.Where); n > mostConditions {
 		return store.Page{}, fmt.Errorf("%w: it has %d conditions, at most %d can be", store.ErrQueryTimeout, n, mostConditions)
 	}
 	r.query.Types = slices.Compact(slices.Sorted(slices.Values(r.query.Types)))

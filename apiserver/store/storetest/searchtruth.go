@@ -103,7 +103,11 @@ func (d dice) leaf(all []known) store.Condition {
 		return store.PairIs{Param: "pair", First: d.tokenIs(""), Second: d.tokenIs("")}
 	case 6:
 		text := d.text()
-		return pick(d, store.TextIs{Param: "name", Match: store.StartsWith, Text: text.Folded[:1]},
+		many := store.Any{}
+		for range 1 + d.IntN(4) {
+			many = append(many, store.TextIs{Param: pick(d, "name", "city"), Match: store.StartsWith, Text: d.text().Folded})
+		}
+		return pick[store.Condition](d, many, store.TextIs{Param: "name", Match: store.StartsWith, Text: text.Folded[:1]},
 			store.TextIs{Param: "city", Match: store.StartsWith, Text: text.Folded},
 			store.TextIs{Param: "name", Match: store.Contains, Text: pick(d, "n", "%", "_")},
 			store.TextIs{Param: "name", Match: store.Exactly, Text: text.Original},
@@ -115,7 +119,11 @@ func (d dice) leaf(all []known) store.Condition {
 	case 9:
 		return store.RefersAround{Param: "partof", To: store.Reference{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()}, Above: d.IntN(2) == 0}
 	default:
-		return store.RefersTo{Param: pick(d, "owner", "partof"), To: d.reference()}
+		many := store.Any{}
+		for range 1 + d.IntN(4) {
+			many = append(many, store.RefersTo{Param: pick(d, "owner", "partof"), To: d.reference()})
+		}
+		return pick[store.Condition](d, many[0], many)
 	}
 }
 

@@ -186,7 +186,7 @@ func (r *request) referenced(by *store.ReferencedError) error {
 	}
 	named := slices.DeleteFunc(slices.Clone(by.By), func(key store.Key) bool { return !slices.Contains(listed, key.Type) })
 	named = named[:min(maxReferrers, len(named))]
-	return &referencedError{key: by.Key, named: named, others: len(by.By) > len(named)}
+	return &referencedError{key: by.Key, named: named, others: by.More || len(by.By) > len(named)}
 }
 
 // danglingError says that records are not there, or not for the caller to know of, that

@@ -175,6 +175,9 @@ var _ = Describe("A site that enforces references", func() {
 		Expect(a.body).To(ContainSubstring("Organization/b00, Organization/b01"))
 		Expect(strings.Count(a.body, "Organization/b")).To(Equal(10))
 		Expect(a.body).To(ContainSubstring(", others;"))
+		s.do("DELETE", "/Patient/rex", "")
+		Expect(remove("").body).To(ContainSubstring(", others;"))
+		s.put("/Patient/rex", ofPractice("Organization/oak"))
 		expectReferenced(remove("lists patients"), "Patient/rex, others")
 	})
 

@@ -70,12 +70,18 @@ func (e *MissingReferenceError) Error() string {
 // ReferencedError says that records refer to the one that was to be removed.
 type ReferencedError struct {
 	Key Key
-	// By are some of those that do, up to ten of each type, in the order of type and id.
-	By []Key
+	// By are those that do, in the order of type and id, ten of a type at most; More tells
+	// that there are others.
+	By   []Key
+	More bool
 }
 
 func (e *ReferencedError) Error() string {
-	return fmt.Sprintf("%s/%s is referred to by %s", e.Key.Type, e.Key.ID, list(e.By))
+	by := list(e.By)
+	if e.More {
+		by += " and others"
+	}
+	return fmt.Sprintf("%s/%s is referred to by %s", e.Key.Type, e.Key.ID, by)
 }
 
 // list names the first ones of some keys.

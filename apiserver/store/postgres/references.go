@@ -122,7 +122,7 @@ func (t *transaction) remove(op store.Op) {
 const mostReferrers = 10
 
 // findReferrers steps from key to key of the rows that refer to a record, and takes the
-// first ones of each: no more, however many refer.
+// first ones of each: no more, however many refer. A record has a row for each base.
 const findReferrers = `SELECT s.self, r.typ, COALESCE(r.spelling, r.id) FROM unnest($2::int8[]) s(self)
 	CROSS JOIN LATERAL (
 		WITH RECURSIVE k(key) AS (
@@ -130,7 +130,7 @@ const findReferrers = `SELECT s.self, r.typ, COALESCE(r.spelling, r.id) FROM unn
 			UNION ALL
 			SELECT n.key FROM k CROSS JOIN LATERAL (SELECT x.key FROM ix_ref x WHERE x.site = $1 AND x.tgt = s.self AND x.key > k.key ORDER BY x.key LIMIT 1) n
 		) SELECT k.key FROM k) k
-	CROSS JOIN LATERAL (SELECT x.rid FROM ix_ref x WHERE x.site = $1 AND x.tgt = s.self AND x.key = k.key AND x.base = ANY($3::int8[]) ORDER BY x.rid LIMIT $4) f
+	CROSS JOIN LATERAL (SELECT x.rid FROM ix_ref x WHERE x.site = $1 AND x.tgt = s.self AND x.key = k.key AND x.base = ANY($3::int8[]) GROUP BY x.rid ORDER BY x.rid LIMIT $4) f
 	CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.rid = f.rid AND NOT x.deleted LIMIT 1) r`
 
 // queueReferrers looks, when everything else is done, for what refers to removed records.
@@ -145,7 +145,7 @@ func (t *transaction) queueReferrers(batch *pgx.Batch) {
 		selves = append(selves, self)
 	}
 	slices.Sort(s.bases)
-	batch.Queue(findReferrers, t.site.site, selves, slices.Compact(s.bases), mostReferrers).Query(func(found pgx.Rows) error {
+	batch.Queue(findReferrers, t.site.site, selves, slices.Compact(s.bases), mostReferrers+1).Query(func(found pgx.Rows) error {
 		for found.Next() {
 			var self int64
 			var by store.Key
@@ -165,7 +165,8 @@ func (t *transaction) checkUnreferenced() error {
 	for self, by := range t.standing.referrers {
 		key := t.standing.removed[self]
 		if refused == nil || compareKeys(key, refused.Key) < 0 {
-			refused = &store.ReferencedError{Key: key, By: some(by)}
+			refused = &store.ReferencedError{Key: key}
+			refused.By, refused.More = some(by)
 		}
 	}
 	if refused == nil {
@@ -174,18 +175,17 @@ func (t *transaction) checkUnreferenced() error {
 	return refused
 }
 
-// some are the first keys of each type, in order.
-func some(keys []store.Key) []store.Key {
+// some are the first keys of each type, in order; more tells that there are others.
+func some(keys []store.Key) (first []store.Key, more bool) {
 	slices.SortFunc(keys, compareKeys)
 	keys = slices.Compact(keys)
-	var first []store.Key
 	of := map[string]int{}
 	for _, key := range keys {
 		if of[key.Type]++; of[key.Type] <= mostReferrers {
 			first = append(first, key)
 		}
 	}
-	return first
+	return first, len(first) < len(keys)
 }
 
 // addMention adds a row that no search comes by: its key is no parameter's, and leads no

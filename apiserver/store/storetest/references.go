@@ -151,7 +151,7 @@ func testMentions(t *testing.T, open Open) {
 		}
 	}
 	writeAll(t, s, store.Op{Kind: store.Put, Key: org("child"), Body: values{Mentions: []store.Mention{{Type: organization, ID: "o"}}}.body(t)})
-	refused(t, s, &store.ReferencedError{Key: org("o"), By: append([]store.Key{org("child")}, most...)}, removing(org("o")))
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: append([]store.Key{org("child")}, most...), More: true}, removing(org("o")))
 	for _, r := range walkRecords(t, s, store.Query{Types: []string{patient, organization}, Count: 10}) {
 		if r.Key != org("o") {
 			writeAll(t, s, store.Op{Kind: store.Delete, Key: r.Key})

@@ -19,6 +19,8 @@ type kind struct {
 	fields                        document.Fields
 	lists                         list.Options[store.Condition]
 	sorts                         map[string]store.Sort
+	// where joins the conditions of a list; nil: all must hold.
+	where func([]store.Condition) store.Condition
 	// partial are the fields to sort by that some records have not: these come last in
 	// both directions.
 	partial []string
@@ -44,7 +46,7 @@ type write struct {
 
 var slots = &kind{
 	recordType: slot.Type, segment: "availability-slot", resource: "availabilityslots", idField: slot.IDField,
-	fields: slot.Fields, lists: slot.Lists, sorts: slot.Sorts, entries: slot.Entries,
+	fields: slot.Fields, lists: slot.Lists, sorts: slot.Sorts, where: slot.Where, entries: slot.Entries,
 	check: slot.Check, change: changeSlot, claims: slotClaims, serve: serveHold,
 }
 

@@ -39,8 +39,12 @@ func (h *handler) list(w http.ResponseWriter, r *request, k *kind) error {
 func (k *kind) page(ctx context.Context, records store.Store, asked list.Request[store.Condition]) (store.Page, error) {
 	sort := k.sorts[asked.SortBy]
 	sort.Descending = asked.Descending
+	where := store.Condition(store.All(asked.Where))
+	if k.where != nil {
+		where = k.where(asked.Where)
+	}
 	query := store.Query{
-		Types: []string{k.recordType}, Where: store.All(asked.Where), Sort: []store.Sort{sort},
+		Types: []string{k.recordType}, Where: where, Sort: []store.Sort{sort},
 		Count: asked.PageSize, Skip: asked.Skip(), Total: store.TotalAccurate,
 	}
 	if query.Skip < far || slices.Contains(k.partial, asked.SortBy) {

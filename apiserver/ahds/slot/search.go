@@ -136,8 +136,37 @@ func starts(least, most int64) store.Condition {
 	return store.PeriodIs{Param: paramTime, From: store.Bounds{Least: least, Most: most}, Until: store.Unbounded}
 }
 
+// ends also says when such slots begin, since no slot is longer than some: that is what
+// indexes lead by.
 func ends(least, most int64) store.Condition {
-	return store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Bounds{Least: least, Most: most}}
+	is := store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Bounds{Least: least, Most: most}}
+	if least != store.TheBeginning {
+		is.From.Least = least - maxLength.Microseconds()
+	}
+	return is
+}
+
+// Where joins the conditions of a list. Those of the slot's time become one, so that what
+// is looked through begins and ends where they do together.
+func Where(conditions []store.Condition) store.Condition {
+	during := store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Unbounded}
+	var joined store.All
+	for _, condition := range conditions {
+		is, ok := condition.(store.PeriodIs)
+		if !ok {
+			joined = append(joined, condition)
+			continue
+		}
+		during.From, during.Until = both(during.From, is.From), both(during.Until, is.Until)
+	}
+	if during.From != store.Unbounded || during.Until != store.Unbounded {
+		joined = append(joined, during)
+	}
+	return joined
+}
+
+func both(a, b store.Bounds) store.Bounds {
+	return store.Bounds{Least: max(a.Least, b.Least), Most: min(a.Most, b.Most)}
 }
 
 func updatedFrom(value string) (store.Condition, string) {
@@ -149,8 +178,8 @@ func updatedFrom(value string) (store.Condition, string) {
 // at one time and begin before another.
 func Between(resource string, from, to time.Time) store.Condition {
 	active := strconv.FormatBool(true)
-	return store.All{
+	return Where([]store.Condition{
 		store.TokenIs{Param: paramResource, Code: &resource}, store.TokenIs{Param: paramActive, Code: &active},
 		ends(from.UnixMicro()+1, store.TheEnd), starts(store.TheBeginning, to.UnixMicro()-1),
-	}
+	})
 }

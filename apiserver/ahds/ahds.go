@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // Group is the API group in whose terms access to the records of this API is decided.
@@ -81,10 +82,15 @@ func New(config Config) (http.Handler, error) {
 		return nil, fmt.Errorf("make the AHDS facade: %w", err)
 	}
 	h := &handler{Config: config}
-	return compress(h.identify(h.recover(h.routes()))), nil
+	return compress(web.Identify(web.Recover(h.Log, h.failEarly, h.routes()))), nil
 }
 
 // handler serves all sites.
 type handler struct {
 	Config
+}
+
+// failEarly answers a request of which nothing is known yet.
+func (h *handler) failEarly(w http.ResponseWriter, r *http.Request, err error) {
+	h.fail(w, &request{Request: r}, err)
 }

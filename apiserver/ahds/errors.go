@@ -2,7 +2,6 @@ package ahds
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/fault"
@@ -37,7 +36,7 @@ const (
 type pathUnknownError struct{}
 
 func (e *pathUnknownError) Error() string {
-	return "there is nothing at this path; this API has /site/{siteId}/ahds/v1/availability-slot and /eventgroup"
+	return "there is nothing at this path; this API has /site/{siteId}/ahds/v1/availability-slot, /eventgroup, /webhook-event and /webhook"
 }
 
 // methodError says that a path does not take the method.
@@ -66,20 +65,6 @@ type mediaTypeError struct {
 }
 
 func (e *mediaTypeError) Error() string { return e.problem }
-
-// encodingError says that a body is compressed in a way that is not taken.
-type encodingError struct{ encoding string }
-
-func (e *encodingError) Error() string {
-	return "a body with the Content-Encoding " + fault.Quote(e.encoding) + " is not taken; send gzip or none"
-}
-
-// tooLargeError says that a body is too large.
-type tooLargeError struct{ limit int64 }
-
-func (e *tooLargeError) Error() string {
-	return "the body is larger than the " + strconv.FormatInt(e.limit, 10) + " bytes that this site takes"
-}
 
 // preconditionError says that a record is not at the version that If-Match asks for.
 type preconditionError struct{ current string }

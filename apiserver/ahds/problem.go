@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fault"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // retryAfter is how many seconds a client should wait for what is away.
@@ -96,8 +97,9 @@ func requestProblem(err error) (problem, bool) {
 		methodUnknown *methodUnknownError
 		notAcceptable *notAcceptableError
 		mediaType     *mediaTypeError
-		encoding      *encodingError
-		tooLarge      *tooLargeError
+		encoding      *web.EncodingError
+		broken        *web.BrokenBodyError
+		tooLarge      *web.TooLargeError
 		precondition  *preconditionError
 		taken         *idTakenError
 		reused        *keyReusedError
@@ -120,6 +122,8 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusUnsupportedMediaType, codeUnsupportedMediaType).with(name, strings.Join(mediaType.taken, ", ")), true
 	case errors.As(err, &encoding):
 		return say(http.StatusUnsupportedMediaType, codeUnsupportedMediaType).with("Accept-Encoding", "gzip, identity"), true
+	case errors.As(err, &broken):
+		return problem{status: http.StatusBadRequest, code: codeInvalidRequest, detail: err.Error(), faults: fault.Faults{{Code: fault.CodeUnparseable, Detail: err.Error()}}}, true
 	case errors.As(err, &tooLarge):
 		return say(http.StatusRequestEntityTooLarge, codeTooLarge), true
 	case errors.As(err, &precondition):

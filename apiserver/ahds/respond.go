@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // respond writes an answer with a body.
@@ -45,14 +46,14 @@ func setVersion(w http.ResponseWriter, rec store.Record) {
 func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 	p := problemOf(err)
 	if p.status >= http.StatusInternalServerError && p.status != http.StatusNotImplemented {
-		h.Log.ErrorContext(r.Context(), "request failed", "request", requestID(r.Context()),
+		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()),
 			"site", r.site.ID, "id", r.id, "method", r.Method, "status", p.status, "err", err)
 	}
 	for name, value := range p.header {
 		w.Header().Set(name, value)
 	}
-	instance := r.URL.EscapedPath() + "#" + requestID(r.Context())
+	instance := r.URL.EscapedPath() + "#" + web.RequestID(r.Context())
 	if err := r.respond(w, p.status, typeProblem, p.document(instance)); err != nil {
-		h.Log.ErrorContext(r.Context(), "answer failed", "request", requestID(r.Context()), "err", err)
+		h.Log.ErrorContext(r.Context(), "answer failed", "request", web.RequestID(r.Context()), "err", err)
 	}
 }

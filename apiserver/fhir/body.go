@@ -1,19 +1,15 @@
 package fhir
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // body is a resource that a client sent.
@@ -72,36 +68,5 @@ func (r *request) maxBodySize() int64 {
 
 // readBody reads the whole body, inflated, within the site's limit.
 func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
-	limit := r.maxBodySize()
-	if r.ContentLength > limit {
-		return nil, &tooLargeError{limit: limit}
-	}
-	var source io.Reader = http.MaxBytesReader(w, r.Body, limit)
-	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
-	case "", "identity":
-	case "gzip":
-		inflate, err := gzip.NewReader(source)
-		if err != nil {
-			return nil, bodyError(err, limit)
-		}
-		source = inflate
-	default:
-		return nil, &mediaTypeError{fmt.Sprintf("a body with the Content-Encoding %s is not taken; send gzip or none", r4.Quote(encoding))}
-	}
-	var buffer bytes.Buffer
-	buffer.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room at the end too
-	if n, err := buffer.ReadFrom(io.LimitReader(source, limit+1)); err != nil {
-		return nil, bodyError(err, limit)
-	} else if n > limit {
-		return nil, &tooLargeError{limit: limit}
-	}
-	return buffer.Bytes(), nil
-}
-
-// bodyError tells a body that is too large from one that is broken.
-func bodyError(err error, limit int64) error {
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return &tooLargeError{limit: limit}
-	}
-	return &invalidError{code: r4.CodeUnparseable, diagnostics: "the body cannot be read: " + err.Error()}
+	return web.ReadBody(w, r.Request, r.maxBodySize())
 }

@@ -120,13 +120,6 @@ func (e *patchTypeError) Error() string {
 	return fmt.Sprintf("a patch is taken as %s, not %s", patchFormat, r4.Quote(e.kind))
 }
 
-// tooLargeError says that a body is too large.
-type tooLargeError struct{ limit int64 }
-
-func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("the body is larger than the %d bytes that this site takes", e.limit)
-}
-
 // isAbsent reports whether err says that there is no such record, any more or yet.
 func isAbsent(err error) bool {
 	var deleted *store.DeletedError

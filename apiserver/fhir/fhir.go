@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // Group is the API group in whose terms access to FHIR resources is decided.
@@ -98,7 +99,7 @@ func New(config Config) (http.Handler, error) {
 	}
 	h := &handler{Config: config, tokens: tokens, started: config.Now()}
 	h.router = h.routes()
-	return compress(h.identify(h.recover(h.router))), nil
+	return compress(h.guarded()), nil
 }
 
 // handler serves all sites.
@@ -108,4 +109,11 @@ type handler struct {
 	started time.Time
 	// router finds the interaction of a request, and of an entry of a bundle.
 	router http.Handler
+}
+
+// guarded is the router behind what survives panics and names requests.
+func (h *handler) guarded() http.Handler {
+	return web.Identify(web.Recover(h.Log, func(w http.ResponseWriter, r *http.Request, err error) {
+		h.fail(w, &request{Request: r, dialect: contractDialect}, err)
+	}, h.router))
 }

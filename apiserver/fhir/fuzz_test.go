@@ -54,7 +54,7 @@ func FuzzURL(f *testing.F) {
 	f.Add("GET", "*")
 	f.Add("FROB", "http://h/site/demo/fhir/patient")
 	h := facadeWithoutStorage(f)
-	handler := h.identify(h.recover(h.router))
+	handler := h.guarded()
 	f.Fuzz(func(t *testing.T, method, target string) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(method + " " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")))
 		if err != nil {

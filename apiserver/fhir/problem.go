@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // retryAfter is how many seconds a client should wait for what is away.
@@ -79,7 +80,9 @@ func requestProblem(err error) (problem, bool) {
 		methodUnknown *methodUnknownError
 		notAcceptable *notAcceptableError
 		mediaType     *mediaTypeError
-		tooLarge      *tooLargeError
+		tooLarge      *web.TooLargeError
+		encoding      *web.EncodingError
+		broken        *web.BrokenBodyError
 		several       *multipleMatchesError
 		idTaken       *idTakenError
 		tooMany       *tooManyEntriesError
@@ -106,6 +109,10 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusNotAcceptable, issueNotSupported, codeNotAcceptable)
 	case errors.As(err, &mediaType):
 		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
+	case errors.As(err, &encoding):
+		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
+	case errors.As(err, &broken):
+		return say(http.StatusBadRequest, r4.IssueInvalid, r4.CodeUnparseable)
 	case errors.As(err, &tooLarge):
 		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
 	case errors.As(err, &several):

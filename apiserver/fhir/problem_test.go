@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 func TestProblemOf(t *testing.T) {
@@ -47,8 +48,10 @@ func TestProblemOf(t *testing.T) {
 		"a deleted record":            {&store.DeletedError{Version: 4}, 410, issueDeleted, codeDeleted, map[string]string{"ETag": `W/"4"`}},
 		"a stale version":             {&store.PreconditionError{Key: key, Current: &store.Record{Version: 7}}, 412, issueConflict, codeVersionConflict, map[string]string{"ETag": `W/"7"`}},
 		"a version of nothing":        {&store.PreconditionError{Key: key}, 412, issueConflict, codeVersionConflict, nil},
-		"a large body":                {&tooLargeError{}, 413, issueTooLong, codeTooLarge, nil},
+		"a large body":                {&web.TooLargeError{}, 413, issueTooLong, codeTooLarge, nil},
 		"a large record":              {&store.LimitError{Scope: store.LimitRecord}, 413, issueTooLong, codeTooLarge, nil},
+		"a body of Brotli":            {&web.EncodingError{Encoding: "br"}, 415, issueNotSupported, codeUnsupportedMediaType, nil},
+		"a body cut off":              {&web.BrokenBodyError{}, 400, r4.IssueInvalid, r4.CodeUnparseable, nil},
 		"a body of XML":               {&mediaTypeError{}, 415, issueNotSupported, codeUnsupportedMediaType, nil},
 		"a panic":                     {errors.New("index out of range"), 500, issueException, codeInternal, nil},
 		"an unknown method":           {&methodUnknownError{}, 501, issueNotSupported, codeUnknownMethod, nil},

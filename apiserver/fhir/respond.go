@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // respond writes an answer with a body of JSON in the request's dialect.
@@ -66,13 +67,13 @@ func (r *request) respondOutcome(w http.ResponseWriter, status int, issues ...r4
 func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 	p := problemOf(err)
 	if p.status >= http.StatusInternalServerError && p.status != http.StatusNotImplemented {
-		h.Log.ErrorContext(r.Context(), "request failed", "request", requestID(r.Context()),
+		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()),
 			"site", r.site.ID, "resource", r.kind.Resource, "id", r.id, "method", r.Method, "status", p.status, "err", err)
 	}
 	for name, value := range p.header {
 		w.Header().Set(name, value)
 	}
 	if err := r.respondOutcome(w, p.status, p.issues...); err != nil {
-		h.Log.ErrorContext(r.Context(), "answer failed", "request", requestID(r.Context()), "err", err)
+		h.Log.ErrorContext(r.Context(), "answer failed", "request", web.RequestID(r.Context()), "err", err)
 	}
 }

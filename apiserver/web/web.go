@@ -1,8 +1,11 @@
-package ahds
+// Package web is what every HTTP facade does alike, before it knows what is asked for: ids
+// of requests, panics, bodies.
+package web
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -17,14 +20,14 @@ var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type requestIDKey struct{}
 
-// requestID correlates what is logged about a request with its answer.
-func requestID(ctx context.Context) string {
+// RequestID correlates what is logged about a request with its answer.
+func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// identify gives each request an id, the client's if that is sane, and returns it.
-func (h *handler) identify(next http.Handler) http.Handler {
+// Identify gives each request an id, the client's if that is sane, and returns it.
+func Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
 		if !saneRequestID.MatchString(id) {
@@ -35,8 +38,8 @@ func (h *handler) identify(next http.Handler) http.Handler {
 	})
 }
 
-// recover turns a panic into a 500 and a line in the log.
-func (h *handler) recover(next http.Handler) http.Handler {
+// Recover turns a panic into a line in the log and an answer, which is fail's.
+func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			cause := recover()
@@ -46,8 +49,8 @@ func (h *handler) recover(next http.Handler) http.Handler {
 			if cause == http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it like this
 				panic(cause)
 			}
-			h.Log.ErrorContext(r.Context(), "panic", "request", requestID(r.Context()), "stack", string(debug.Stack()))
-			h.fail(w, &request{Request: r}, fmt.Errorf("panic: %v", cause))
+			log.ErrorContext(r.Context(), "panic", "request", RequestID(r.Context()), "stack", string(debug.Stack()))
+			fail(w, r, fmt.Errorf("panic: %v", cause))
 		}()
 		next.ServeHTTP(w, r)
 	})

@@ -1,0 +1,101 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestIdentify(t *testing.T) {
+	for sent, kept := range map[string]bool{
+		"abc-1.2_3":                 true,
+		"":                          false,
+		"with space":                false,
+		"line\nbreak":               false,
+		strings.Repeat("a", 64):     true,
+		strings.Repeat("a", 65):     false,
+		"<script>alert(1)</script>": false,
+	} {
+		var seen string
+		handler := Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = RequestID(r.Context()) }))
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set(requestIDHeader, sent)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if got := w.Header().Get(requestIDHeader); got != seen || got == "" || (got == sent) != kept {
+			t.Errorf("sent %q, answered %q, logged %q", sent, got, seen)
+		}
+	}
+}
+
+func TestRecover(t *testing.T) {
+	var log bytes.Buffer
+	fail := func(w http.ResponseWriter, _ *http.Request, err error) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+	handler := Recover(slog.New(slog.NewTextHandler(&log, nil)), fail, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("out of range") }))
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Code != http.StatusInternalServerError || !strings.Contains(log.String(), "TestRecover") {
+		t.Errorf("%d, log %s", w.Code, &log)
+	}
+	aborting := Recover(slog.Default(), fail, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint,err113 // as net/http compares it
+			t.Errorf("an aborted answer ended with %v", cause)
+		}
+	}()
+	aborting.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+}
+
+func gzipped(text string) string {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, text) // into memory
+	_ = w.Close()
+	return packed.String()
+}
+
+func TestReadBody(t *testing.T) {
+	const limit = 100
+	var tooLarge *TooLargeError
+	var encoded *EncodingError
+	var broken *BrokenBodyError
+	for name, test := range map[string]struct {
+		body, encoding string
+		unannounced    bool
+		want           string
+		err            any
+	}{
+		"plain":                         {body: "text", want: "text"},
+		"at the limit":                  {body: strings.Repeat("a", limit), want: strings.Repeat("a", limit)},
+		"over the limit":                {body: strings.Repeat("a", limit+1), err: &tooLarge},
+		"over the limit, unannounced":   {body: strings.Repeat("a", limit+1), unannounced: true, err: &tooLarge},
+		"gzip":                          {body: gzipped("text"), encoding: "GZIP", want: "text"},
+		"gzip over the limit, inflated": {body: gzipped(strings.Repeat("a", 10*limit)), encoding: "gzip", err: &tooLarge},
+		"gzip cut off":                  {body: gzipped("some text")[:15], encoding: "gzip", err: &broken},
+		"no gzip":                       {body: "text", encoding: "gzip", err: &broken},
+		"another encoding":              {body: "text", encoding: "br", err: &encoded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
+			r.Header.Set("Content-Encoding", test.encoding)
+			if test.unannounced {
+				r.ContentLength = -1
+			}
+			got, err := ReadBody(httptest.NewRecorder(), r, limit)
+			if test.err == nil && err != nil || test.err != nil && !errors.As(err, test.err) {
+				t.Fatalf("error %v", err)
+			}
+			if string(got) != test.want {
+				t.Errorf("read %q", got)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 // Package v1alpha1 holds the custom resources that people write to run Paddock:
-// Site (a clinic), SiteClaim (who holds a siteID) and NamespaceClaim (who holds a
-// namespace). It imports apimachinery only.
+// Site (a clinic), SiteClaim (who holds a siteID), NamespaceClaim (who holds a
+// namespace), WebhookEvent (a type of events, switched on or off) and Webhook (where
+// events go). It imports apimachinery only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=paddock.health
@@ -23,7 +24,8 @@ var AddToScheme = SchemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{}, &NamespaceClaim{}, &NamespaceClaimList{})
+		&Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{}, &NamespaceClaim{}, &NamespaceClaimList{},
+		&WebhookEvent{}, &WebhookEventList{}, &Webhook{}, &WebhookList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package ahds serves the animal health data store API of every site at the contract's
-// paths. Its handlers translate between HTTP and the storage contract; they know no
-// storage engine and no Kubernetes client. What slots and event groups are is in the
-// packages below it.
+// paths. Its handlers translate between HTTP and the storage contract, or the custom
+// resources of a site; they know no storage engine and no Kubernetes client. What slots,
+// event groups and webhooks are is in the packages below it.
 package ahds
 
 import (
@@ -41,9 +41,19 @@ type Site struct {
 	BaseURL string
 	Access  access.Site
 	// Store is nil while the storage is not open.
-	Store store.Store
+	Store         store.Store
+	WebhookEvents ResourceStore
+	Webhooks      WebhookStore
 	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
 	MaxBodySize int64
+}
+
+// keeps reports whether the resources of a group can be reached; empty: the records.
+func (s Site) keeps(group string) bool {
+	if group == "" {
+		return s.Store != nil
+	}
+	return s.WebhookEvents != nil && s.Webhooks != nil
 }
 
 // Config is what the facade is made of.

@@ -1,6 +1,7 @@
 package ahds
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -57,7 +58,7 @@ func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) erro
 	if _, named := r.parameter("id"); named && !document.IsUUID(r.id) {
 		return fault.Faults{{In: fault.Parameter, At: "id", Code: fault.CodeInvalidValue, Detail: "the id in the path: " + document.NotUUID(r.id)}}
 	}
-	if r.site.Store == nil {
+	if !r.site.keeps(what.group) {
 		return store.ErrUnavailable
 	}
 	return what.run(w, r)
@@ -73,7 +74,7 @@ func (h *handler) admit(r *request, what operation, siteID string) (err error) {
 		return err
 	}
 	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access,
-		access.Action{Verb: what.verb, Group: Group, Resource: what.resource, Name: strings.ToLower(r.id)})
+		access.Action{Verb: what.verb, Group: cmp.Or(what.group, Group), Resource: what.resource, Name: strings.ToLower(r.id)})
 }
 
 // parsePath takes site and id out of the path.

@@ -10,8 +10,9 @@ import (
 
 // operation is one thing that can be done at a path.
 type operation struct {
-	// verb and resource are the right it needs, in the terms of Kubernetes RBAC.
-	verb, resource string
+	// verb and resource are the right it needs, in the terms of Kubernetes RBAC. Without a
+	// group the resource is one of this facade's own, and in the site's store.
+	verb, resource, group string
 	// open operations need no bearer token: they check a token of their own.
 	open bool
 	// produces is the media type of its answer; empty: JSON.
@@ -51,6 +52,9 @@ func (h *handler) routes() http.Handler {
 		h.routeRecords(site, eventGroups)
 		h.routeSlots(site)
 		h.routeFeeds(site)
+		h.routeResources(site, webhookEvents)
+		h.routeResources(site, webhooks)
+		h.routeWebhooks(site)
 	})
 	return router
 }

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/paddock-health/paddock/apiserver/access"
@@ -45,6 +46,8 @@ const replicas = 2
 
 var (
 	clients kubernetes.Interface
+	// controlPlane reaches the API server.
+	controlPlane *rest.Config
 	// objects are the etcd-backed engines of the servers, databases their pools.
 	objects   [replicas]*cluster.Cluster
 	databases [replicas]*pgxpool.Pool
@@ -73,7 +76,8 @@ func startCluster(ctx context.Context) {
 		Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfPathMissing: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	clients, err = kubernetes.NewForConfig(control.Config())
+	controlPlane = control.Config()
+	clients, err = kubernetes.NewForConfig(controlPlane)
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -145,7 +149,7 @@ func now() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) 
 type rights struct{}
 
 func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Site, action access.Action) error {
-	if action.Group != ahds.Group {
+	if action.Group != ahds.Group && action.Group != ahds.ResourceGroup {
 		return &access.ForbiddenError{Caller: caller.Name, Action: action}
 	}
 	switch caller.Name {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
+	"github.com/paddock-health/paddock/apiserver/customresources"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/sites"
 )
@@ -15,6 +16,7 @@ type admission struct {
 	access    *kubernetes.Access
 	ready     *readiness
 	publicURL string
+	resources *customresources.Client
 }
 
 func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Caller, error) {

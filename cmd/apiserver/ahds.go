@@ -34,6 +34,9 @@ func ahdsResources() []schema.GroupResource {
 	for _, resource := range ahds.Resources {
 		all = append(all, schema.GroupResource{Group: ahds.Group, Resource: resource})
 	}
+	for _, resource := range ahds.CustomResources {
+		all = append(all, schema.GroupResource{Group: ahds.ResourceGroup, Resource: resource})
+	}
 	return all
 }
 
@@ -74,11 +77,17 @@ func isAHDS(path string) bool {
 
 // describeAHDS tells the AHDS facade of a site.
 func (a *admission) describeAHDS(site sites.Site) ahds.Site {
+	if site.ID == "" {
+		return ahds.Site{}
+	}
 	return ahds.Site{
 		ID:          site.ID,
 		BaseURL:     a.publicURL + "/site/" + site.ID + "/ahds/v1",
 		Access:      site.Access,
 		Store:       site.Store,
 		MaxBodySize: site.MaxBodySize,
+
+		WebhookEvents: a.resources.WebhookEvents(site.Access.Namespace),
+		Webhooks:      a.resources.Webhooks(site.Access.Namespace),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
+	"github.com/paddock-health/paddock/apiserver/customresources"
 	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -83,7 +84,11 @@ func (s *server) makeFacade(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	admission := &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL}
+	objects, err := customresources.New(config, time.Now)
+	if err != nil {
+		return err
+	}
+	admission := &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL, resources: objects}
 	handler, err := fhir.New(fhir.Config{
 		Admit:      admission.admit,
 		Find:       admission.find,

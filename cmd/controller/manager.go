@@ -18,6 +18,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/controllers/site"
+	"github.com/paddock-health/paddock/controllers/webhook"
+	"github.com/paddock-health/paddock/controllers/webhookevent"
 )
 
 const (
@@ -68,6 +70,12 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)
+	}
+	if err := (&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
+		return nil, fmt.Errorf("set up the WebhookEvent controller: %w", err)
+	}
+	if err := (&webhook.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
+		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
 	}
 	if err := addHealthChecks(mgr); err != nil {
 		return nil, fmt.Errorf("set up the health checks: %w", err)

@@ -1,0 +1,120 @@
+package ahds
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
+)
+
+// createResource serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that
+// it had, it creates nothing and is answered with what it created.
+func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceKind) error {
+	if err := list.ReadNone(r.query); err != nil {
+		return err
+	}
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	sent, _, err := r.readObject(w, typeJSON)
+	if err != nil {
+		return err
+	}
+	content, id, err := k.fields.Create(sent, document.Identity{Name: k.idField})
+	if err != nil {
+		return err
+	}
+	key.request = k.fingerprint(content)
+	wanted := webhook.Resource{ID: strings.ToLower(id), Content: content}
+	if wanted.Kept, err = (kept{Made: key.request, Keys: key.addTo(nil, 1, h.Now())}).keep(); err != nil {
+		return err
+	}
+	made, secret, created, err := h.makeResource(r, k, wanted, key)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", r.site.BaseURL+"/"+k.segment+"/"+made.ID)
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return r.respondResource(w, status, k, made, secret)
+}
+
+// fingerprint tells contents apart.
+func (k *resourceKind) fingerprint(content document.Content) string {
+	w := document.NewWriter(nil)
+	k.fields.Append(w, content)
+	return digest([]byte(k.segment), w.Done())
+}
+
+// makeResource creates a resource, or finds the one that the same request made before.
+func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resource, key idempotencyKey) (made webhook.Resource, secret string, created bool, err error) {
+	chosen := wanted.ID != ""
+	if wanted.ID, err = k.newID(r, wanted.ID, key); err != nil {
+		return webhook.Resource{}, "", false, err
+	}
+	if err := k.checkKey(r, wanted.ID, key, h.Now()); err != nil {
+		return webhook.Resource{}, "", false, err
+	}
+	for {
+		made, secret, err = k.of(r.site).Create(r.Context(), wanted)
+		if !isConflict(err) {
+			return made, secret, true, err
+		}
+		made, err = k.of(r.site).Get(r.Context(), wanted.ID)
+		if !isAbsent(err) { // else it was deleted a moment ago
+			break
+		}
+		if err := sleep(r.Context(), poll); err != nil {
+			return webhook.Resource{}, "", false, err
+		}
+	}
+	switch {
+	case err != nil || keptOf(made).Made == key.request:
+	case chosen:
+		err = &idTakenError{id: wanted.ID}
+	default:
+		err = &keyReusedError{}
+	}
+	return made, "", false, err
+}
+
+// newID is the client's, else one that a repeated request with the same key has too, else
+// a new one.
+func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (string, error) {
+	switch {
+	case chosen != "":
+		return chosen, nil
+	case key.key != "":
+		return uuid.NewSHA1(uuid.NameSpaceURL, []byte(r.site.BaseURL+"/"+k.segment+"#"+key.key)).String(), nil
+	}
+	id, err := uuid.NewV7()
+	return id.String(), err
+}
+
+// checkKey refuses a key by which another resource was made. The resource with the id
+// itself is looked at when it is in the way.
+func (k *resourceKind) checkKey(r *request, id string, key idempotencyKey, now time.Time) error {
+	if key.key == "" {
+		return nil
+	}
+	all, err := k.of(r.site).List(r.Context())
+	if err != nil {
+		return err
+	}
+	used := slices.ContainsFunc(all, func(other webhook.Resource) bool {
+		return other.ID != id && slices.ContainsFunc(keptOf(other).Keys, func(u usedKey) bool { return u.Key == key.key && now.Sub(u.At) < keyLife })
+	})
+	if used {
+		return &keyReusedError{}
+	}
+	return nil
+}

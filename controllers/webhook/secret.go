@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/events/signing"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+// ensureSecret finds the Secret that signs, and makes it where the Webhook names none.
+func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (*corev1.Secret, error) {
+	secret, err := r.secret(ctx, hook.Namespace, hook.SecretName())
+	if err != nil || secret != nil || hook.Spec.SecretRef != nil {
+		return secret, err
+	}
+	signs := signing.NewShared()
+	if hook.Spec.Signing == v1alpha1.SigningEd25519 {
+		if signs, err = signing.NewPrivate(); err != nil {
+			return nil, err
+		}
+	}
+	owner := metav1.NewControllerRef(hook, v1alpha1.GroupVersion.WithKind("Webhook"))
+	owner.BlockOwnerDeletion = nil // would need the right to update finalizers
+	secret = &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hook.Namespace, Name: hook.SecretName(), OwnerReferences: []metav1.OwnerReference{*owner}},
+		Type:       v1alpha1.SecretTypeWebhook,
+		Data:       map[string][]byte{v1alpha1.WebhookSecretKey: []byte(signs)},
+	}
+	err = r.Client.Create(ctx, secret, apply.FieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, nil // the cache will know it in a moment, and wakes the controller
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create the Secret: %w", err)
+	}
+	return secret, nil
+}
+
+// checkSecret says what is wrong with a Secret that is to sign, and the public key that
+// belongs to it, if it has one.
+func checkSecret(secret *corev1.Secret, how v1alpha1.Signing) (publicKey string, err error) {
+	value := string(secret.Data[v1alpha1.WebhookSecretKey])
+	if how == v1alpha1.SigningEd25519 {
+		return signing.Public(value)
+	}
+	return "", signing.CheckShared(value)
+}

@@ -1,0 +1,60 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// SetupWithManager registers the controller. A Webhook is reconciled when it changes, and
+// when a WebhookEvent or a Secret of its namespace does.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// The manager's own cache has Secrets of another type, and a selector takes but one.
+	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeWebhook)}},
+	})
+	if err != nil {
+		return fmt.Errorf("make a cache of the Secrets of webhooks: %w", err)
+	}
+	if err := mgr.Add(secrets); err != nil {
+		return fmt.Errorf("add the cache of the Secrets of webhooks: %w", err)
+	}
+	r.secrets = secrets
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("webhook").
+		For(&v1alpha1.Webhook{}).
+		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
+		WatchesRawSource(source.Kind(secrets, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(r.neighbours))).
+		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
+		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
+		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}).
+		Complete(r)
+}
+
+// neighbours are the Webhooks of an object's namespace.
+func (r *Reconciler) neighbours(ctx context.Context, object client.Object) []reconcile.Request {
+	list := &v1alpha1.WebhookList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+		logf.FromContext(ctx).Error(err, "list the Webhooks that a change concerns")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return requests
+}

@@ -72,6 +72,8 @@ var _ = Describe("A site that enforces references", func() {
 		Entry("update that creates", "PUT", "/Patient/new", identified("new", ofPractice("Organization/elm")), "Patient.managingOrganization.reference"),
 		Entry("patch", "PATCH", "/Patient/rex", `[{"op":"add","path":"/managingOrganization","value":{"reference":"Organization/elm"}}]`, "Patient.managingOrganization.reference"),
 		Entry("conditional create", "POST", "/Patient", ofPractice("Organization/elm"), "Patient.managingOrganization.reference", with("If-None-Exist", "identifier=urn:chip|9")),
+		Entry("conditional create that meets its criteria", "POST", "/Patient", `{"identifier":[{"system":"urn:chip","value":"9"}],`+ofPractice("Organization/elm")[1:], "Patient.managingOrganization.reference",
+			with("If-None-Exist", "identifier=urn:chip|9")),
 		Entry("conditional update", "PUT", "/Patient?identifier=urn:chip|1", ofPractice("Organization/elm"), "Patient.managingOrganization.reference"),
 		Entry("conditional update that creates", "PUT", "/Patient?identifier=urn:chip|9", ofPractice("Organization/elm"), "Patient.managingOrganization.reference"),
 		Entry("conditional patch", "PATCH", "/Patient?identifier=urn:chip|1", `[{"op":"add","path":"/managingOrganization","value":{"reference":"Organization/elm"}}]`, "Patient.managingOrganization.reference"),

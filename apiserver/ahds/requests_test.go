@@ -46,8 +46,13 @@ var _ = Describe("A request", func() {
 		for _, segment := range []string{slotPath, groupPath, feedPath} {
 			path := segment + "/" + id
 			for _, missing := range []struct{ verb, method, path string }{
-				{"list", "GET", segment}, {"create", "POST", segment}, {"get", "GET", path}, {"get", "HEAD", path},
-				{"update", "PUT", path}, {"patch", "PATCH", path}, {"delete", "DELETE", path},
+				{"list", "GET", segment},
+				{"create", "POST", segment},
+				{"get", "GET", path},
+				{"get", "HEAD", path},
+				{"update", "PUT", path},
+				{"patch", "PATCH", path},
+				{"delete", "DELETE", path},
 			} {
 				a := s.do(missing.method, missing.path, "", caller("no-"+missing.verb))
 				Expect(a.status).To(Equal(http.StatusForbidden), missing.method+" "+missing.path)

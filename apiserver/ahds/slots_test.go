@@ -2,12 +2,11 @@ package ahds_test
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
 	"time"
-
-	"encoding/json"
 
 	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"

@@ -1,0 +1,181 @@
+package webhook_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/events/signing"
+)
+
+func newSecret(namespace, name, kind, value string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretType(kind),
+		StringData: map[string]string{v1alpha1.WebhookSecretKey: value},
+	}
+}
+
+// madeSecret is the Secret that the controller made for a Webhook.
+func madeSecret(ctx context.Context, hook *v1alpha1.Webhook) *corev1.Secret {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: hook.Namespace, Name: hook.Status.SecretName}, secret)).To(Succeed())
+	Expect(secret.Type).To(BeEquivalentTo(v1alpha1.SecretTypeWebhook))
+	Expect(metav1.IsControlledBy(secret, hook)).To(BeTrue())
+	return secret
+}
+
+var _ = Describe("A Webhook", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
+
+	It("is active while its type is on, and the type while it has one", func(ctx SpecContext) {
+		hook, event := newHook(namespace), newEvent(namespace, true)
+		Expect(admin.Create(ctx, event)).To(Succeed())
+		expectActive(ctx, event, "False NoWebhooks")
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
+		Expect(event.Status.Webhooks).To(BeEquivalentTo(1))
+		patch(ctx, event, `{"spec":{"enabled":false}}`)
+		expectActive(ctx, event, "False Disabled")
+		expectActive(ctx, hook, "False TypeDisabled")
+		patch(ctx, event, `{"spec":{"enabled":true}}`)
+		expectActive(ctx, hook, "True Active")
+		patch(ctx, hook, `{"spec":{"active":false}}`)
+		expectActive(ctx, hook, "False Inactive")
+		expectActive(ctx, event, "False NoWebhooks")
+		Expect(admin.Delete(ctx, event)).To(Succeed())
+		patch(ctx, hook, `{"spec":{"active":true}}`)
+		expectActive(ctx, hook, "False TypeDisabled")
+	})
+
+	It("gets a secret, if it names none", func(ctx SpecContext) {
+		hook := newHook(namespace)
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectAccepted(ctx, hook, "True Accepted")
+		Expect(signing.CheckShared(string(madeSecret(ctx, hook).Data[v1alpha1.WebhookSecretKey]))).To(Succeed())
+		Expect(hook.Status.PublicKey).To(BeEmpty())
+
+		By("a deleted one is made anew")
+		before := madeSecret(ctx, hook)
+		Expect(admin.Delete(ctx, before)).To(Succeed())
+		Eventually(func(g Gomega) {
+			after := &corev1.Secret{}
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(before), after)).To(Succeed())
+			g.Expect(after.Data).NotTo(Equal(before.Data))
+		}).Should(Succeed())
+
+		By("one that signs with a key says how to check it")
+		keyed := newHook(namespace, func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 })
+		keyed.Name = "keyed"
+		Expect(admin.Create(ctx, keyed)).To(Succeed())
+		expectAccepted(ctx, keyed, "True Accepted")
+		Expect(signing.Public(string(madeSecret(ctx, keyed).Data[v1alpha1.WebhookSecretKey]))).To(Equal(keyed.Status.PublicKey))
+	})
+
+	It("says what is wrong with the Secret it names, and takes up a better one", func(ctx SpecContext) {
+		hook := newHook(namespace, func(s *v1alpha1.WebhookSpec) { s.SecretRef = &v1alpha1.WebhookSecretReference{Name: "mine"} })
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectAccepted(ctx, hook, "False SecretNotFound")
+		other := newSecret(namespace, "mine", "Opaque", signing.NewShared())
+		Expect(admin.Create(ctx, other)).To(Succeed())
+		Consistently(condition(hook, v1alpha1.ConditionAccepted)).WithContext(ctx).WithTimeout(time.Second).Should(Equal("False SecretNotFound"))
+		Expect(admin.Delete(ctx, other)).To(Succeed())
+		mine := newSecret(namespace, "mine", v1alpha1.SecretTypeWebhook, "whsec_bad")
+		Expect(admin.Create(ctx, mine)).To(Succeed())
+		expectAccepted(ctx, hook, "False InvalidSecret")
+		expectActive(ctx, hook, "False NotAccepted")
+		mine.StringData = map[string]string{v1alpha1.WebhookSecretKey: signing.NewShared()}
+		Expect(admin.Update(ctx, mine)).To(Succeed())
+		expectAccepted(ctx, hook, "True Accepted")
+		patch(ctx, hook, `{"spec":{"headersSecretRef":{"name":"headers"}}}`)
+		expectAccepted(ctx, hook, "False SecretNotFound")
+		Expect(admin.Create(ctx, newSecret(namespace, "headers", v1alpha1.SecretTypeWebhook, "x"))).To(Succeed())
+		expectAccepted(ctx, hook, "True Accepted")
+	})
+
+	It("notes when kubectl's users changed it, and nothing else", func(ctx SpecContext) {
+		hook, event := newHook(namespace), newEvent(namespace, true)
+		for _, object := range []client.Object{hook, event} {
+			Expect(admin.Create(ctx, object)).To(Succeed())
+			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "True Active"}[object == hook])
+			Expect(object.GetAnnotations()).NotTo(HaveKey(v1alpha1.ChangedAnnotation))
+			began := time.Now().Truncate(time.Second)
+			patch(ctx, object, `{"spec":{"description":"by kubectl"}}`)
+			Eventually(func(g Gomega) {
+				g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+				at, recorded := v1alpha1.ChangedAt(object)
+				g.Expect(recorded).To(BeTrue())
+				g.Expect(at).To(BeTemporally(">=", began))
+				g.Expect(at).To(BeTemporally("<=", time.Now().Add(time.Second)))
+			}).Should(Succeed())
+			Expect(object.GetAnnotations()[v1alpha1.ChangedAnnotation]).To(HavePrefix("2 "))
+		}
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
+
+		By("what is settled is not written again, whoever wakes the controllers")
+		patch(ctx, madeSecret(ctx, hook), `{"metadata":{"labels":{"wake":"up"}}}`)
+		Consistently(func(g Gomega) {
+			for _, object := range []client.Object{newHook(namespace), newEvent(namespace, true)} {
+				g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+				g.Expect(object.GetResourceVersion()).To(BeElementOf(hook.ResourceVersion, event.ResourceVersion))
+			}
+		}).WithTimeout(2 * time.Second).Should(Succeed())
+	})
+
+	It("shows what matters", func(ctx SpecContext) {
+		hook, event := newHook(namespace), newEvent(namespace, true)
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		Expect(admin.Create(ctx, event)).To(Succeed())
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "AGE"}))
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "True", "1"}))
+		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Active", "webhookevent/event", "webhook/hook", "--timeout=5s")
+	})
+})
+
+var _ = DescribeTable("The schema refuses a Webhook", func(ctx SpecContext, change string) {
+	namespace := newNamespace(ctx)
+	hook := newHook(namespace)
+	Expect(admin.Create(ctx, hook)).To(Succeed())
+	err := admin.Patch(ctx, hook, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+change+`}`)))
+	Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+},
+	Entry("of no type", `{"eventType":null}`), Entry("of an unknown type", `{"eventType":"user.deleted"}`),
+	Entry("without an address", `{"url":null}`), Entry("by http", `{"url":"http://example.org/"}`), Entry("without a host", `{"url":"https:///a"}`), Entry("with a port alone", `{"url":"https://:443/"}`),
+	Entry("with a user", `{"url":"https://me@example.org/"}`), Entry("with a fragment", `{"url":"https://example.org/#a"}`), Entry("with an endless address", `{"url":"https://example.org/`+strings.Repeat("a", 2048)+`"}`),
+	Entry("that does not say whether it is active", `{"active":null}`), Entry("with a field twice", `{"fields":["a","a"]}`), Entry("with an empty field", `{"fields":[""]}`),
+	Entry("with a list of extensions", `{"extensions":[]}`), Entry("signed in another way", `{"signing":"RSA"}`), Entry("that waits too long", `{"timeoutSeconds":31}`), Entry("or not at all", `{"timeoutSeconds":-1}`),
+	Entry("in another order", `{"ordering":"Random"}`), Entry("with a nameless secret", `{"secretRef":{}}`), Entry("with a long description", `{"description":"`+strings.Repeat("x", 10001)+`"}`),
+)
+
+var _ = Describe("Secrets", func() {
+	for _, account := range []string{"paddock-controller", "paddock-apiserver"} {
+		It("of other types are not for "+account, func(ctx SpecContext) {
+			config, err := cluster.UserConfig(serviceAccounts + account)
+			Expect(err).NotTo(HaveOccurred())
+			program, err := client.New(config, client.Options{Scheme: scheme})
+			Expect(err).NotTo(HaveOccurred())
+			namespace := newNamespace(ctx)
+			Expect(program.Create(ctx, newSecret(namespace, "ours", v1alpha1.SecretTypeWebhook, "x"))).To(Succeed())
+			for _, kind := range []string{"Opaque", "kubernetes.io/service-account-token", v1alpha1.SecretTypeDSN} {
+				secret := newSecret(namespace, "other", kind, "x")
+				secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
+				Expect(program.Create(ctx, secret)).To(MatchError(ContainSubstring("of type paddock.health/webhook only")))
+			}
+			mayRead := program.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ours"}, &corev1.Secret{})
+			Expect(apierrors.IsForbidden(mayRead)).To(Equal(account == "paddock-apiserver"))
+		})
+	}
+})

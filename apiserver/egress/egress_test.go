@@ -18,11 +18,10 @@ func TestNetworks(t *testing.T) {
 	} {
 		t.Run(value, func(t *testing.T) {
 			var networks Networks
+			err := networks.Set(value)
 			got := networks.String()
-			if err := networks.Set(value); err != nil {
+			if err != nil {
 				got = err.Error()
-			} else {
-				got = networks.String()
 			}
 			if !strings.Contains(got, want) {
 				t.Errorf("Set(%q) = %s, want %s", value, got, want)
@@ -37,7 +36,7 @@ func TestDialer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	for name, test := range map[string]struct {
 		host, allowed string

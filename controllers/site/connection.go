@@ -34,8 +34,10 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 	connection, err := dsn.Parse(secret.Data, ref.Key)
 	var field *dsn.FieldError
 	if errors.As(err, &field) {
-		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
-			fmt.Sprintf("Secret %q cannot be used: %s", ref.Name, field)}, nil
+		return dsn.Connection{}, &verdict{
+			metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
+			fmt.Sprintf("Secret %q cannot be used: %s", ref.Name, field),
+		}, nil
 	}
 	return connection, nil, err
 }

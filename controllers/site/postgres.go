@@ -23,10 +23,14 @@ var (
 	postgresReady = verdict{metav1.ConditionTrue, v1alpha1.ReasonPostgresStorage, "records are kept in a Postgres database"}
 	schemaReady   = verdict{metav1.ConditionTrue, v1alpha1.ReasonMigrated, "the tables are those of this release"}
 	noDatabase    = verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDatabase, "no database was reached yet"}
-	newerSchema   = verdict{metav1.ConditionFalse, v1alpha1.ReasonNewerSchema,
-		"a later release changed the tables so that this one may not use them: upgrade, or restore the database as it was before"}
-	migrationFailed = verdict{metav1.ConditionFalse, v1alpha1.ReasonMigrationFailed,
-		"the tables could not be migrated; it is tried again, and the controller's log says why"}
+	newerSchema   = verdict{
+		metav1.ConditionFalse, v1alpha1.ReasonNewerSchema,
+		"a later release changed the tables so that this one may not use them: upgrade, or restore the database as it was before",
+	}
+	migrationFailed = verdict{
+		metav1.ConditionFalse, v1alpha1.ReasonMigrationFailed,
+		"the tables could not be migrated; it is tried again, and the controller's log says why",
+	}
 )
 
 // postgresStorage finds the connection to the Site's database, brings its tables up to

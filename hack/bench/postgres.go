@@ -67,15 +67,21 @@ func databaseSearches(d *database) []databaseSearch {
 	}
 	systemText := system
 	return []databaseSearch{
-		{"one record by identifier", "/patient?_total=none&identifier=" + url.QueryEscape(system+"|"+code),
-			where(store.TokenIs{Param: "identifier", System: &systemText, Code: &code}), 0, 0.75, 0.4},
-		{"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf",
-			where(store.TextIs{Param: "family", Match: store.StartsWith, Text: "okaf"}), 0, 0.75, 0.2},
-		{"birthdate and gender, page of 20", "/patient?_total=none&_count=20&birthdate=ge2016-01-01&gender=male",
+		{
+			"one record by identifier", "/patient?_total=none&identifier=" + url.QueryEscape(system+"|"+code),
+			where(store.TokenIs{Param: "identifier", System: &systemText, Code: &code}), 0, 0.75, 0.4,
+		},
+		{
+			"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf",
+			where(store.TextIs{Param: "family", Match: store.StartsWith, Text: "okaf"}), 0, 0.75, 0.2,
+		},
+		{
+			"birthdate and gender, page of 20", "/patient?_total=none&_count=20&birthdate=ge2016-01-01&gender=male",
 			where(store.All{
 				store.PeriodIs{Param: "birthdate", From: store.Unbounded, Until: store.Bounds{Least: born(2016), Most: store.TheEnd}},
 				store.TokenIs{Param: "gender", Code: &male},
-			}), 0, 0.75, 0.1},
+			}), 0, 0.75, 0.1,
+		},
 		{"newest page of 20", "/patient?_total=none&_count=20", page, 0, 0.75, 0.25},
 		{fmt.Sprintf("page %d of 20", d.deep()), "/patient?_total=none&_count=20", page, (d.deep() - 1) * 20, 0.75, 0},
 	}
@@ -195,7 +201,7 @@ func (b *databaseBench) startBaselines(ctx context.Context, answers string) erro
 	if err != nil {
 		return err
 	}
-	_, address, err = startSelf(ctx, "-floor", string(description))
+	address, err = startSelf(ctx, "-floor", string(description))
 	b.floor = newSite(address, "none")
 	return err
 }

@@ -43,25 +43,24 @@ func serveStatic(dir string) error {
 // startStatic starts serveStatic as a process, as the API server is one. It returns
 // its address.
 func startStatic(ctx context.Context, dir string) (string, error) {
-	_, address, err := startSelf(ctx, "-static", dir)
-	return address, err
+	return startSelf(ctx, "-static", dir)
 }
 
 // startSelf starts this program as one that says on its standard output where it serves.
-func startSelf(ctx context.Context, arguments ...string) (process *os.Process, address string, err error) {
+func startSelf(ctx context.Context, arguments ...string) (address string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	command := exec.CommandContext(ctx, self, arguments...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	if err := command.Start(); err != nil {
-		return nil, "", err
+		return "", err
 	}
 	address, err = bufio.NewReader(out).ReadString('\n')
-	return command.Process, strings.TrimSpace(address), err
+	return strings.TrimSpace(address), err
 }

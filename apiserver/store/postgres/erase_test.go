@@ -46,7 +46,7 @@ func TestErase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() { _ = conn.Close(t.Context()) }()
 	for range 2 { // the second time there is nothing to erase
 		if err := schema.Erase(t.Context(), conn, gone); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 type Renewal int
 
 const (
-	// Current: all records are indexed by this version of the extraction, or a later one.
+	// Current says that all records are indexed by this version of the extraction, or by a later one.
 	Current Renewal = iota
-	// Elsewhere: another process is at it.
+	// Elsewhere says that another process is at it.
 	Elsewhere
 )
 

@@ -18,6 +18,9 @@ import (
 // freeTotal is how many matches are counted for a total that nobody insisted on.
 const freeTotal = 1000
 
+// mostSkipped is beyond every end.
+const mostSkipped = 1 << 40
+
 // Search implements store.Store.
 func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	o := order.Of(query)
@@ -77,6 +80,7 @@ func (r *reader) search() (store.Page, error) {
 		}
 	}
 	page := store.Page{Total: store.UnknownTotal}
+	r.query.Skip = min(r.query.Skip, mostSkipped)
 	skip := int64(r.query.Skip)
 	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
 	var places []place

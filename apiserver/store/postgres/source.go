@@ -144,11 +144,10 @@ func (s *source) branches() (string, error) {
 	return strings.Join(append(branches, walk), " UNION ALL "), nil
 }
 
-// few is up to how many records of a list are put in order: a walk in another order than
-// that of creation costs less than to rank many, where what it walks by is tested against
-// the list as a whole.
+// few is up to how many records of a list are put in order: a walk along the values of a
+// parameter costs less than to rank many, as rids alone are tested against the list.
 func (s *source) few(part int) int {
-	if !s.order.ByCreation() && s.parts[part].list.testable() {
+	if byParam(s.order) && s.parts[part].list.testable() {
 		return s.site.bounds.ranked
 	}
 	return s.site.bounds.few

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -101,8 +102,11 @@ func testSearchSkips(t *testing.T, open Open) {
 		if n%3 == 0 && q.Count < len(want) {
 			q.After, from = search(t, s, q).Next, q.Count
 		}
-		for q.Skip = range max(0, len(want)-from) + 2 {
-			at := min(from+q.Skip, len(want))
+		for skip := range max(0, len(want)-from) + 2 {
+			if q.Skip = skip; from+skip > len(want) {
+				q.Skip = math.MaxInt - n // far behind the end
+			}
+			at := min(from+skip, len(want))
 			until := min(at+q.Count, len(want))
 			what := fmt.Sprintf("query %d %+v", n, q)
 			page := search(t, s, q)

@@ -11,7 +11,7 @@ import (
 
 func TestChangedAt(t *testing.T) {
 	created := time.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC)
-	after := func(d time.Duration) time.Time { return created.Add(d) }
+	after := created.Add
 	written := func(at time.Time, fields, subresource string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: at}, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
@@ -31,11 +31,13 @@ func TestChangedAt(t *testing.T) {
 			after(5 * time.Second), false,
 		},
 		"changed by kubectl within the second": {
-			3, v1alpha1.Changed(2, after(1500*time.Millisecond)), []metav1.ManagedFieldsEntry{written(after(time.Second), `{"f:spec":{}}`, "")},
+			3, v1alpha1.Changed(2, after(1500*time.Millisecond)),
+			[]metav1.ManagedFieldsEntry{written(after(time.Second), `{"f:spec":{}}`, "")},
 			after(1501 * time.Millisecond), false,
 		},
 		"status and metadata do not count": {
-			2, "", []metav1.ManagedFieldsEntry{written(after(5*time.Second), `{"f:status":{}}`, "status"), written(after(6*time.Second), `{"f:metadata":{}}`, "")},
+			2, "",
+			[]metav1.ManagedFieldsEntry{written(after(5*time.Second), `{"f:status":{}}`, "status"), written(after(6*time.Second), `{"f:metadata":{}}`, "")},
 			after(time.Millisecond), false,
 		},
 		"a record of another object": {2, v1alpha1.Changed(2, after(-time.Hour)), nil, after(time.Millisecond), false},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/fault"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
 )
@@ -88,6 +89,9 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 	ifMatch, err := r.writePrecondition()
 	if err != nil {
 		return err
+	}
+	if len(r.Header.Values(idempotencyHeader)) > 0 {
+		return fault.Faults{{In: fault.Header, At: idempotencyHeader, Code: fault.CodeInvalidHeader, Detail: "a secret is told once, so this cannot be repeated with the same answer; send If-Match to do it once"}}
 	}
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return err

@@ -155,7 +155,9 @@ var _ = Describe("Webhook events", func() {
 
 	It("are taken at their bounds", func() {
 		for _, change := range []fields{
-			{"isEnabled": false}, {"description": strings.Repeat("é", 10000)}, {"description": raw("null"), "extensions": raw("null")},
+			{"isEnabled": false},
+			{"description": strings.Repeat("é", 10000)},
+			{"description": raw("null"), "extensions": raw("null")},
 			{"extensions": fields{"a": strings.Repeat("x", 16<<10-len(`{"a":""}`))}},
 			{"extensions": raw(`{"n":[0,-1,1.5,0.1,1e300,1.0],"null":null,"text":"<&>\u2028","":{"apiVersion":"v1","kind":"Secret"}}`)},
 			{"createdAt": "2001-01-01T00:00:00Z", "updatedAt": 1}, // the service's own
@@ -293,6 +295,7 @@ var _ = Describe("Webhooks", func() {
 		Expect(until).To(BeTemporally("~", time.Now().Add(24*time.Hour), time.Minute))
 		Expect(s.do("GET", path, "").json()).To(And(Not(HaveKey("secret")), HaveKey("previousSecretUntil")))
 		Expect(s.do("POST", path+"/rotate-secret", "", ifMatch(created.header.Get("ETag"))).status).To(Equal(http.StatusPreconditionFailed))
+		Expect(s.do("POST", path+"/rotate-secret", "", key("k")).faults()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
 		Expect(s.do("POST", path+"/rotate-secret", `{"now":true}`).status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("POST", path+"/rotate-secret", "", with("X-Caller", "no-update")).status).To(Equal(http.StatusForbidden))
 		Expect(s.do("POST", hookPath+"/"+uuid.NewString()+"/rotate-secret", "").status).To(Equal(http.StatusNotFound))
@@ -345,8 +348,10 @@ var _ = Describe("Webhooks", func() {
 			names = append(names, fmt.Sprintf("%0128d", i))
 		}
 		for _, change := range []fields{
-			{"isActive": false, "fields": names}, {"webhookUrl": "https://example.org/" + strings.Repeat("a", 2048-len("https://example.org/"))},
-			{"webhookUrl": "https://[2001:db8::1]:8443/a?b=c@d&e=%20"}, {"fields": raw("null"), "description": raw("null"), "extensions": raw("null")},
+			{"isActive": false, "fields": names},
+			{"webhookUrl": "https://example.org/" + strings.Repeat("a", 2048-len("https://example.org/"))},
+			{"webhookUrl": "https://[2001:db8::1]:8443/a?b=c@d&e=%20"},
+			{"fields": raw("null"), "description": raw("null"), "extensions": raw("null")},
 			{"description": strings.Repeat("x", 10000)},
 		} {
 			a := s.do("POST", hookPath, hookBody(change))

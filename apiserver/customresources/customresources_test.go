@@ -23,8 +23,12 @@ func TestIDOf(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, of := range [][3]string{
-		{"webhooks", "oak", "hook"}, {"webhookevents", "oak", "hook"}, {"webhooks", "elm", "hook"}, {"webhooks", "oak", "hook2"},
-		{"webhooks", "oak", "0198c4f27d1e7c3a9b5f000000000001"}, {"webhooks", "oak", "0198c4f2-7d1e-7c3a-9b5f-00000000000g"},
+		{"webhooks", "oak", "hook"},
+		{"webhookevents", "oak", "hook"},
+		{"webhooks", "elm", "hook"},
+		{"webhooks", "oak", "hook2"},
+		{"webhooks", "oak", "0198c4f27d1e7c3a9b5f000000000001"},
+		{"webhooks", "oak", "0198c4f2-7d1e-7c3a-9b5f-00000000000g"},
 	} {
 		id := IDOf(of[0], of[1], of[2])
 		if _, err := uuid.Parse(id); err != nil || id != strings.ToLower(id) {

@@ -106,7 +106,8 @@ func newHook(namespace string, change ...func(*v1alpha1.WebhookSpec)) *v1alpha1.
 	return hook
 }
 
-func newEvent(namespace string, enabled bool) *v1alpha1.WebhookEvent {
+func newEvent(namespace string) *v1alpha1.WebhookEvent {
+	enabled := true
 	return &v1alpha1.WebhookEvent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "event"},
 		Spec:       v1alpha1.WebhookEventSpec{EventType: "user.created", Enabled: &enabled},

@@ -38,7 +38,7 @@ var _ = Describe("A Webhook", func() {
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
 	It("is active while its type is on, and the type while it has one", func(ctx SpecContext) {
-		hook, event := newHook(namespace), newEvent(namespace, true)
+		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, event)).To(Succeed())
 		expectActive(ctx, event, "False NoWebhooks")
 		Expect(admin.Create(ctx, hook)).To(Succeed())
@@ -104,7 +104,7 @@ var _ = Describe("A Webhook", func() {
 	})
 
 	It("notes when kubectl's users changed it, and nothing else", func(ctx SpecContext) {
-		hook, event := newHook(namespace), newEvent(namespace, true)
+		hook, event := newHook(namespace), newEvent(namespace)
 		for _, object := range []client.Object{hook, event} {
 			Expect(admin.Create(ctx, object)).To(Succeed())
 			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "True Active"}[object == hook])
@@ -126,7 +126,7 @@ var _ = Describe("A Webhook", func() {
 		By("what is settled is not written again, whoever wakes the controllers")
 		patch(ctx, madeSecret(ctx, hook), `{"metadata":{"labels":{"wake":"up"}}}`)
 		Consistently(func(g Gomega) {
-			for _, object := range []client.Object{newHook(namespace), newEvent(namespace, true)} {
+			for _, object := range []client.Object{newHook(namespace), newEvent(namespace)} {
 				g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 				g.Expect(object.GetResourceVersion()).To(BeElementOf(hook.ResourceVersion, event.ResourceVersion))
 			}
@@ -134,7 +134,7 @@ var _ = Describe("A Webhook", func() {
 	})
 
 	It("shows what matters", func(ctx SpecContext) {
-		hook, event := newHook(namespace), newEvent(namespace, true)
+		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, hook)).To(Succeed())
 		Expect(admin.Create(ctx, event)).To(Succeed())
 		expectActive(ctx, hook, "True Active")

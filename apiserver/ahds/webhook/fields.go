@@ -106,16 +106,17 @@ func extensions(at jsontext.Pointer, value jsontext.Value) fault.Faults {
 		return faults
 	}
 	decoder := jsontext.NewDecoder(strings.NewReader(string(value)))
-	for {
+	for decoder.InputOffset() < int64(len(value)) {
 		token, err := decoder.ReadToken()
 		if err != nil {
-			return nil // the end: it has been read as JSON before
+			return one(at+decoder.StackPointer(), fault.CodeUnparseable, "this cannot be read: "+err.Error())
 		}
 		if token.Kind() == jsontext.KindNumber && !isKept(token.String()) {
 			place := at + decoder.StackPointer()
 			return one(place, fault.CodeOutOfRange, fault.Quote(token.String())+" is a number that would not be kept exactly; send it as a string")
 		}
 	}
+	return nil
 }
 
 // isKept reports whether a number of JSON is what an integer or a float of 64 bits comes

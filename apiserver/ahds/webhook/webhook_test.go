@@ -23,7 +23,8 @@ func TestNumbersInExtensions(t *testing.T) {
 		"1e99999999999999999999": false, "1e-99999999999999999999": false, "0e99999999999999999999": true,
 	} {
 		_, _, err := webhook.EventFields.Create(document.Object{
-			{Name: "eventType", Value: jsontext.Value(`"user.created"`)}, {Name: "isEnabled", Value: jsontext.Value("true")},
+			{Name: "eventType", Value: jsontext.Value(`"user.created"`)},
+			{Name: "isEnabled", Value: jsontext.Value("true")},
 			{Name: "extensions", Value: jsontext.Value(`{"a":["` + strings.Repeat("1", 30) + `",` + number + `]}`)},
 		}, document.Identity{})
 		if (err == nil) != kept {

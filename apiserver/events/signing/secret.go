@@ -61,7 +61,7 @@ func Public(private string) (string, error) {
 		return "", fmt.Errorf("behind whsk_ there is no ed25519 key of %d or %d bytes in base64", ed25519.PrivateKeySize, ed25519.SeedSize)
 	}
 	// The public half of what was given need not belong to the private one.
-	public := ed25519.PrivateKey(ed25519.NewKeyFromSeed(key[:ed25519.SeedSize]))[ed25519.SeedSize:]
+	public := ed25519.NewKeyFromSeed(key[:ed25519.SeedSize])[ed25519.SeedSize:]
 	if string(public) != string(key[ed25519.SeedSize:]) {
 		return "", errors.New("its two halves are not of one key")
 	}

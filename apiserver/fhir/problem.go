@@ -226,7 +226,7 @@ func storeProblem(err error) (problem, bool) {
 		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported,
 			err.Error()+"; a site with storage.type: Postgres can, and a batch needs no such storage"), true
 	case errors.Is(err, store.ErrQueryTimeout):
-		return failure(http.StatusServiceUnavailable, issueTooCostly, codeQueryTimeout, err.Error()+"; ask for less: fewer alternatives, shorter chains, narrower filters").
+		return failure(http.StatusServiceUnavailable, issueTooCostly, codeQueryTimeout, store.ErrQueryTimeout.Error()+"; ask for less: fewer alternatives, shorter chains, narrower filters").
 			with("Retry-After", retryAfter), true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout, "the request took too long"+maybeWritten).with("Retry-After", retryAfter), true

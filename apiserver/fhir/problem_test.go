@@ -116,3 +116,15 @@ func TestAppendOutcome(t *testing.T) {
 		t.Error("it is not JSON")
 	}
 }
+
+// TestProblemsKeepEnginesWords shows that what an engine knows of its backend stays with it.
+func TestProblemsKeepEnginesWords(t *testing.T) {
+	secret := errors.New(`ERROR: canceling statement (SQLSTATE 57014) at db.example.org`)
+	for _, err := range []error{store.ErrQueryTimeout, store.ErrUnavailable, store.ErrNotReady, errors.New("search")} {
+		for _, issue := range problemOf(fmt.Errorf("search: %w: %w", err, secret)).issues {
+			if strings.Contains(issue.Diagnostics, "SQLSTATE") || strings.Contains(issue.Diagnostics, "example.org") {
+				t.Errorf("%v is answered with %s", err, issue.Diagnostics)
+			}
+		}
+	}
+}

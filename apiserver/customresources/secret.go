@@ -121,7 +121,7 @@ func (w *Webhooks) makeSecret(ctx context.Context, hook *v1alpha1.Webhook, name 
 		}
 	}
 	owner := metav1.NewControllerRef(hook, v1alpha1.GroupVersion.WithKind("Webhook"))
-	owner.BlockOwnerDeletion = nil
+	owner.BlockOwnerDeletion = nil // would need the right to update finalizers
 	made := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hook.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{*owner}},
 		Type:       v1alpha1.SecretTypeWebhook,

@@ -28,11 +28,11 @@ type options struct {
 	// postgresNetworks may be reached beside public addresses.
 	postgresNetworks egress.Networks
 	maxRecords       int64
-	maxBytes      int64
-	logLevel      slog.Level
-	showVersion   bool
-	aggregated    aggregatedOptions
-	profiling     bool
+	maxBytes         int64
+	logLevel         slog.Level
+	showVersion      bool
+	aggregated       aggregatedOptions
+	profiling        bool
 	// tokenKey is what tokenKeyFile holds.
 	tokenKey []byte
 }

@@ -234,11 +234,14 @@ var _ = Describe("Webhooks", func() {
 	})
 
 	It("need rights in the site's namespace", func(ctx SpecContext) {
-		apply(ctx, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader, namespace: demo}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: reader, namespace: demo}\n"+
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-viewer}\nsubjects: [{kind: ServiceAccount, name: reader, namespace: demo}]\n")
-		reader, err := paddock.Token(ctx, "demo", "reader", "paddock.health/demo/demo", time.Hour)
+		apply(ctx, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: webhook-reader, namespace: demo}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: webhook-reader, namespace: demo}\n"+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-viewer}\nsubjects: [{kind: ServiceAccount, name: webhook-reader, namespace: demo}]\n")
+		reader, err := paddock.Token(ctx, "demo", "webhook-reader", "paddock.health/demo/demo", time.Hour)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(send(request{method: "GET", url: balanced + hooksPath, token: reader}).status).To(Equal(http.StatusOK))
+		for _, base := range paddock.URLs { // kube-apiserver learns of a new binding by and by, and refusals are remembered
+			Eventually(func() int { return send(request{method: "GET", url: base + hooksPath, token: reader}).status }).
+				Within(20 * time.Second).Should(Equal(http.StatusOK))
+		}
 		refused := send(request{method: "POST", url: balanced + hooksPath, token: reader, body: `{"eventType":"user.created","webhookUrl":"https://example.org/","isActive":true}`})
 		Expect(refused.status).To(Equal(http.StatusForbidden))
 		Expect(refused.field("detail")).To(ContainSubstring("create webhooks.paddock.health"))

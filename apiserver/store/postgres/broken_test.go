@@ -102,10 +102,21 @@ func (w *writer) run(ctx context.Context, s store.Store) error {
 	return nil
 }
 
+// recovered is what a call comes to once the connections of the dead server are used up.
+func recovered[T any](t *testing.T, call func() (T, error)) (T, error) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); ; {
+		result, err := call()
+		if !errors.Is(err, store.ErrUnavailable) || time.Now().After(until) {
+			return result, err
+		}
+	}
+}
+
 // check looks at what the database has after a crash.
 func (w *writer) check(t *testing.T, s store.Store) {
 	t.Helper()
-	record, err := s.Get(t.Context(), store.Key{Type: patient, ID: w.id})
+	record, err := recovered(t, func() (store.Record, error) { return s.Get(t.Context(), store.Key{Type: patient, ID: w.id}) })
 	if errors.Is(err, store.ErrNotFound) && w.acknowledged == 0 {
 		w.unknown = false
 		return
@@ -121,17 +132,21 @@ func (w *writer) check(t *testing.T, s store.Store) {
 		t.Fatalf("%s is at %d in version %d: a write was doubled or lost", w.id, n, record.Version)
 	}
 	if n >= 3 {
-		pair, err := s.Get(t.Context(), store.Key{Type: patient, ID: w.id + "-pair"})
+		pair, err := recovered(t, func() (store.Record, error) { return s.Get(t.Context(), store.Key{Type: patient, ID: w.id + "-pair"}) })
 		if err != nil || counted(t, pair) != n/3*3 {
 			t.Fatalf("%s is at %d, its pair at %v, %v: not atomic", w.id, n, pair, err)
 		}
 	}
-	history, err := s.History(t.Context(), store.HistoryQuery{Key: store.Key{Type: patient, ID: w.id}})
+	history, err := recovered(t, func() (store.Page, error) {
+		return s.History(t.Context(), store.HistoryQuery{Key: store.Key{Type: patient, ID: w.id}})
+	})
 	if err != nil || history.Total != int64(n) {
 		t.Fatalf("%s is at %d with %d versions: %v", w.id, n, history.Total, err)
 	}
 	code := strconv.Itoa(n)
-	found, err := s.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.All{store.IDIn{w.id}, store.TokenIs{Param: "code", Code: &code}}, Count: 1})
+	found, err := recovered(t, func() (store.Page, error) {
+		return s.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.All{store.IDIn{w.id}, store.TokenIs{Param: "code", Code: &code}}, Count: 1})
+	})
 	if err != nil || len(found.Records) != 1 {
 		t.Fatalf("%s at %d is not found by its code: %v", w.id, n, err)
 	}

@@ -31,17 +31,16 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	var polling sync.WaitGroup
 	for _, p := range pollers {
 		polling.Go(func() {
-			// What was acknowledged before a poll is told by it, or soon after.
-			for last := false; ; {
+			// What another replica acknowledged is told soon after, not at once.
+			for newest := time.Now(); !done.Load() || time.Since(newest) < soon; {
 				more, err := p.poll(t, s)
 				if err != nil {
 					t.Errorf("%s: %v", p.name, err)
 					return
 				}
-				if last && !more {
-					return
+				if more || !done.Load() {
+					newest = time.Now()
 				}
-				last = done.Load()
 			}
 		})
 	}
@@ -64,6 +63,9 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 		p.compare(t, slices.Concat(written...), rounds)
 	}
 }
+
+// soon is how long a poller goes on when nothing new comes.
+const soon = 200 * time.Millisecond
 
 // poller asks for what is later than all that it was told.
 type poller struct {

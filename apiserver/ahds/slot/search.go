@@ -179,7 +179,8 @@ func updatedFrom(value string) (store.Condition, string) {
 func Between(resource string, from, to time.Time) store.Condition {
 	active := strconv.FormatBool(true)
 	return Where([]store.Condition{
-		store.TokenIs{Param: paramResource, Code: &resource}, store.TokenIs{Param: paramActive, Code: &active},
+		store.TokenIs{Param: paramResource, Code: &resource},
+		store.TokenIs{Param: paramActive, Code: &active},
 		ends(from.UnixMicro()+1, store.TheEnd), starts(store.TheBeginning, to.UnixMicro()-1),
 	})
 }

@@ -115,6 +115,24 @@ await step('transaction of one write', async () => {
   assert.equal(answer.entry[1].resource.patient.reference, `Patient/${rex.id}`);
 });
 
+// Storage that writes several records as one says so.
+if (process.env.FHIR_ATOMIC) {
+  await step('transaction of several writes', async () => {
+    const entries = (owner) => [
+      { fullUrl: 'urn:uuid:0d4c6f4a-6b0b-4c0e-9a55-6a1d5b1f7c11', request: { method: 'POST', url: 'Organization' }, resource: { resourceType: 'Organization', name: `${run}-atomic` } },
+      { request: { method: 'PUT', url: `Patient/${run}-atomic` }, resource: patient('atomic', { id: `${run}-atomic`, managingOrganization: { reference: owner } }) },
+    ];
+    const bundle = (owner, more = []) => ({ body: { resourceType: 'Bundle', type: 'transaction', entry: [...entries(owner), ...more] } });
+    const stale = { request: { method: 'PUT', url: `Patient/${run}`, ifMatch: 'W/"999"' }, resource: patient('put', { id: run }) };
+    await refused(412, client.transaction(bundle('urn:uuid:0d4c6f4a-6b0b-4c0e-9a55-6a1d5b1f7c11', [stale])));
+    await refused(404, client.read({ resourceType: 'Patient', id: `${run}-atomic` }));
+    const answer = await client.transaction(bundle('urn:uuid:0d4c6f4a-6b0b-4c0e-9a55-6a1d5b1f7c11'));
+    assert.deepEqual(answer.entry.map((entry) => entry.response.status.slice(0, 3)), ['201', '201']);
+    const written = await client.read({ resourceType: 'Patient', id: `${run}-atomic` });
+    assert.equal(written.managingOrganization.reference, `Organization/${answer.entry[0].resource.id}`);
+  });
+}
+
 await step('$validate', async () => {
   const judge = (resource) => client.operation({ name: 'validate', resourceType: 'Patient', input: resource });
   const errors = (outcome) => outcome.issue.filter((issue) => issue.severity === 'error');

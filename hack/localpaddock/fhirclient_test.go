@@ -63,11 +63,14 @@ var _ = Describe("An ordinary FHIR client", Ordered, func() {
 		return string(output)
 	}
 
-	for _, site := range demos {
-		It("finds everything as FHIR has it at the site "+site, func(ctx SpecContext) {
-			base := paddock.PublicURL() + "/site/" + site + "/fhir"
-			output := node(ctx, "exercise.mjs", "", "FHIR_BASE="+base, "FHIR_TOKEN="+demoToken(base+"/"))
-			Expect(strings.Count(output, "ok: ")).To(Equal(10), output)
+	for _, site := range []struct {
+		name, atomic string
+		steps        int
+	}{{"demo", "", 10}, {"demo-postgres", "yes", 11}} {
+		It("finds everything as FHIR has it at the site "+site.name, func(ctx SpecContext) {
+			base := paddock.PublicURL() + "/site/" + site.name + "/fhir"
+			output := node(ctx, "exercise.mjs", "", "FHIR_BASE="+base, "FHIR_TOKEN="+demoToken(base+"/"), "FHIR_ATOMIC="+site.atomic)
+			Expect(strings.Count(output, "ok: ")).To(Equal(site.steps), output)
 		})
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fault"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // create serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that it had,
@@ -99,7 +100,7 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 			return store.Record{}, 0, err
 		}
 		// Another request is about to make it, or it was deleted a moment ago.
-		if err := sleep(r.Context(), poll); err != nil {
+		if err := web.Sleep(r.Context(), poll); err != nil {
 			return store.Record{}, 0, err
 		}
 	}

@@ -1,7 +1,6 @@
 package ahds
 
 import (
-	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -122,16 +121,4 @@ func (h *handler) versionOf(r *request, rec store.Record, version int64, err err
 		return rec, nil
 	}
 	return made, err
-}
-
-// sleep waits, or returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

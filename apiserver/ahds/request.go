@@ -38,9 +38,9 @@ func (h *handler) serve(paths methods) http.HandlerFunc {
 
 // operate brings a request to its operation, or tells why not.
 func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) error {
-	what, ok := paths.find(r.Method)
+	what, ok := paths.Find(r.Method)
 	if !ok {
-		return &methodError{allowed: paths.allowed()}
+		return &methodError{allowed: paths.Allowed()}
 	}
 	if err := checkAccept(r.Header, what.produces); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // createResource serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that
@@ -73,7 +74,7 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 		if !isAbsent(err) { // else it was deleted a moment ago
 			break
 		}
-		if err := sleep(r.Context(), poll); err != nil {
+		if err := web.Sleep(r.Context(), poll); err != nil {
 			return webhook.Resource{}, "", false, err
 		}
 	}

@@ -1,11 +1,11 @@
 package ahds
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // operation is one thing that can be done at a path.
@@ -20,26 +20,8 @@ type operation struct {
 	run      func(w http.ResponseWriter, r *request) error
 }
 
-// methods are the operations of one path. HEAD is wherever GET is.
-type methods map[string]operation
-
-func (m methods) find(method string) (operation, bool) {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	o, ok := m[method]
-	return o, ok
-}
-
-// allowed lists the methods for the Allow header.
-func (m methods) allowed() []string {
-	names := slices.Collect(maps.Keys(m))
-	if _, ok := m[http.MethodGet]; ok {
-		names = append(names, http.MethodHead)
-	}
-	slices.Sort(names)
-	return names
-}
+// methods are the operations of one path.
+type methods = web.Methods[operation]
 
 // routes lists every path of the facade. Contract 4.
 func (h *handler) routes() http.Handler {

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // criteriaClaimTime is how long a record that was created because no other met
@@ -216,7 +217,7 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 		return nil, failed
 	}
 	if failed != nil { // what is searched here may know of the other write a moment later
-		if err := sleep(r.Context(), poll); err != nil {
+		if err := web.Sleep(r.Context(), poll); err != nil {
 			return nil, err
 		}
 	}

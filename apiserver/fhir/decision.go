@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -63,15 +62,3 @@ func isConflict(err error) bool {
 
 // poll is how often a record is looked for that another write is about to make.
 const poll = 10 * time.Millisecond
-
-// sleep waits, or returns the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

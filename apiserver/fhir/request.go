@@ -85,9 +85,9 @@ func (r *request) find(paths methods) (what interaction, siteID string, err erro
 	if err := r.negotiate(); err != nil {
 		return interaction{}, "", err
 	}
-	what, ok := paths.find(r.Method)
+	what, ok := paths.Find(r.Method)
 	if !ok {
-		return interaction{}, "", &methodError{allowed: paths.allowed()}
+		return interaction{}, "", &methodError{allowed: paths.Allowed()}
 	}
 	siteID, err = r.parsePath()
 	return what, siteID, err

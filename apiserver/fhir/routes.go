@@ -1,13 +1,12 @@
 package fhir
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // interaction is one thing that can be done at a path.
@@ -24,26 +23,8 @@ type interaction struct {
 	answer func(w http.ResponseWriter, r *request, done store.Result) error
 }
 
-// methods are the interactions of one path. HEAD is wherever GET is.
-type methods map[string]interaction
-
-func (m methods) find(method string) (interaction, bool) {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	i, ok := m[method]
-	return i, ok
-}
-
-// allowed lists the methods for the Allow header.
-func (m methods) allowed() []string {
-	names := slices.Collect(maps.Keys(m))
-	if _, ok := m[http.MethodGet]; ok {
-		names = append(names, http.MethodHead)
-	}
-	slices.Sort(names)
-	return names
-}
+// methods are the interactions of one path.
+type methods = web.Methods[interaction]
 
 // routes lists every path of the facade. On an id, history is accepted in the
 // contract's spelling too; on a type it would be an id.

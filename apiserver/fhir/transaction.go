@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // transactionAttempts is how often a transaction is decided anew because other
@@ -148,7 +149,7 @@ func (h *handler) writeAll(r *request, writings []*writing, conditional conditio
 		if !isRace(err) || attempt == transactionAttempts {
 			return err
 		}
-		if err := sleep(r.Context(), poll); err != nil {
+		if err := web.Sleep(r.Context(), poll); err != nil {
 			return err
 		}
 	}

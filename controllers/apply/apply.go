@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,10 @@ import (
 
 // FieldOwner is the controller's name in managed fields.
 const FieldOwner = client.FieldOwner("paddock-controller")
+
+// ConflictDelay is the pause after a write was refused because the object had changed. The
+// change itself wakes the controller; this only makes sure.
+const ConflictDelay = time.Second
 
 // Changed notes when the object's spec got its generation, where who wrote it did not. It
 // reports whether it wrote: the object that was read is an old one then.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 // claimAttempts bounds how often a reconcile looks again. Two claims to take make
@@ -97,14 +98,14 @@ func (r *Reconciler) takeNamespace(ctx context.Context, v claimView) error {
 			ObjectMeta: metav1.ObjectMeta{Name: v.site.Namespace},
 			Spec:       v1alpha1.NamespaceClaimSpec{SiteRef: ref},
 		}
-		if err := r.Client.Create(ctx, claim, fieldOwner); err != nil {
+		if err := r.Client.Create(ctx, claim, apply.FieldOwner); err != nil {
 			return fmt.Errorf("create NamespaceClaim %s: %w", claim.Name, err)
 		}
 		return nil
 	}
 	claim := v.namespaceClaim.DeepCopy()
 	claim.Spec.SiteRef = ref
-	if err := r.Client.Update(ctx, claim, fieldOwner); err != nil {
+	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
 		return fmt.Errorf("take over NamespaceClaim %s: %w", claim.Name, err)
 	}
 	return nil
@@ -117,7 +118,7 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 			ObjectMeta: metav1.ObjectMeta{Name: v.site.SiteID()},
 			Spec:       v1alpha1.SiteClaimSpec{SiteRef: ref, SiteKey: uuid.NewString()},
 		}
-		if err := r.Client.Create(ctx, claim, fieldOwner); err != nil {
+		if err := r.Client.Create(ctx, claim, apply.FieldOwner); err != nil {
 			return fmt.Errorf("create SiteClaim %s: %w", claim.Name, err)
 		}
 		r.event(v.site, corev1.EventTypeNormal, "Claimed", fmt.Sprintf("took siteID %q", claim.Name))
@@ -125,7 +126,7 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 	}
 	claim := v.siteClaim.DeepCopy()
 	claim.Spec.SiteRef = ref
-	if err := r.Client.Update(ctx, claim, fieldOwner); err != nil {
+	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
 		return fmt.Errorf("adopt SiteClaim %s: %w", claim.Name, err)
 	}
 	r.event(v.site, corev1.EventTypeNormal, "Adopted",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 // connectionOf reads the connection from the Secret that the Site names. The verdict,
@@ -62,7 +63,7 @@ func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site,
 	}
 	config := corev1ac.Secret(name.Name, name.Namespace).
 		WithType(v1alpha1.SecretTypeDSN).WithLabels(labels).WithAnnotations(annotations).WithData(data)
-	if err := r.Client.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, config, apply.FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply Secret %s: %w", name, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 // ensureFinalizer keeps the finalizer on the Site while, and only while, its
@@ -29,7 +30,7 @@ func (r *Reconciler) setFinalizer(ctx context.Context, site *v1alpha1.Site, want
 	}
 	// A merge patch replaces the whole list, so it must not meet a newer one.
 	patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, fieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patch the finalizers: %w", err)
 	}
 	return nil

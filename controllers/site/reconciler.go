@@ -17,13 +17,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// fieldOwner is the controller's name in managed fields.
-const fieldOwner = client.FieldOwner("paddock-controller")
-
-// conflictDelay is the pause after a write was refused because the object had
-// changed. The change itself wakes the controller; this only makes sure.
-const conflictDelay = time.Second
-
 // Reconciler brings Sites to what their specs ask for.
 type Reconciler struct {
 	// Client reads Sites from a cache and writes.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 // scope is what the phases of one reconcile share.
@@ -73,7 +74,7 @@ func (s *scope) run(ctx context.Context, phases ...phase) (step, error) {
 		case err != nil && ctx.Err() != nil:
 			return leave, nil //nolint:nilerr // the controller is stopping; the next one begins anew
 		case apierrors.IsConflict(err):
-			s.requeueAfter = conflictDelay
+			s.requeueAfter = apply.ConflictDelay
 			return leave, nil
 		case err != nil:
 			s.found.failed = p.name + " failed; it is tried again, and the controller's log says why"

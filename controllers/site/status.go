@@ -2,7 +2,6 @@ package site
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 // ownConditions are the conditions that the controller reports. Others, such as
@@ -115,38 +112,18 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	config, err := statusConfig(s.site, after)
-	if err != nil {
-		return err
-	}
-	err = r.Client.Status().Apply(ctx, config, fieldOwner, client.ForceOwnership)
+	err := apply.Status(ctx, r.Client, s.site, &after)
 	switch {
 	case apierrors.IsConflict(err): // the findings may be about an older Site
-		s.requeueAfter = conflictDelay
+		s.requeueAfter = apply.ConflictDelay
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("apply the status: %w", err)
+		return err
 	}
 	r.announce(s.site, after)
 	return nil
-}
-
-// statusConfig is the apply configuration of the status. It names the Site's uid
-// and resourceVersion, so that it never lands on a namesake or over newer findings.
-func statusConfig(site *v1alpha1.Site, status v1alpha1.SiteStatus) (runtime.ApplyConfiguration, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
-	if err != nil {
-		return nil, fmt.Errorf("convert the status: %w", err)
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Site"))
-	u.SetNamespace(site.Namespace)
-	u.SetName(site.Name)
-	u.SetUID(site.UID)
-	u.SetResourceVersion(site.ResourceVersion)
-	return client.ApplyConfigurationFromUnstructured(u), nil
 }
 
 // own is the part of a status that the controller reports.

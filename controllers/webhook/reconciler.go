@@ -17,10 +17,6 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// conflictDelay is the pause after a write was refused because the object had changed. The
-// change itself wakes the controller; this only makes sure.
-const conflictDelay = time.Second
-
 // Reconciler keeps the secrets and the status of Webhooks.
 type Reconciler struct {
 	// Client reads Webhooks and WebhookEvents from a cache and writes.
@@ -45,7 +41,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err := r.update(ctx, hook)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

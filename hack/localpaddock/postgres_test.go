@@ -254,26 +254,12 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 })
 
 // postgresSiteManifest is siteManifest with a database: namespace, name and siteID, URI.
-const postgresSiteManifest = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[1]s}
----
+const postgresSiteManifest = tenantManifest + `---
 apiVersion: v1
 kind: Secret
 metadata: {name: db, namespace: %[1]s}
 type: paddock.health/dsn
 stringData: {uri: "%[3]s"}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: editor, namespace: %[1]s}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: editor, namespace: %[1]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-editor}
-subjects: [{kind: ServiceAccount, name: editor, namespace: %[1]s}]
 ---
 apiVersion: paddock.health/v1alpha1
 kind: Site

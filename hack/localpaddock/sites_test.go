@@ -13,7 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-const siteManifest = `
+// tenantManifest is a namespace with an editor of its records.
+const tenantManifest = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s}
@@ -27,7 +28,10 @@ kind: RoleBinding
 metadata: {name: editor, namespace: %[1]s}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-editor}
 subjects: [{kind: ServiceAccount, name: editor, namespace: %[1]s}]
----
+`
+
+// siteManifest is a tenant with a Site: namespace, name, siteID, deletionPolicy.
+const siteManifest = tenantManifest + `---
 apiVersion: paddock.health/v1alpha1
 kind: Site
 metadata: {name: %[2]s, namespace: %[1]s}

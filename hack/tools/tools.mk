@@ -6,6 +6,8 @@ ETCD           := $(BIN)/etcd
 KUBECTL        := $(BIN)/kubectl
 GOLANGCI_LINT  := $(BIN)/golangci-lint
 CONTROLLER_GEN := $(BIN)/controller-gen
+HELM           := $(BIN)/helm
+HELM_UNITTEST  := $(BIN)/helm-unittest
 KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL)
 
 # pinned-version(group, module) reads a version from a group's go.mod.
@@ -15,6 +17,7 @@ ETCD_VERSION           := $(call pinned-version,etcd,go.etcd.io/etcd/server/v3)
 KUBE_VERSION           := $(call pinned-version,kubernetes,k8s.io/kubernetes)
 GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangci/golangci-lint/v2)
 CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
+HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
 # Helm and kubectl parse these; a build without them calls itself v0.0.0-master.
 kube-version-parts   := $(subst ., ,$(KUBE_VERSION:v%=%))
@@ -54,3 +57,9 @@ $(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.su
 
 $(CONTROLLER_GEN): hack/tools/controller-gen/go.mod hack/tools/controller-gen/go.sum
 	$(call build-tools,controller-gen $(CONTROLLER_GEN_VERSION),30 s,controller-gen,$@,sigs.k8s.io/controller-tools/cmd/controller-gen)
+
+.PHONY: helm-tools
+helm-tools: $(HELM) $(HELM_UNITTEST) ## Build Helm and its unit test runner into bin/.
+
+$(HELM) $(HELM_UNITTEST) &: hack/tools/helm/go.mod hack/tools/helm/go.sum
+	$(call build-tools,helm and helm-unittest $(HELM_VERSION),4 min,helm,$(BIN)/,helm.sh/helm/v4/cmd/helm github.com/helm-unittest/helm-unittest/cmd/helm-unittest,-X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION))

@@ -64,6 +64,16 @@ func newDatabase(ctx context.Context, o options, in installation, dir string) (*
 	return d, d.fill(ctx)
 }
 
+// sample are the records that are read by id: of those that the mix does not delete.
+func (d *database) sample() []store.Key {
+	keys := make([]store.Key, 2000)
+	for i := range keys {
+		typeName, id, _ := record(i*37%(d.records/2), d.practitioners())
+		keys[i] = store.Key{Type: typeName, ID: id}
+	}
+	return keys
+}
+
 // open is the engine over the database, with what watches its statements.
 func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site, *pgxpool.Pool, error) {
 	config, err := postgres.Config(d.uri)

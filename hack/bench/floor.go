@@ -19,9 +19,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// floorSample is how many records the floor handler can be asked for by id.
-const floorSample = 2000
-
 // floorOf describes a floor handler: chi and pgx, the engine's own statements, and nothing
 // else. It checks no token, reads no resource and makes no answer: those are the files of
 // a folder.
@@ -110,14 +107,13 @@ func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 // readsOf are the statements that read a sample of the records by id.
 func readsOf(ctx context.Context, d *database, site *postgres.Site, watch *statements) ([][]statement, error) {
 	var reads [][]statement
-	for i := range floorSample {
-		typeName, id, _ := record(i*(d.records/floorSample+1)%d.records, d.practitioners())
+	for _, key := range d.sample() {
 		sent, err := watch.of(func() error {
-			_, err := site.Get(ctx, store.Key{Type: typeName, ID: id})
+			_, err := site.Get(ctx, key)
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read %s/%s: %w", typeName, id, err)
+			return nil, fmt.Errorf("read %s/%s: %w", key.Type, key.ID, err)
 		}
 		reads = append(reads, sent)
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func packBody(body store.Body) []byte {
 	return append(head, packed...)
 }
 
+// unpackBody shares nothing with what it reads.
 func unpackBody(packed []byte) (store.Body, error) {
 	if len(packed) == 0 {
 		return store.Body{}, errBadBody
@@ -55,7 +57,7 @@ func unpackBody(packed []byte) (store.Body, error) {
 	rest = rest[n+m:]
 	switch codec {
 	case codecPlain:
-		body.JSON = rest
+		body.JSON = bytes.Clone(rest)
 		return body, nil
 	case codecS2:
 		size, err := s2.DecodedLen(rest)

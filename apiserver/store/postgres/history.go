@@ -184,12 +184,15 @@ func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *statement) {
 	}
 	batch.Queue(sql, st.args...).Query(func(found pgx.Rows) error {
 		for found.Next() {
-			var self int64
-			record, err := h.site.scanVersion(found, &self)
+			c := columnsOf(found)
+			record, err := h.site.scanVersion(c)
 			if err != nil {
 				return err
 			}
-			h.records, h.selves = append(h.records, record), append(h.selves, self)
+			h.records, h.selves = append(h.records, record), append(h.selves, c.int64())
+			if c.err != nil {
+				return c.err
+			}
 		}
 		return found.Err()
 	})

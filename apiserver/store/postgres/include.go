@@ -102,7 +102,7 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 	found := map[int64]*state{}
 	take := func(rows pgx.Rows) error {
 		for rows.Next() {
-			at, err := scanState(rows)
+			at, err := scanState(columnsOf(rows))
 			if err != nil {
 				return err
 			}

@@ -49,6 +49,7 @@ type Site struct {
 	timeout time.Duration
 	// renewPause is between two passes of Renew.
 	renewPause time.Duration
+	lookups    lookups
 	index      indexer
 	bounds     bounds
 	stats      statsCache
@@ -153,6 +154,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
+	s.lookups.read, s.lookups.timeout = s.findAll, s.timeout
 	if options.Extract == nil {
 		options.Extract = func(string, []byte) []store.Entry { return nil }
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,25 +42,18 @@ func methodOf(number int16) store.Method {
 // stateColumns are what scanState reads of res, named r.
 const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body`
 
-// scanState reads a row; more are columns behind those of the state.
-func scanState(row pgx.Row, more ...any) (*state, error) {
+// scanState reads them from a row, of which there may be more columns.
+func scanState(c *columns) (*state, error) {
 	var at state
-	var typeName string
-	var spelling *string
-	var updated int64
-	var method int16
-	var claims, body []byte
-	targets := append([]any{
-		&typeName, &at.id, &spelling, &at.rid, &at.self, &at.version, &updated, &at.sum, &method, &at.deleted, &claims, &body,
-	}, more...)
-	if err := row.Scan(targets...); err != nil {
-		return nil, err
+	at.key.Type, at.id = c.text(), c.text()
+	at.key.ID = cmp.Or(c.text(), at.id)
+	at.rid, at.self, at.version = c.int64(), c.int64(), c.int64()
+	at.updated, at.sum = time.UnixMilli(c.int64()).UTC(), c.int64()
+	at.method, at.deleted = methodOf(c.int16()), c.bool()
+	claims, body := c.bytes(), c.bytes()
+	if c.err != nil {
+		return nil, c.err
 	}
-	at.key = store.Key{Type: typeName, ID: at.id}
-	if spelling != nil {
-		at.key.ID = *spelling
-	}
-	at.updated, at.method = time.UnixMilli(updated).UTC(), methodOf(method)
 	var err error
 	if at.claims, err = unpackClaims(claims); err != nil {
 		return nil, err
@@ -70,23 +64,55 @@ func scanState(row pgx.Row, more ...any) (*state, error) {
 
 // findRecord goes by the hash of type and id, which only one index has: the right one is
 // used also by a plan that was made when the table was empty.
-const findRecord = `SELECT ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = $2`
+const (
+	findRecord  = `SELECT r.self, ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = $2`
+	findRecords = `SELECT r.self, ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = ANY($2)`
+)
 
 // find reads the newest version of a record; nil when there is none.
 func (s *Site) find(ctx context.Context, key store.Key) (*state, error) {
 	if !storable(key.Type) || !storable(key.ID) {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	at, err := scanState(s.pool.QueryRow(ctx, findRecord, s.site, s.hash.self(key.Type, key.ID)))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	at, err := s.lookups.get(ctx, s.hash.self(key.Type, key.ID))
+	if at == nil || err != nil {
 		return nil, storeError("read record", err)
 	}
 	return at, at.is(key)
+}
+
+// findAll reads the newest versions of records by their hashes.
+func (s *Site) findAll(ctx context.Context, selves []int64) (map[int64]lookedUp, error) {
+	for attempt := 1; ; attempt++ {
+		records, err := s.findOnce(ctx, selves)
+		if attempt == mostReads || !isCut(err) {
+			return records, err
+		}
+	}
+}
+
+// mostReads is how often a read is tried that meets connections which ended while they
+// were idle, as when a database was started again.
+const mostReads = 3
+
+func (s *Site) findOnce(ctx context.Context, selves []int64) (map[int64]lookedUp, error) {
+	sql, sought := findRecords, any(selves)
+	if len(selves) == 1 {
+		sql, sought = findRecord, selves[0]
+	}
+	rows, err := s.pool.Query(ctx, sql, s.site, sought)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	records := make(map[int64]lookedUp, len(selves))
+	for rows.Next() {
+		c := columnsOf(rows)
+		self := c.int64()
+		at, err := scanState(c)
+		records[self] = lookedUp{at, err}
+	}
+	return records, rows.Err()
 }
 
 // is checks that a row found by its hash is the record's.
@@ -121,7 +147,11 @@ func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (st
 	defer cancel()
 	const find = `SELECT ` + versionColumns + ` FROM res r CROSS JOIN LATERAL (` + oneVersion + `) v
 		WHERE r.site = $1 AND r.self = $2`
-	found, err := s.scanVersion(s.pool.QueryRow(ctx, find, s.site, s.hash.self(key.Type, key.ID), version))
+	rows, err := s.pool.Query(ctx, find, s.site, s.hash.self(key.Type, key.ID), version)
+	if err != nil {
+		return store.Record{}, storeError("read version", err)
+	}
+	found, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) (store.Record, error) { return s.scanVersion(columnsOf(row)) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Record{}, store.ErrNotFound
 	}
@@ -133,19 +163,20 @@ const oneVersion = `SELECT r.self, r.ver, r.rid, r.upd, 9223372036854775807 AS u
 	UNION ALL SELECT x.self, x.ver, x.rid, x.upd, x.until, x.method, x.deleted, x.body FROM hist x WHERE x.site = $1 AND x.self = $2 AND x.ver = $3`
 
 // versionColumns are what scanVersion reads of a version, named v, and its record, named r.
-const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.self, v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, v.method, v.deleted, v.body`
+const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, v.method, v.deleted, v.body`
 
-func (s *Site) scanVersion(row pgx.Row, more ...any) (store.Record, error) {
+// scanVersion reads them from a row, of which there may be more columns.
+func (s *Site) scanVersion(c *columns) (store.Record, error) {
 	var r store.Record
-	var self, rid, updated int64
-	var newest bool
-	var method int16
-	var claims, body []byte
-	targets := append([]any{&r.Key.Type, &r.Key.ID, &self, &r.Version, &rid, &updated, &newest, &claims, &method, &r.Deleted, &body}, more...)
-	if err := row.Scan(targets...); err != nil {
-		return store.Record{}, err
+	r.Key.Type, r.Key.ID, r.Version = c.text(), c.text(), c.int64()
+	rid := c.int64()
+	r.UID, r.Created, r.Updated = s.uid(rid), createdAt(rid), time.UnixMilli(c.int64()).UTC()
+	newest, claims := c.bool(), c.bytes()
+	r.Method, r.Deleted = methodOf(c.int16()), c.bool()
+	body := c.bytes()
+	if c.err != nil {
+		return store.Record{}, c.err
 	}
-	r.UID, r.Created, r.Updated, r.Method = s.uid(rid), createdAt(rid), time.UnixMilli(updated).UTC(), methodOf(method)
 	var err error
 	if newest {
 		r.Revision = revision(rid, r.Version)

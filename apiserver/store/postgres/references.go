@@ -64,10 +64,14 @@ func (t *transaction) queueLocks(batch *pgx.Batch, written, targets []int64) {
 	}
 	batch.Queue(lockWithTargets, t.site.site, selves, isWritten).Query(func(found pgx.Rows) error {
 		for found.Next() {
-			var isWritten bool
-			at, err := scanState(found, &isWritten)
+			c := columnsOf(found)
+			at, err := scanState(c)
 			if err != nil {
 				return err
+			}
+			isWritten := c.bool()
+			if c.err != nil {
+				return c.err
 			}
 			if isWritten {
 				t.current[foldKey(at.key)] = at

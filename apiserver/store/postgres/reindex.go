@@ -56,7 +56,7 @@ func (s *Site) outdatedBehind(ctx context.Context, after store.Key) (keys []stor
 	}
 	defer found.Close()
 	for found.Next() {
-		at, err := scanState(found)
+		at, err := scanState(columnsOf(found))
 		if err != nil {
 			return nil, nil, storeError("find records to reindex", err)
 		}
@@ -85,7 +85,7 @@ func (s *Site) reindexSome(ctx context.Context, selves []int64) error {
 		if err != nil {
 			return err
 		}
-		states, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (*state, error) { return scanState(row) })
+		states, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (*state, error) { return scanState(columnsOf(row)) })
 		if err != nil {
 			return err
 		}

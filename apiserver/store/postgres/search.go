@@ -180,22 +180,19 @@ func (r *reader) source(c *compiler, typeName string) *source {
 	return s
 }
 
-func (r *reader) scanPlace(row pgx.Row) (place, error) {
-	ranks, texts := make([]order.Rank, len(r.order)), make([][]byte, len(r.order))
-	var targets []any
-	if !r.order.ByCreation() {
-		for i := range ranks {
-			targets = append(targets, &ranks[i].Missing, &ranks[i].Number, &texts[i])
-		}
-	}
-	at, err := scanState(row, targets...)
+func (r *reader) scanPlace(row pgx.CollectableRow) (place, error) {
+	c := columnsOf(row)
+	at, err := scanState(c)
 	if err != nil {
 		return place{}, err
 	}
-	for i, text := range texts {
-		ranks[i].Text = string(text)
+	ranks := make([]order.Rank, len(r.order))
+	if !r.order.ByCreation() {
+		for i := range ranks {
+			ranks[i] = order.Rank{Missing: c.bool(), Number: c.int64(), Text: string(c.bytes())}
+		}
 	}
-	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at}, nil
+	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at}, c.err
 }
 
 // count counts the matches of all types, as far as the query's total wants it.

@@ -69,7 +69,7 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 	}
 	batch.Queue(lockRecords, t.site.site, selves).Query(func(found pgx.Rows) error {
 		for found.Next() {
-			at, err := scanState(found)
+			at, err := scanState(columnsOf(found))
 			if err != nil {
 				return err
 			}

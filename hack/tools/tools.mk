@@ -9,6 +9,9 @@ CONTROLLER_GEN := $(BIN)/controller-gen
 HELM           := $(BIN)/helm
 HELM_UNITTEST  := $(BIN)/helm-unittest
 KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL)
+NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
+COREDNS        := $(BIN)/coredns
+SKIPPER        := $(BIN)/skipper
 
 # pinned-version(group, module) reads a version from a group's go.mod.
 pinned-version = $(shell sed -nE 's|^(require)?[[:space:]]*$(2) (v[^ ]+).*|\2|p' hack/tools/$(1)/go.mod)
@@ -17,6 +20,8 @@ ETCD_VERSION           := $(call pinned-version,etcd,go.etcd.io/etcd/server/v3)
 KUBE_VERSION           := $(call pinned-version,kubernetes,k8s.io/kubernetes)
 GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangci/golangci-lint/v2)
 CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
+COREDNS_VERSION        := $(call pinned-version,coredns,github.com/coredns/coredns)
+SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipper)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
 # Helm and kubectl parse these; a build without them calls itself v0.0.0-master.
@@ -45,12 +50,24 @@ tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build every pinned to
 .PHONY: cluster-tools
 cluster-tools: $(ETCD) $(KUBE_BINARIES) ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/.
 
+.PHONY: node-tools
+node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) ## Build what a real node takes beside them into bin/.
+
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
 
 # One go build for the three of them compiles what they share once and keeps every core busy.
 $(KUBE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_BINARIES)) $(KUBE_VERSION),4 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_BINARIES))),$(kube-version-ldflags))
+
+$(NODE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
+	$(call build-tools,$(notdir $(NODE_BINARIES)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(NODE_BINARIES))),$(kube-version-ldflags))
+
+$(COREDNS): hack/tools/coredns/go.mod hack/tools/coredns/go.sum hack/tools/coredns/main.go
+	$(call build-tools,CoreDNS $(COREDNS_VERSION),2 min,coredns,$@,.)
+
+$(SKIPPER): hack/tools/skipper/go.mod hack/tools/skipper/go.sum
+	$(call build-tools,Skipper $(SKIPPER_VERSION),5 min,skipper,$@,github.com/zalando/skipper/cmd/skipper)
 
 $(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.sum
 	$(call build-tools,golangci-lint $(GOLANGCI_LINT_VERSION),2 min,golangci-lint,$@,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

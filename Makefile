@@ -55,7 +55,7 @@ MODULE := github.com/paddock-health/paddock
 INTEGRATION := $(addprefix $(MODULE)/,\
 	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir apiserver/ahds \
 	apiserver/aggregated controllers/site controllers/webhook hack/localpaddock hack/randomsearch \
-	hack/localpostgres apiserver/store/postgres)
+	hack/localpostgres apiserver/store/postgres hack/chart)
 # Robustness has a target of its own.
 NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness
 
@@ -65,7 +65,7 @@ unit: ## Run the unit tests.
 	go test $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
 
 .PHONY: integration
-integration: cluster-tools build ## Run the tests against a real control plane.
+integration: cluster-tools helm-tools build ## Run the tests against a real control plane.
 	go test -p 1 -timeout 20m $(INTEGRATION)
 
 .PHONY: search-full

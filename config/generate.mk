@@ -11,11 +11,25 @@ define generate-into
 		paths=./controllers/... paths=./cmd/controller output:rbac:artifacts:config=$(1)/config/rbac
 endef
 
+# Helm reads files of the chart's own folder only: the chart carries copies of what kustomize installs too.
+CHART_FILES := charts/paddock/files
+
+# copy-into(folder) copies them: the types, the rights, the admission policies.
+define copy-into
+	@for copy in crd/bases:crd rbac:rbac admission:admission; do \
+		from=config/$${copy%:*} to=$(1)/$${copy#*:}; rm -rf $$to && mkdir -p $$to || exit 1; \
+		for file in $$from/*.yaml; do \
+			case $$file in */kustomization.yaml | */\*.yaml) ;; *) cp $$file $$to/ || exit 1 ;; esac; \
+		done; \
+	done
+endef
+
 ##@ Development
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs and the controller's role.
+generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies.
 	$(call generate-into,.)
+	$(call copy-into,$(CHART_FILES))
 
 .PHONY: verify-generated
 verify-generated: GENERATED := $(BIN)/.generated
@@ -24,4 +38,9 @@ verify-generated: $(CONTROLLER_GEN) ## Fail if a generated file is not up to dat
 	$(call generate-into,$(GENERATED))
 	@for path in $(addsuffix /zz_generated.deepcopy.go,$(API_PACKAGES)) config/crd/bases config/rbac/controller_role.yaml; do \
 		diff -ru $$path $(GENERATED)/$$path || { echo "$$path is not up to date: run make generate" >&2; exit 1; }; \
-	done; rm -rf $(GENERATED)
+	done
+	$(call copy-into,$(GENERATED)/chart)
+	@mkdir -p $(CHART_FILES)/admission && for folder in crd rbac admission; do \
+		diff -ruN $(CHART_FILES)/$$folder $(GENERATED)/chart/$$folder || { echo "$(CHART_FILES)/$$folder is not up to date: run make generate" >&2; exit 1; }; \
+	done
+	@rm -rf $(GENERATED)

@@ -1,0 +1,107 @@
+{{/* What the pods of all programs have in common. Takes a dict of root and component. */}}
+{{- define "paddock.podSettings" -}}
+{{- $values := index .root.Values .component -}}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .root.Values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+topologySpreadConstraints:
+{{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- topologyKey: {{ $key }}
+  maxSkew: 1
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels: {{ include "paddock.selector" $.component | nindent 6 }}
+  matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Metadata of the pods. Takes a dict of root and component. */}}
+{{- define "paddock.podMetadata" -}}
+{{- $values := index .root.Values .component -}}
+labels: {{ merge (dict) (include "paddock.componentLabels" . | fromYaml) $values.podLabels | toYaml | nindent 2 }}
+{{- with $values.podAnnotations }}
+annotations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* What the containers of all programs have in common. Takes a dict of root and component. */}}
+{{- define "paddock.containerSettings" -}}
+{{- $values := index .root.Values .component -}}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+env:
+# The runtime collects garbage more often before the memory limit would kill the process.
+{{- if dig "limits" "memory" "" $values.resources }}
+- name: GOMEMLIMIT
+  valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
+{{- end }}
+{{- range $name, $value := dict "HTTP_PROXY" .root.Values.proxy.http "HTTPS_PROXY" .root.Values.proxy.https "NO_PROXY" .root.Values.proxy.no }}
+{{- if $value }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- with $values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- with $values.resources }}
+resources: {{ toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+livenessProbe:
+  httpGet: {path: /livez, port: health}
+  timeoutSeconds: 5
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+  timeoutSeconds: 5
+{{- end }}
+
+{{/* Flags that all programs take. */}}
+{{- define "paddock.commonArgs" -}}
+- --namespace={{ .Release.Namespace }}
+- --log-level={{ .Values.logLevel }}
+- --health-address=:8081
+{{- with .Values.postgresNetworks }}
+- --postgres-networks={{ join "," . }}
+{{- end }}
+{{- end }}
+
+{{/* Flags that the API servers take besides. */}}
+{{- define "paddock.storageArgs" -}}
+- --cluster-max-records={{ .Values.clusterStorage.maxRecords | int64 }}
+- --cluster-max-bytes={{ .Values.clusterStorage.maxBytes | int64 }}
+{{- end }}
+
+{{/*
+The API servers finish their requests within 20 s of the signal. The pause before it lets the nodes
+and the ingress controllers hear that the pod takes no more.
+*/}}
+{{- define "paddock.drain" -}}
+lifecycle:
+  preStop:
+    sleep: {seconds: 5}
+{{- end }}

@@ -1,0 +1,138 @@
+package chart_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("The chart", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		install(ctx, "ingress.hosts={fhir.example.org}", "facade.autoscaling.enabled=true", "facade.tls.enabled=true", "logLevel=debug")
+	}, NodeTimeout(time.Minute))
+
+	It("makes pods that the restricted policy admits", func(ctx SpecContext) {
+		for _, deployment := range deployments(ctx) {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name, Labels: deployment.Spec.Template.Labels},
+				Spec:       deployment.Spec.Template.Spec,
+			}
+			Expect(admin.Create(ctx, pod, client.DryRunAll)).To(Succeed(), deployment.Name)
+		}
+		privileged := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "root"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "root", Image: "root"}}},
+		}
+		Expect(apierrors.IsForbidden(admin.Create(ctx, privileged, client.DryRunAll))).To(BeTrue(), "the policy is not enforced")
+	}, NodeTimeout(time.Minute))
+
+	It("passes flags that the programs have", func(ctx SpecContext) {
+		programs := map[string]string{"paddock-controller": "controller", "paddock-facade": "apiserver", "paddock-aggregated": "apiserver"}
+		for _, deployment := range deployments(ctx) {
+			container := deployment.Spec.Template.Spec.Containers[0]
+			args := append(container.Args, "--version")
+			out, err := exec.CommandContext(ctx, filepath.Join(bin, programs[deployment.Name]), args...).CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), "%s %v: %s", deployment.Name, args, out)
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("makes a certificate that the APIService trusts, and a key of page tokens", func(ctx SpecContext) {
+		certificate := secret(ctx, "paddock-apiserver-tls")
+		pair, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
+		Expect(err).NotTo(HaveOccurred())
+		authorities := x509.NewCertPool()
+		Expect(authorities.AppendCertsFromPEM(apiService(ctx).Spec.CABundle)).To(BeTrue())
+		for _, service := range []string{"paddock-aggregated", "paddock-facade"} {
+			_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: authorities, DNSName: service + "." + namespace + ".svc"})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		key, err := base64.StdEncoding.DecodeString(string(secret(ctx, "paddock-page-token").Data["key"]))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(key).To(HaveLen(32))
+	}, NodeTimeout(time.Minute))
+
+	It("gives its service accounts these rights and no more", func(ctx SpecContext) {
+		for _, account := range []string{"paddock-controller", "paddock-apiserver"} {
+			for _, where := range []string{namespace, "default"} {
+				out := run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,
+					"--as", "system:serviceaccount:"+namespace+":"+account, "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated")
+				expectGolden(out, account+"-in-"+where+".txt")
+			}
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("keeps certificate and key when it is upgraded", func(ctx SpecContext) {
+		certificate, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, "paddock-page-token").Data, apiService(ctx).Spec.CABundle
+		install(ctx, "controller.replicas=3")
+		Expect(secret(ctx, "paddock-apiserver-tls").Data).To(Equal(certificate))
+		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
+		Expect(apiService(ctx).Spec.CABundle).To(Equal(authority))
+		run(ctx, "helm", "rollback", release, "1", "--namespace", namespace)
+		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
+	}, NodeTimeout(time.Minute))
+
+	It("leaves the types when it is uninstalled", func(ctx SpecContext) {
+		before := run(ctx, "kubectl", "get", "crd", "--output", "name")
+		Expect(before).To(ContainSubstring("sites.paddock.health"))
+		run(ctx, "helm", "uninstall", release, "--namespace", namespace)
+		Expect(run(ctx, "kubectl", "get", "crd", "--output", "name")).To(Equal(before))
+		Expect(deployments(ctx)).To(BeEmpty())
+		install(ctx, "logLevel=info")
+		Expect(deployments(ctx)).To(HaveLen(3))
+	}, NodeTimeout(time.Minute))
+})
+
+func deployments(ctx context.Context) []appsv1.Deployment {
+	GinkgoHelper()
+	var list appsv1.DeploymentList
+	Expect(admin.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+	return list.Items
+}
+
+func secret(ctx context.Context, name string) *corev1.Secret {
+	GinkgoHelper()
+	found := &corev1.Secret{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)).To(Succeed())
+	return found
+}
+
+func apiService(ctx context.Context) *apiregistrationv1.APIService {
+	GinkgoHelper()
+	found := &apiregistrationv1.APIService{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: "v1alpha1.r4.fhir.paddock.health"}, found)).To(Succeed())
+	return found
+}
+
+// expectGolden compares with a file of testdata, which UPDATE_GOLDEN=1 writes.
+func expectGolden(got, name string) {
+	GinkgoHelper()
+	// kubectl pads columns; the widths say nothing.
+	var lines []string
+	for line := range strings.Lines(got) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	got = strings.Join(lines, "\n") + "\n"
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		Expect(os.WriteFile(path, []byte(got), 0o644)).To(Succeed())
+	}
+	want, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(bytes.TrimSpace([]byte(got))).To(Equal(bytes.TrimSpace(want)), "%s is not what it was:\n%s", path, got)
+}

@@ -16,6 +16,7 @@ STORAGE ?= cluster
 
 include hack/tools/tools.mk
 include config/generate.mk
+include charts/chart.mk
 include hack/robustness/robustness.mk
 
 ##@ General
@@ -42,7 +43,7 @@ run: cluster-tools build ## Run all of it with a demo site (STORAGE=postgres, PO
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated ## Check style, generated files and formatting.
+lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Check style, generated files and formatting.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 

@@ -55,7 +55,7 @@ env:
 - name: GOMEMLIMIT
   valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
 {{- end }}
-{{- range $name, $value := dict "HTTP_PROXY" .root.Values.proxy.http "HTTPS_PROXY" .root.Values.proxy.https "NO_PROXY" .root.Values.proxy.no }}
+{{- range $name, $value := dict "HTTP_PROXY" .root.Values.proxy.httpProxy "HTTPS_PROXY" .root.Values.proxy.httpsProxy "NO_PROXY" .root.Values.proxy.noProxy }}
 {{- if $value }}
 - name: {{ $name }}
   value: {{ $value | quote }}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// value is one that users may set.
+type value struct {
+	// path is its name from the root, with dots between.
+	path string
+	// fallback is what counts where it is not set, as JSON.
+	fallback string
+	text     string
+}
+
+// parse finds the values with a comment. A value without one must be a group of others.
+func parse(source []byte) ([]value, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(source, &document); err != nil {
+		return nil, err
+	}
+	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("it is not one mapping")
+	}
+	return collect("", document.Content[0])
+}
+
+func collect(prefix string, group *yaml.Node) ([]value, error) {
+	var all []value
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		key, node := group.Content[i], group.Content[i+1]
+		path := prefix + key.Value
+		if text, documented := comment(key.HeadComment); documented {
+			fallback, err := compact(node)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			all = append(all, value{path: path, fallback: fallback, text: text})
+			continue
+		}
+		if node.Kind != yaml.MappingNode || len(node.Content) == 0 {
+			return nil, fmt.Errorf(`%s has no comment that begins with "# -- "`, path)
+		}
+		below, err := collect(path+".", node)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, below...)
+	}
+	return all, nil
+}
+
+// comment joins the lines of a comment from "# -- " on.
+func comment(head string) (string, bool) {
+	_, text, found := strings.Cut(head, "# -- ")
+	text = strings.ReplaceAll(text, "\n# ", " ")
+	return strings.TrimSpace(text), found
+}
+
+func compact(node *yaml.Node) (string, error) {
+	var decoded any
+	if err := node.Decode(&decoded); err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(decoded); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(out.String()), nil
+}

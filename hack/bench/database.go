@@ -25,21 +25,24 @@ const (
 	loadPortion = 2000
 )
 
+// benchSettings are for a machine that has the memory.
+var benchSettings = map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB", "track_wal_io_timing": "on"}
+
 // database is the database of a site, filled with the set's records.
 type database struct {
 	server *localpostgres.Server
 	// uri is how the administrator reaches it.
 	uri, siteKey string
 	records      int
+	// rare is how many of the Patients are made rare.
+	rare int
 }
 
 func (d *database) practitioners() int { return d.records / vetsShare }
 
 // newDatabase starts a server and makes the site that is kept there.
 func newDatabase(ctx context.Context, o options, in installation, dir string) (*database, error) {
-	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: map[string]string{
-		"shared_buffers": "1GB", "max_wal_size": "4GB", "track_wal_io_timing": "on",
-	}})
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: benchSettings})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site,
 
 // put is the operation that stores the n-th record.
 func (d *database) put(n int) (store.Op, error) {
-	typeName, id, text := record(n, d.practitioners())
+	typeName, id, text := d.text(n)
 	read, err := r4.Read(text, r4.Options{Type: typeName})
 	return store.Op{
 		Kind: store.Put, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodPut,

@@ -32,7 +32,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search or postgres")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth or endurance")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -55,8 +55,12 @@ func main() {
 		err = withPaddock(ctx, o, benchSearch)
 	case *set == "postgres":
 		err = withPaddock(ctx, o, benchPostgres)
+	case *set == "growth":
+		err = benchGrowth(ctx, o)
+	case *set == "endurance":
+		err = withPaddock(ctx, o, benchEndurance)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search or postgres", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth or endurance", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

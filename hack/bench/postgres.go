@@ -87,17 +87,15 @@ func databaseSearches(d *database) []databaseSearch {
 	}
 }
 
-// benchPostgres compares a site in Postgres with raw statements, with a floor handler and
-// with net/http that answers the same bytes.
-func benchPostgres(ctx context.Context, o options, in installation) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+// withDatabase makes a site in Postgres for a benchmark, which tells the processor time of
+// the API server and of the database.
+func withDatabase(ctx context.Context, o *options, in installation, bench func(*databaseBench) error) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	d, err := newDatabase(ctx, o, in, dir)
+	d, err := newDatabase(ctx, *o, in, dir)
 	if err != nil {
 		return err
 	}
@@ -106,26 +104,36 @@ func benchPostgres(ctx context.Context, o options, in installation) error {
 	if err != nil {
 		return err
 	}
-	site := newSite(in.paddock.URLs[0]+"/site/"+databaseSite+"/fhir", token)
-	b := &databaseBench{database: d, site: site, searches: databaseSearches(d)}
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
-	if err := b.tellSize(ctx); err != nil {
-		return err
-	}
-	before, err := b.cost(ctx, in)
-	if err != nil {
-		return err
-	}
 	o.cpu = cpuOf(in.paddock.APIServers[0].Pid(), d.server.Pid())
-	results := measure(ctx, o, b.workloads(o))
-	after, err := b.cost(ctx, in)
-	if err != nil {
-		return err
-	}
-	after.tell(before)
-	return report(os.Stdout, o, results, b.ratios(results))
+	return bench(&databaseBench{
+		database: d, site: newSite(in.paddock.URLs[0]+"/site/"+databaseSite+"/fhir", token), searches: databaseSearches(d),
+	})
+}
+
+// benchPostgres compares a site in Postgres with raw statements, with a floor handler and
+// with net/http that answers the same bytes.
+func benchPostgres(ctx context.Context, o options, in installation) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	return withDatabase(ctx, &o, in, func(b *databaseBench) error {
+		if err := b.prepare(ctx); err != nil {
+			return err
+		}
+		if err := b.tellSize(ctx); err != nil {
+			return err
+		}
+		before, err := b.cost(ctx, in)
+		if err != nil {
+			return err
+		}
+		results := measure(ctx, o, b.workloads(o))
+		after, err := b.cost(ctx, in)
+		if err != nil {
+			return err
+		}
+		after.tell(before)
+		return report(os.Stdout, o, results, b.ratios(results))
+	})
 }
 
 // databaseBench is what the workloads need.

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// benchEndurance gives a practice's day as many turns as asked for, one after the other,
+// and tells what the last comes to beside the second: what autovacuum has to keep up with.
+func benchEndurance(ctx context.Context, o options, in installation) error {
+	return withDatabase(ctx, &o, in, func(b *databaseBench) error {
+		for n := range o.clients {
+			if err := b.site.create(ctx, n); err != nil {
+				return err
+			}
+		}
+		results := measure(ctx, o, []workload{{"mix", b.mix}})
+		turns := results["mix"].turns
+		fmt.Print("| turn | requests/s | p50 | p99 | CPU of the API server | of the database |\n|---|---|---|---|---|---|\n")
+		for i, t := range turns {
+			fmt.Printf("| %d | %.0f | %.1f ms | %.1f ms | %d µs | %d µs |\n", i+1, t.perSecond,
+				t.p50.Seconds()*1000, t.p99.Seconds()*1000, t.server.Microseconds(), t.backend.Microseconds())
+		}
+		fmt.Printf("\nThe last turn of %s per second turn: %.2f (goal 0.90), %d errors\n", o.turn,
+			turns[len(turns)-1].perSecond/turns[min(1, len(turns)-1)].perSecond, results["mix"].errors)
+		return results["mix"].first
+	})
+}

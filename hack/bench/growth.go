@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/hack/localpostgres"
+)
+
+const (
+	// fewRecords is what a database of -records is compared with.
+	fewRecords = 10_000
+	// rareRecords is how many records of either database the searches match.
+	rareRecords = 200
+)
+
+var (
+	familyElement = regexp.MustCompile(`"family":"[^"]*"`)
+	birthDate     = regexp.MustCompile(`"birthDate":"\d{4}`)
+	gender        = regexp.MustCompile(`"gender":"[a-z]*"`)
+)
+
+// makeRare turns a Patient into one that the searches match.
+func makeRare(text []byte) []byte {
+	text = familyElement.ReplaceAll(text, []byte(`"family":"Zaragoza"`))
+	text = birthDate.ReplaceAll(text, []byte(`"birthDate":"1950`))
+	return gender.ReplaceAll(text, []byte(`"gender":"male"`))
+}
+
+// benchGrowth compares the engine over two databases, with the same number of matches.
+func benchGrowth(ctx context.Context, o options) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: benchSettings})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop() }()
+	var all []workload
+	var ratios []ratio
+	for _, records := range []int{fewRecords, o.records} {
+		d := &database{server: server, siteKey: "growth", records: records, rare: rareRecords}
+		if err := d.create(ctx, fmt.Sprintf("of%d", records)); err != nil {
+			return err
+		}
+		site, pool, err := d.open(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		workloads, err := growthWorkloads(ctx, d, site)
+		if err != nil {
+			return err
+		}
+		for _, w := range workloads {
+			name := w.name
+			w.name = fmt.Sprintf("%s, of %d", name, records)
+			all = append(all, w)
+			if records != fewRecords {
+				ratios = append(ratios, ratio{name, w.name, fmt.Sprintf("%s, of %d", name, fewRecords), 1 / 1.5})
+			}
+		}
+	}
+	return report(os.Stdout, o, measure(ctx, o, selected(all, o.only)), ratios)
+}
+
+// create makes a database with the schema, and fills it.
+func (d *database) create(ctx context.Context, name string) error {
+	if _, err := d.server.CreateDatabase(ctx, name, name); err != nil {
+		return err
+	}
+	d.uri = d.server.URL(name)
+	conn, err := pgx.Connect(ctx, d.uri)
+	if err != nil {
+		return err
+	}
+	_, err = schema.Migrate(ctx, conn)
+	_ = conn.Close(ctx)
+	if err != nil {
+		return err
+	}
+	return d.fill(ctx)
+}
+
+// growthWorkloads are searches whose matches are as many in a database of any size.
+func growthWorkloads(ctx context.Context, d *database, site *postgres.Site) ([]workload, error) {
+	sample := d.sample()
+	all := []workload{{"read by id", func(ctx context.Context, n int) error {
+		_, err := site.Get(ctx, sample[n%len(sample)])
+		return err
+	}}}
+	page := store.Query{Types: []string{"Patient"}, Count: 20, Total: store.TotalNone, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}}
+	family := store.TextIs{Param: "family", Match: store.StartsWith, Text: "zara"}
+	male, before := "male", time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	born := store.PeriodIs{Param: "birthdate", From: store.Bounds{Least: store.TheBeginning, Most: before}, Until: store.Unbounded}
+	with := func(where store.Condition, sort ...store.Sort) store.Query {
+		query := page
+		query.Where = where
+		if len(sort) > 0 {
+			query.Sort = sort
+		}
+		return query
+	}
+	searches := []databaseSearch{
+		databaseSearches(d)[0],
+		{name: "family prefix, page of 20", query: with(family)},
+		{name: "birthdate and gender, page of 20", query: with(store.All{born, store.TokenIs{Param: "gender", Code: &male}})},
+		{name: "family prefix, sorted by birthdate", query: with(family, store.Sort{Field: store.SortParam, Param: "birthdate"})},
+		{name: "newest page of 20", query: page},
+		{name: "200th page of 20", query: page, behind: 199 * 20},
+	}
+	for _, search := range searches {
+		query, err := search.asked(ctx, site)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", search.name, err)
+		}
+		found, err := site.Search(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", search.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s, of %d: %d records\n", search.name, d.records, len(found.Records))
+		all = append(all, workload{search.name, func(ctx context.Context, _ int) error {
+			_, err := site.Search(ctx, query)
+			return err
+		}})
+	}
+	return all, nil
+}
+
+// text is the n-th record.
+func (d *database) text(n int) (typeName, id string, text []byte) {
+	typeName, id, text = record(n, d.practitioners())
+	if d.rare > 0 && typeName == "Patient" && n%(d.records/d.rare) == 0 {
+		text = makeRare(bytes.Clone(text))
+	}
+	return typeName, id, text
+}

@@ -24,8 +24,6 @@ var admissionOfControllers = []string{"ServiceAccount", "ResourceQuota", "Storag
 
 func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *rest.Config) (command, error) {
 	cmd := command{name: nameAPIServer, args: []string{
-		"--bind-address=" + host,
-		"--advertise-address=" + host,
 		fmt.Sprintf("--secure-port=%d", ports.APIServer),
 		"--tls-cert-file=" + pki.serving.certFile,
 		"--tls-private-key-file=" + pki.serving.keyFile,
@@ -35,12 +33,10 @@ func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *
 		"--etcd-keyfile=" + pki.etcdClient.keyFile,
 		"--client-ca-file=" + pki.cluster.certFile,
 		"--anonymous-auth=false",
-		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-signing-key-file=" + pki.serviceAccountKey,
 		"--service-account-key-file=" + pki.serviceAccountKey,
-		"--service-cluster-ip-range=10.0.0.0/24",
-		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceRange,
 		"--requestheader-client-ca-file=" + pki.frontProxy.certFile,
 		"--requestheader-allowed-names=" + frontProxyName,
 		"--requestheader-username-headers=X-Remote-User",
@@ -52,6 +48,7 @@ func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *
 		"--shutdown-send-retry-after", // without it, an open watch holds up the shutdown for 60 s
 		"--profiling=false",
 	}}
+	cmd.args = append(cmd.args, opts.Node.apiServerArgs(pki)...)
 	if !opts.ControllerManager {
 		cmd.args = append(cmd.args, "--disable-admission-plugins="+strings.Join(admissionOfControllers, ","))
 	}

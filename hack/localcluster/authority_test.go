@@ -74,14 +74,14 @@ func TestPKIRefusesWhatItCannotRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("not a certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ensurePKI(dir, time.Now()); err == nil {
+	if _, err := ensurePKI(dir, nil, time.Now()); err == nil {
 		t.Error("a certificate authority that is not one was accepted")
 	}
 }
 
 func mustEnsurePKI(t *testing.T, dir string, now time.Time) pki {
 	t.Helper()
-	p, err := ensurePKI(dir, now)
+	p, err := ensurePKI(dir, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if c.pki, err = ensurePKI(c.paths.pki(), time.Now()); err != nil {
+	if c.pki, err = ensurePKI(c.paths.pki(), opts.Node.addresses(), time.Now()); err != nil {
 		return err
 	}
 	if c.config, err = c.pki.clientConfig(ports.APIServer, c.pki.admin); err != nil {
@@ -116,7 +116,7 @@ func (c *Cluster) define(opts Options, ports portSet) error {
 	if !opts.ControllerManager {
 		return nil
 	}
-	controllerManager, err := controllerManagerCommand(c.paths, c.pki, ports, c.config)
+	controllerManager, err := controllerManagerCommand(opts, c.paths, c.pki, ports, c.config)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ const nameControllerManager = "kube-controller-manager"
 
 // controllerManagerCommand gives every controller a service account of its own, as in any
 // real cluster: aggregated API servers then see who is asking.
-func controllerManagerCommand(paths paths, pki pki, ports portSet, admin *rest.Config) (command, error) {
+func controllerManagerCommand(opts Options, paths paths, pki pki, ports portSet, admin *rest.Config) (command, error) {
 	kubeconfig := paths.config(nameControllerManager)
 	cmd := command{name: nameControllerManager, args: []string{
 		"--kubeconfig=" + kubeconfig,
@@ -24,6 +24,7 @@ func controllerManagerCommand(paths paths, pki pki, ports portSet, admin *rest.C
 		"--root-ca-file=" + pki.cluster.certFile,
 		"--flex-volume-plugin-dir=" + paths.flexVolumes(),
 	}}
+	cmd.args = append(cmd.args, opts.Node.controllerManagerArgs()...)
 	config, err := pki.clientConfig(ports.APIServer, pki.controllerManager)
 	if err != nil {
 		return cmd, err

@@ -31,6 +31,8 @@ type Options struct {
 	// deletion, quota, service accounts. Without it, the admission plugins that count on it
 	// are off.
 	ControllerManager bool
+	// Node makes the control plane one that a kubelet of this machine can join. Default: none.
+	Node *Node
 	// AuditLog writes the metadata of every request to the file Cluster.AuditLog names.
 	AuditLog bool
 	// UnsafeNoFsync lets etcd acknowledge a write before it is on disk: it survives the death

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -39,8 +40,9 @@ type pki struct {
 	serviceAccountKey string
 }
 
-// ensurePKI makes what is missing in dir or nears its end, and keeps the rest.
-func ensurePKI(dir string, now time.Time) (pki, error) {
+// ensurePKI makes what is missing in dir or nears its end, and keeps the rest. The API
+// server has the given addresses beside loopback.
+func ensurePKI(dir string, addresses []net.IP, now time.Time) (pki, error) {
 	p := pki{serviceAccountKey: filepath.Join(dir, "service-account.key")}
 	for _, want := range []struct {
 		authority  **authority
@@ -64,7 +66,7 @@ func ensurePKI(dir string, now time.Time) (pki, error) {
 		leaf      leaf
 	}{
 		{&p.serving, "apiserver", p.cluster, leaf{
-			commonName: "kube-apiserver", usages: serverUsage, ips: loopback,
+			commonName: "kube-apiserver", usages: serverUsage, ips: slices.Concat(loopback, addresses),
 			dnsNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		}},
 		{&p.admin, "admin", p.cluster, leaf{

@@ -79,10 +79,29 @@ const (
 	ReasonInvalidSecret = "InvalidSecret"
 	// ReasonDatabaseUnreachable: the database does not answer, or not in a usable way.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonForeignRecords: the namespace holds records that are not of the Site's claim.
+	// ReasonForeignRecords: the namespace holds records, or a database, that are not of the
+	// Site's claim.
 	ReasonForeignRecords = "ForeignRecords"
 	// ReasonNotAccepted: a Site that is not accepted has no storage.
 	ReasonNotAccepted = "NotAccepted"
+)
+
+// Reasons of the StorageReady condition of a provisioned database, besides those above.
+const (
+	// ReasonProvisioning: the database is being made, for the first time or anew.
+	ReasonProvisioning = "Provisioning"
+	// ReasonPodPending: no node takes the database's Pod; the message is the scheduler's.
+	ReasonPodPending = "PodPending"
+	// ReasonUnavailable: the database's Pod does not get ready.
+	ReasonUnavailable = "Unavailable"
+	// ReasonVolumeLost: the volume behind the database is gone.
+	ReasonVolumeLost = "VolumeLost"
+	// ReasonMajorUpgrade: the data is of another major version of Postgres.
+	ReasonMajorUpgrade = "MajorUpgrade"
+	// ReasonEngineMissing: the operator that runs the engine is not installed.
+	ReasonEngineMissing = "EngineMissing"
+	// ReasonRefused: the API server refuses an object that the database needs.
+	ReasonRefused = "Refused"
 )
 
 // Reasons of the SchemaReady condition.
@@ -130,6 +149,11 @@ const (
 	// SiteAnnotation names the Site, as namespace/name.
 	SiteAnnotation = "paddock.health/site"
 )
+
+// RetainLabel is on a namespace while, and only while, it holds data that is not to go
+// with a Site. The policies of config/admission keep it there, and such a namespace from
+// being deleted.
+const RetainLabel = "paddock.health/retain"
 
 // ConnectionName is the name of that Secret for the Site of a namespace, which has but one.
 func ConnectionName(namespace string) string { return "site-" + namespace }
@@ -201,10 +225,16 @@ type Storage struct {
 }
 
 // PostgresStorage says which database holds a site's records.
+// +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
+// +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: move a site by export and import"
 type PostgresStorage struct {
 	// external is a database, of Postgres 14 to 18, that others run.
-	// +required
+	// +optional
 	External *ExternalPostgres `json:"external,omitempty"`
+
+	// provisioned is a database that the controller runs in the Site's namespace.
+	// +optional
+	Provisioned *ProvisionedPostgres `json:"provisioned,omitempty"`
 }
 
 // ExternalPostgres is a database that others run. Several sites may share one.

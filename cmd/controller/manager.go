@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,7 +37,7 @@ const (
 
 func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, site.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register the API types: %w", err)
 		}
@@ -66,7 +65,10 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		Drain:     drain,
 		Namespace: opts.namespace,
 		Dial:      egress.NewDialer(opts.postgresNetworks).DialContext,
-		Now:       time.Now,
+
+		PostgresImage:      opts.postgresImage,
+		CloudNativePGImage: opts.cloudNativePGImage,
+		Now:                time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,8 +22,11 @@ type options struct {
 	healthAddress  string
 	// postgresNetworks may be reached beside public addresses.
 	postgresNetworks egress.Networks
-	logLevel         slog.Level
-	showVersion      bool
+	// The images of databases that Sites have made, without a tag.
+	postgresImage, cloudNativePGImage string
+
+	logLevel    slog.Level
+	showVersion bool
 }
 
 // parseOptions reads the command line; out gets the usage text.
@@ -38,6 +42,10 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		"address under which the API servers are reached, such as https://fhir.example.org; a site is at <public-url>/site/<siteID>")
 	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "the operator's namespace: of the leader's lease, and of what API servers are handed")
 	fs.Var(&opts.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; the same for the API servers")
+	fs.StringVar(&opts.postgresImage, "postgres-image", "docker.io/library/postgres",
+		"image of the databases that Sites have made with engine StatefulSet, without a tag: that is the version. It must keep the conventions of the official image")
+	fs.StringVar(&opts.cloudNativePGImage, "cloudnativepg-image", "ghcr.io/cloudnative-pg/postgresql",
+		"image of the databases that Sites have made with engine CloudNativePG, without a tag")
 	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
 	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
 	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
@@ -52,7 +60,16 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	if opts.showVersion {
 		return opts, nil
 	}
-	return opts, opts.checkPublicURL()
+	return opts, errors.Join(opts.checkPublicURL(), checkImage("postgres-image", opts.postgresImage),
+		checkImage("cloudnativepg-image", opts.cloudNativePGImage))
+}
+
+// checkImage refuses what a tag cannot be added to.
+func checkImage(flag, image string) error {
+	if name := image[strings.LastIndexByte(image, '/')+1:]; name == "" || strings.ContainsAny(name, ":@") {
+		return fmt.Errorf("--%s: %q is not the name of an image without a tag or digest, such as docker.io/library/postgres", flag, image)
+	}
+	return nil
 }
 
 func (o *options) checkPublicURL() error {

@@ -13,6 +13,7 @@ func TestParseOptions(t *testing.T) {
 	defaults := options{
 		publicURL: "https://fhir.example.org", namespace: "paddock-system", leaderElect: true,
 		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
+		postgresImage: "docker.io/library/postgres", cloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
 	}
 	tests := map[string]struct {
 		args []string
@@ -28,11 +29,13 @@ func TestParseOptions(t *testing.T) {
 		"everything": {
 			args: []string{
 				"--public-url=https://fhir.example.org", "--namespace=ops", "--leader-elect=false",
+				"--postgres-image=registry.example.org:5000/postgres", "--cloudnativepg-image=cnpg",
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
 			},
 			want: func(o *options) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
 				o.logLevel = slog.LevelDebug
+				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 			},
 		},
 		"the version alone": {
@@ -43,6 +46,8 @@ func TestParseOptions(t *testing.T) {
 		"a host alone":          {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
 		"a query":               {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
 		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
+		"an image with a tag":   {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
+		"an image of no name":   {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
 		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
 		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
 		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},

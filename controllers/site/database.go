@@ -49,6 +49,9 @@ func (r *Reconciler) dial(ctx context.Context, connection dsn.Connection) (*pgx.
 	if err := connection.Apply(config, r.Dial); err != nil {
 		return nil, err
 	}
+	if r.Lookup != nil {
+		config.LookupFunc = r.Lookup
+	}
 	config.RuntimeParams["application_name"] = "paddock-controller"
 	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

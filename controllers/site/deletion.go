@@ -79,6 +79,9 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 // trying again, zero when all is gone.
 func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
+		if s.site.Spec.Storage.Postgres.Provisioned != nil {
+			return r.deleteDatabase(ctx, s, siteKey) // provision_delete.go
+		}
 		why, err := r.eraseDatabase(ctx, s.site, siteKey)
 		if err != nil || why == "" {
 			return 0, err

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
@@ -47,7 +48,7 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	} else {
 		s.found.schemaReady = &noDatabase // what was said of an earlier claim's data no longer holds
 	}
-	connection, bad, err := r.connectionOf(ctx, s.site)
+	connection, bad, err := r.findConnection(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,15 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// findConnection says how to reach the Site's database, which is made first where the Site
+// asks for that. The verdict, unless nil, is why it cannot be reached.
+func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
+	if s.site.Spec.Storage.Postgres.Provisioned != nil {
+		return r.provisionDatabase(ctx, s) // provision.go
+	}
+	return r.connectionOf(ctx, s.site) // connection.go
+}
+
 // migrate brings the tables up to date.
 func migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
 	_, err := schema.Migrate(ctx, conn)
@@ -90,8 +100,8 @@ func migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
 	}
 }
 
-// eraseDatabase removes the rows of a site key from the database of the Site. What it
-// returns, unless empty, is why it has to wait.
+// eraseDatabase removes the rows of a site key from the database that the Site names. What
+// it returns, unless empty, is why it has to wait.
 func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key string) (wait string, err error) {
 	if site.Status.SiteKey != key {
 		return "", nil // no API server was ever handed a connection for this key

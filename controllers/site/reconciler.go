@@ -1,5 +1,5 @@
 // Package site reconciles Sites: it claims the siteID and the namespace for one
-// Site, checks the storage, and says in the status what came of it. It serves
+// Site, makes the storage ready, and says in the status what came of it. It serves
 // no request and reads no record.
 package site
 
@@ -32,8 +32,13 @@ type Reconciler struct {
 	Drain time.Duration
 	// Namespace is the operator's own. Only there do API servers read Secrets.
 	Namespace string
-	// Dial reaches the databases that Sites name.
+	// Dial reaches the databases that Sites name, or have.
 	Dial dsn.Dial
+	// Lookup finds the addresses of their hosts. Nil: as the system does.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+	// PostgresImage and CloudNativePGImage are the images of databases that Sites have
+	// made, without a tag.
+	PostgresImage, CloudNativePGImage string
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -45,13 +50,26 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
+
+// A database of a Site: all of its objects have one name.
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters;scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=paddock-postgres,verbs=delete
 
 // Reconcile brings one Site's claims and storage to what its spec asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	site := &v1alpha1.Site{}
 	switch err := r.Client.Get(ctx, req.NamespacedName, site); {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, r.withdrawConnection(ctx, req.NamespacedName) // connection.go
+		return ctrl.Result{}, errors.Join(
+			r.withdrawConnection(ctx, req.NamespacedName), // connection.go
+			r.markNamespace(ctx, req.Namespace, nil),      // namespace.go
+		)
 	case err != nil:
 		return ctrl.Result{}, err
 	}
@@ -63,6 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
 		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: present only with deletionPolicy Delete
 		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
+		phase{"protecting the namespace", r.protect},      // namespace.go: not to be deleted with data that is to stay
 		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no records but the claim's own; a database with our tables
 	)
 	if next != leave {

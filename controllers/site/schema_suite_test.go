@@ -32,6 +32,9 @@ var _ = Describe("The schema of Site", func() {
 		Entry("referential integrity on Postgres", "oak",
 			`{storage: {type: Postgres, postgres: {external: {secretRef: {name: db, key: dsn}}}}, fhir: {referentialIntegrity: Enforce}}`),
 		Entry("referential integrity ignored", "oak", `{fhir: {referentialIntegrity: Ignore}}`),
+		Entry("a database of its own", "oak", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`)),
+		Entry("a database of its own, with all there is", "oak", postgres(`{provisioned: {engine: CloudNativePG, version: "17.6", instances: 2,
+			storage: {size: 1Gi, storageClassName: fast}, resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}, backup: {schedule: "0 0 2 * * *"}}}`)),
 		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
 	)
 
@@ -52,7 +55,21 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a name that is too long for a siteID", strings.Repeat("a", 64), `{}`, "metadata.name cannot serve as siteID"),
 		Entry("an unknown engine", "oak", `{storage: {type: SQLite}}`, "spec.storage.type"),
 		Entry("Postgres without a database", "oak", `{storage: {type: Postgres}}`, "storage.type Postgres needs storage.postgres"),
-		Entry("Postgres with no database in particular", "oak", `{storage: {type: Postgres, postgres: {}}}`, "spec.storage.postgres.external"),
+		Entry("Postgres with no database in particular", "oak", `{storage: {type: Postgres, postgres: {}}}`, "exactly one of"),
+		Entry("two databases", "oak", postgres(`{external: {secretRef: {name: db}}, provisioned: {version: "17", storage: {size: 10Gi}}}`), "exactly one of"),
+		Entry("a database of no version", "oak", postgres(`{provisioned: {storage: {size: 10Gi}}}`), "provisioned.version"),
+		Entry("a version that is too old", "oak", postgres(`{provisioned: {version: "13", storage: {size: 10Gi}}}`), "provisioned.version"),
+		Entry("a version that is an image", "oak", postgres(`{provisioned: {version: "17@sha256", storage: {size: 10Gi}}}`), "provisioned.version"),
+		Entry("a database without a volume", "oak", postgres(`{provisioned: {version: "17"}}`), "provisioned.storage"),
+		Entry("a volume without a size", "oak", postgres(`{provisioned: {version: "17", storage: {storageClassName: fast}}}`), "storage.size"),
+		Entry("a volume that is too small", "oak", postgres(`{provisioned: {version: "17", storage: {size: 1Mi}}}`), "at least 1Gi"),
+		Entry("too little memory", "oak", postgres(`{provisioned: {version: "17", storage: {size: 1Gi}, resources: {limits: {memory: 1Mi}}}}`), "at least 128Mi"),
+		Entry("no CPU", "oak", postgres(`{provisioned: {version: "17", storage: {size: 1Gi}, resources: {limits: {cpu: 0}}}}`), "at least 1m"),
+		Entry("an engine that there is not", "oak", postgres(`{provisioned: {engine: Docker, version: "17", storage: {size: 1Gi}}}`), "provisioned.engine"),
+		Entry("several instances of a StatefulSet", "oak", postgres(`{provisioned: {version: "17", instances: 3, storage: {size: 1Gi}}}`), "needs engine CloudNativePG"),
+		Entry("backups of a StatefulSet", "oak",
+			postgres(`{provisioned: {version: "17", storage: {size: 1Gi}, backup: {schedule: "0 0 2 * * *"}}}`), "needs engine CloudNativePG"),
+		Entry("no instance", "oak", postgres(`{provisioned: {engine: CloudNativePG, version: "17", instances: 0, storage: {size: 1Gi}}}`), "provisioned.instances"),
 		Entry("Postgres without the name of a Secret", "oak", `{storage: {type: Postgres, postgres: {external: {secretRef: {key: uri}}}}}`, "secretRef.name"),
 		Entry("a database for etcd-backed storage", "oak", `{storage: {postgres: {external: {secretRef: {name: db}}}}}`, "storage.postgres needs storage.type Postgres"),
 		Entry("limits of etcd-backed storage for Postgres", "oak",
@@ -88,6 +105,18 @@ var _ = Describe("The schema of Site", func() {
 		Entry("the default siteID of a Site without a spec", ``, `{siteID: schema-a}`, "siteID is immutable"),
 		Entry("the storage engine", `{siteID: schema-a}`,
 			`{siteID: schema-a, storage: {type: Postgres, postgres: {external: {secretRef: {name: db}}}}}`, "storage.type is immutable"),
+		Entry("whose database it is", postgres(`{external: {secretRef: {name: db}}}`),
+			postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`), "cannot change between external and provisioned"),
+		Entry("what runs the database", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`),
+			postgres(`{provisioned: {engine: CloudNativePG, version: "17", storage: {size: 10Gi}}}`), "engine is immutable"),
+		Entry("the major version", postgres(`{provisioned: {version: "17.2", storage: {size: 10Gi}}}`),
+			postgres(`{provisioned: {version: "18.0", storage: {size: 10Gi}}}`), "major version of Postgres cannot change in place"),
+		Entry("a volume to a smaller one", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`),
+			postgres(`{provisioned: {version: "17", storage: {size: 9Gi}}}`), "size may only grow"),
+		Entry("the storage class", postgres(`{provisioned: {version: "17", storage: {size: 10Gi, storageClassName: fast}}}`),
+			postgres(`{provisioned: {version: "17", storage: {size: 10Gi, storageClassName: slow}}}`), "storageClassName is immutable"),
+		Entry("the storage class from the default", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`),
+			postgres(`{provisioned: {version: "17", storage: {size: 10Gi, storageClassName: slow}}}`), "storageClassName is immutable"),
 		Entry("the siteID by taking the spec away", `{siteID: schema-a}`, ``, "siteID is immutable"),
 	)
 
@@ -110,6 +139,9 @@ var _ = Describe("The schema of SiteClaim", func() {
 		Expect(admin.Update(ctx, claim)).To(MatchError(ContainSubstring("siteKey is immutable")))
 	})
 })
+
+// postgres is a spec that keeps records in Postgres.
+func postgres(which string) string { return `{storage: {type: Postgres, postgres: ` + which + `}}` }
 
 // dryRunCreate asks the API server whether it would take the Site, in YAML as a user writes it.
 func dryRunCreate(ctx context.Context, name, spec string) error {

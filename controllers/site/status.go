@@ -28,7 +28,10 @@ var ownConditions = []string{
 }
 
 // passing are reasons that may pass without anybody acting.
-var passing = []string{v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonMigrationFailed}
+var passing = []string{
+	v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonMigrationFailed,
+	v1alpha1.ReasonProvisioning, v1alpha1.ReasonPodPending, v1alpha1.ReasonUnavailable,
+}
 
 // statusOf is the status that the findings call for, as far as it is the controller's.
 func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Time) v1alpha1.SiteStatus {

@@ -3,10 +3,12 @@ package site_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +42,10 @@ const (
 	publicURL = "https://fhir.example.org"
 	// controllerUser has the rights of config/rbac and no others.
 	controllerUser    = "system:serviceaccount:paddock-system:paddock-controller"
+	apiServerUser     = "system:serviceaccount:paddock-system:paddock-apiserver"
 	operatorNamespace = "paddock-system"
+	// serviceAddress stands for the addresses of Services; nobody listens there.
+	serviceAddress = "127.0.0.2"
 	// drain is short, but longer than a test takes to write after a deletion.
 	drain = 2 * time.Second
 )
@@ -50,6 +56,11 @@ var (
 	scheme           = runtime.NewScheme()
 	// admin is what a cluster administrator uses, uncached.
 	admin client.WithWatch
+	// apiServer has the rights of Paddock's API servers: nobody else writes records.
+	apiServer client.Client
+	// clusterServices is where the hosts of Services are, as there is no cluster network:
+	// the address of a server on this machine.
+	clusterServices atomic.Value
 )
 
 func TestSite(t *testing.T) {
@@ -63,14 +74,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(GinkgoLogr)
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, eventsv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
+		site.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
 
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{
-		Dir: GinkgoT().TempDir(), AuditLog: true, UnsafeNoFsync: true, Out: GinkgoWriter,
+		Dir: GinkgoT().TempDir(), ControllerManager: true, AuditLog: true, UnsafeNoFsync: true, Out: GinkgoWriter,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
@@ -81,7 +92,33 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	controllerConfig, err = cluster.UserConfig(controllerUser)
 	Expect(err).NotTo(HaveOccurred())
+	apiServer = clientOf(apiServerUser)
 })
+
+// clientOf acts as a user.
+func clientOf(user string) client.Client {
+	GinkgoHelper()
+	config, err := cluster.UserConfig(user)
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// dial reaches databases: those of the cluster's Services are on this machine.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if there, ok := clusterServices.Load().(string); ok && address == serviceAddress+":5432" {
+		address = there
+	}
+	return egress.NewDialer([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}).DialContext(ctx, network, address)
+}
+
+func lookup(ctx context.Context, host string) ([]string, error) {
+	if strings.HasSuffix(host, ".svc") {
+		return []string{serviceAddress}, nil
+	}
+	return net.DefaultResolver.LookupHost(ctx, host)
+}
 
 func kubectl(ctx context.Context, args ...string) {
 	GinkgoHelper()
@@ -116,8 +153,12 @@ func startController(ctx context.Context, change ...func(*ctrl.Options)) (stop f
 		PublicURL: publicURL,
 		Drain:     drain,
 		Namespace: operatorNamespace,
-		Dial:      egress.NewDialer([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}).DialContext,
-		Now:       time.Now,
+		Dial:      dial,
+		Lookup:    lookup,
+
+		PostgresImage: "docker.io/library/postgres", CloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
+
+		Now: time.Now,
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())
 

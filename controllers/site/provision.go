@@ -1,0 +1,230 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/controllers/apply"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+var engineMissing = verdict{
+	metav1.ConditionFalse, v1alpha1.ReasonEngineMissing,
+	"CloudNativePG is not installed: install its operator, release 1.25 or later (https://cloudnative-pg.io)",
+}
+
+// provisionDatabase brings the Site's own database to what it asks for, and says how to
+// reach it. The verdict, unless nil, is why it cannot be reached yet.
+func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
+	s.requeueAfter = databaseDelay
+	site := s.site
+	engine := site.Spec.Storage.Postgres.Provisioned.Engine
+	options := provision.Options{
+		Namespace: r.Namespace, PostgresImage: r.PostgresImage, CloudNativePGImage: r.CloudNativePGImage,
+		SiteKey: s.siteClaim.Spec.SiteKey,
+	}
+	objects, err := r.viewDatabase(ctx, site)
+	if err != nil {
+		return dsn.Connection{}, nil, err
+	}
+	if bad := decideProvision(site, options.SiteKey, objects); bad != nil {
+		return dsn.Connection{}, bad, nil
+	}
+	secret, bad, err := r.ensureCredentials(ctx, site, options, objects.Data(engine) != nil)
+	if err != nil || bad != nil {
+		return dsn.Connection{}, bad, err
+	}
+	options.Certificate = provision.Certificate(secret)
+	for _, object := range provision.Render(site, options) {
+		if bad, err := r.ensure(ctx, object); err != nil || bad != nil {
+			return dsn.Connection{}, bad, err
+		}
+	}
+	if state := provision.Observe(site, objects); !state.Up {
+		return dsn.Connection{}, &verdict{metav1.ConditionFalse, state.Reason, state.Message}, nil
+	}
+	return r.connectionTo(ctx, site, secret)
+}
+
+// viewDatabase finds the objects of a database. Those of CloudNativePG are not in the cache,
+// which could not be filled while its kinds are missing.
+func (r *Reconciler) viewDatabase(ctx context.Context, site *v1alpha1.Site) (provision.Objects, error) {
+	key := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
+	var o provision.Objects
+	var errs [4]error
+	o.Volume, errs[0] = find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, r.Client, key)
+	o.Pod, errs[2] = find[corev1.Pod](ctx, r.Client, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
+	if o.Volume == nil || site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
+		o.Cluster, errs[3] = r.findCluster(ctx, key)
+	}
+	return o, errors.Join(errs[:]...)
+}
+
+// findCluster reads CloudNativePG's Cluster; nil without an error means that there is none.
+func (r *Reconciler) findCluster(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	cluster := &unstructured.Unstructured{}
+	cluster.SetGroupVersionKind(provision.ClusterKind)
+	switch err := r.Live.Get(ctx, key, cluster); {
+	case apierrors.IsNotFound(err) || kindMissing(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read Cluster %s: %w", key, err)
+	}
+	return cluster, nil
+}
+
+func kindMissing(err error) bool {
+	var missing *meta.NoKindMatchError
+	return errors.As(err, &missing)
+}
+
+// decideProvision says why the data that is there, if any, is not the Site's to use.
+func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Objects) *verdict {
+	engine := site.Spec.Storage.Postgres.Provisioned.Engine
+	for _, other := range provision.Engines {
+		if other != engine && objects.Data(other) != nil {
+			return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
+				"namespace %q holds a database of engine %s: create the Site with that engine, or delete the database", site.Namespace, other)}
+		}
+	}
+	data := objects.Data(engine)
+	if data == nil {
+		return nil
+	}
+	key, keyed := data.GetLabels()[v1alpha1.SiteKeyLabel]
+	major, noted := data.GetAnnotations()[provision.MajorAnnotation]
+	switch {
+	case data.GetDeletionTimestamp() != nil:
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, "an earlier database of the namespace is being deleted"}
+	case keyed && key != siteKey:
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
+			"namespace %q holds the database %s of another site key. Delete it, take its label %s away to begin anew in it, "+
+				"or have a cluster administrator restore the SiteClaim that it belongs to.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
+	case noted && major != provision.Major(site):
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonMajorUpgrade, fmt.Sprintf(
+			"the data was written by Postgres %s, and %s cannot read it: set version to %s or a minor version of it. "+
+				"To change the major version, move the records to a new Site by export and import.", major, provision.Major(site), major)}
+	default:
+		return nil
+	}
+}
+
+// ensureCredentials finds the Secret of the database, or makes it. Where there is data, its
+// password is what the API servers were handed.
+func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
+	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
+	secret, err := find[corev1.Secret](ctx, r.Client, name)
+	if err == nil && secret == nil {
+		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has one type only, and may be late
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case secret != nil && secret.Type != v1alpha1.SecretTypeDSN:
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, fmt.Sprintf(
+			"Secret %q is not of type %s: it has the name of the database's, and must go", provision.Name, v1alpha1.SecretTypeDSN)}, nil
+	case secret != nil:
+		return secret, nil, nil
+	}
+	var password string
+	if dataThere {
+		connection, there, err := r.publishedConnection(ctx, site.Namespace, o.SiteKey)
+		if err != nil {
+			return nil, nil, err
+		}
+		if password = provision.Password(connection); !there || password == "" {
+			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+				"Secret %q with the password of the database is gone: restore it", provision.Name)}, nil
+		}
+	}
+	if secret, err = provision.NewSecret(site, o, password); err != nil {
+		return nil, nil, err
+	}
+	if err := r.Client.Create(ctx, secret, apply.FieldOwner); err != nil {
+		return nil, nil, fmt.Errorf("create Secret %s: %w", name, err)
+	}
+	return secret, nil, nil
+}
+
+// ensure applies an object, unless it is there as it should be. The verdict, unless nil, is
+// why the API server does not take it.
+func (r *Reconciler) ensure(ctx context.Context, object client.Object) (*verdict, error) {
+	config, err := provision.Config(object)
+	if err != nil {
+		return nil, err
+	}
+	if current, err := r.current(ctx, object); err != nil {
+		return nil, err
+	} else if current != nil {
+		if same, err := provision.Covers(current, config); same || err != nil {
+			return nil, err
+		}
+	}
+	kind := config.GetKind()
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), apply.FieldOwner, client.ForceOwnership)
+	switch {
+	case kindMissing(err):
+		return &engineMissing, nil
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("%s %s is refused: %s", kind, provision.Name, err)}, nil
+	case err != nil:
+		return nil, fmt.Errorf("apply %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
+	}
+	return nil, nil
+}
+
+// current is the object as it is now, nil if there is none.
+func (r *Reconciler) current(ctx context.Context, object client.Object) (client.Object, error) {
+	now, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("copy %T: the copy is of another type", object)
+	}
+	var from client.Reader = r.Client
+	if _, untyped := object.(*unstructured.Unstructured); untyped {
+		from = r.Live
+	}
+	switch err := from.Get(ctx, client.ObjectKeyFromObject(object), now); {
+	case apierrors.IsNotFound(err) || kindMissing(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	}
+	return now, nil
+}
+
+// connectionTo says how to reach the Site's database.
+func (r *Reconciler) connectionTo(ctx context.Context, site *v1alpha1.Site, secret *corev1.Secret) (dsn.Connection, *verdict, error) {
+	var authority []byte
+	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
+		theirs, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: site.Namespace, Name: provision.AuthoritySecret})
+		if err != nil {
+			return dsn.Connection{}, nil, err
+		}
+		if theirs == nil {
+			return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf(
+				"CloudNativePG has made no Secret %s yet", provision.AuthoritySecret)}, nil
+		}
+		authority = theirs.Data[dsn.CAKey]
+	}
+	connection, err := provision.Connection(site, secret, authority)
+	var field *dsn.FieldError
+	if errors.As(err, &field) {
+		return dsn.Connection{}, &verdict{
+			metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
+			fmt.Sprintf("Secret %q cannot be used: %s", provision.Name, field),
+		}, nil
+	}
+	return connection, nil, err
+}

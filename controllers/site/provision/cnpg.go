@@ -1,0 +1,108 @@
+package provision
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// The kinds of CloudNativePG that we write, as they are since its release 1.25.
+var (
+	ClusterKind         = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "Cluster"}
+	ScheduledBackupKind = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "ScheduledBackup"}
+)
+
+// AuthoritySecret is where CloudNativePG keeps the certificate that its servers' are signed
+// with, under ca.crt.
+const AuthoritySecret = Name + "-ca"
+
+const (
+	defaultInstances = 3
+	// statusPort is where CloudNativePG's operator, wherever it runs, asks its instances.
+	statusPort = 8000
+)
+
+func cloudNativePG(site *v1alpha1.Site, o Options) []client.Object {
+	spec := site.Spec.Storage.Postgres.Provisioned
+	meta := about(site, o)
+	pods := metav1.LabelSelector{MatchLabels: map[string]string{"cnpg.io/cluster": Name}}
+	objects := []client.Object{
+		networkPolicy(meta, o, pods, []networkingv1.NetworkPolicyIngressRule{
+			{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &pods}}},
+			{Ports: []networkingv1.NetworkPolicyPort{{Port: ptr.To(intstr.FromInt32(statusPort)), Protocol: ptr.To(corev1.ProtocolTCP)}}},
+		}),
+		object(ClusterKind, aboutData(site, o), cluster(spec, meta, o)),
+	}
+	if spec.Backup != nil {
+		objects = append(objects, object(ScheduledBackupKind, meta, map[string]any{
+			"schedule": spec.Backup.Schedule, "method": "volumeSnapshot",
+			"cluster": map[string]any{"name": Name},
+			// Backups are for the day when the cluster is gone.
+			"backupOwnerReference": "none",
+		}))
+	}
+	return objects
+}
+
+func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Options) map[string]any {
+	instances := int64(ptr.Deref(spec.Instances, defaultInstances))
+	postgres := map[string]any{"parameters": anyOf(settings(spec))}
+	if instances > 1 {
+		// An acknowledged write is on two instances, or it is not acknowledged.
+		postgres["synchronous"] = map[string]any{"method": "any", "number": int64(1), "dataDurability": "required"}
+	}
+	storage := map[string]any{"size": spec.Storage.Size.String()}
+	if spec.Storage.StorageClassName != "" {
+		storage["storageClass"] = spec.Storage.StorageClassName
+	}
+	need := resources(spec.Resources)
+	cluster := map[string]any{
+		"instances": instances,
+		"imageName": o.CloudNativePGImage + ":" + spec.Version,
+		// A budget for one instance would hold up every drain of its node.
+		"enablePDB":         instances > 1,
+		"postgresql":        postgres,
+		"storage":           storage,
+		"resources":         map[string]any{"requests": quantities(need.Requests), "limits": quantities(need.Limits)},
+		"inheritedMetadata": map[string]any{"labels": map[string]any{v1alpha1.SiteKeyLabel: meta.Labels[v1alpha1.SiteKeyLabel]}},
+		"bootstrap": map[string]any{"initdb": map[string]any{
+			"database": database, "owner": user, "dataChecksums": true,
+			"encoding": "UTF8", "localeCollate": "C", "localeCType": "C.UTF-8",
+			"secret": map[string]any{"name": Name},
+		}},
+	}
+	if spec.Backup != nil {
+		snapshots := map[string]any{"snapshotOwnerReference": "none"}
+		if spec.Backup.VolumeSnapshotClassName != "" {
+			snapshots["className"] = spec.Backup.VolumeSnapshotClassName
+		}
+		cluster["backup"] = map[string]any{"volumeSnapshot": snapshots}
+	}
+	return cluster
+}
+
+// object is one of a kind that has no Go type here.
+func object(kind schema.GroupVersionKind, meta metav1.ObjectMeta, spec map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(meta.Namespace)
+	o.SetName(meta.Name)
+	o.SetLabels(meta.Labels)
+	o.SetAnnotations(meta.Annotations)
+	return o
+}
+
+func anyOf(texts map[string]string) map[string]any {
+	out := map[string]any{}
+	for name, text := range texts {
+		out[name] = text
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package provision
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+)
+
+// user owns the database, and may do all in a server that has no other.
+const user, database = "paddock", "paddock"
+
+// The keys of the Secret, beside those of a Secret of type paddock.health/dsn.
+const (
+	usernameKey          = "username"
+	passwordKey          = "password"
+	serverCertificateKey = "server.crt"
+	serverPrivateKeyKey  = "server.key"
+)
+
+// forever is the end of a certificate that has none (RFC 5280, 4.1.2.5): it is trusted by
+// the holders of one Secret, where it is, and ends with that.
+var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// NewSecret makes the credentials of a database, of type paddock.health/dsn: a password,
+// unless one is given, and a certificate of the server. They are made once; rendering
+// never changes them.
+func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret, error) {
+	if password == "" {
+		password = rand.Text()
+	}
+	certificate, key, err := newCertificate(Host(site))
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for the database: %w", err)
+	}
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: about(site, o),
+		Type:       v1alpha1.SecretTypeDSN,
+		Immutable:  ptr.To(true),
+		Data: map[string][]byte{
+			v1alpha1.DSNKey: []byte(uri(Host(site), password)),
+			dsn.CAKey:       certificate,
+			usernameKey:     []byte(user), passwordKey: []byte(password),
+			serverCertificateKey: certificate, serverPrivateKeyKey: key,
+		},
+	}, nil
+}
+
+// Connection is how to reach the Site's database. Where it is does not come from the Secret,
+// which is the tenant's to write; an authority, unless nil, is trusted instead of the Secret's.
+func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (dsn.Connection, error) {
+	if authority == nil {
+		authority = secret.Data[dsn.CAKey]
+	}
+	password := secret.Data[passwordKey]
+	switch {
+	case len(password) == 0:
+		return dsn.Connection{}, &dsn.FieldError{Field: passwordKey, Problem: "is not in the Secret"}
+	case len(authority) == 0:
+		return dsn.Connection{}, &dsn.FieldError{Field: dsn.CAKey, Problem: "is not in the Secret"}
+	}
+	return dsn.Parse(map[string][]byte{
+		v1alpha1.DSNKey: []byte(uri(Host(site), string(password))), dsn.CAKey: authority,
+	}, v1alpha1.DSNKey)
+}
+
+// Password is that of a connection, as it was handed to the API servers.
+func Password(connection dsn.Connection) string {
+	address, err := url.Parse(connection.URI)
+	if err != nil {
+		return ""
+	}
+	password, _ := address.User.Password()
+	return password
+}
+
+// Certificate names the certificate in a Secret.
+func Certificate(secret *corev1.Secret) string {
+	sum := sha256.Sum256(secret.Data[serverCertificateKey])
+	return hex.EncodeToString(sum[:8])
+}
+
+func uri(host, password string) string {
+	return (&url.URL{
+		Scheme: "postgres", User: url.UserPassword(user, password), Host: host + ":" + strconv.Itoa(port), Path: "/" + database,
+		RawQuery: "sslmode=verify-full",
+	}).String()
+}
+
+// newCertificate is self-signed: who trusts it trusts this server and no other.
+func newCertificate(host string) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: Name}, DNSNames: []string{host},
+		NotBefore: time.Unix(0, 0), NotAfter: forever, // no clock decides
+		BasicConstraintsValid: true, IsCA: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return encode("CERTIFICATE", der), encode("PRIVATE KEY", encoded), nil
+}
+
+func encode(kind string, der []byte) []byte {
+	return bytes.TrimSpace(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}

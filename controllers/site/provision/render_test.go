@@ -1,0 +1,79 @@
+package provision
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+var testOptions = Options{
+	Namespace: "paddock-system", PostgresImage: "docker.io/library/postgres", CloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
+	SiteKey: "7a31c6ee-2b0e-4f0f-9d60-0c6f7b1b7c11", Certificate: "0123456789abcdef",
+}
+
+// TestRender compares with testdata/*.out.yaml; UPDATE_GOLDEN=1 rewrites them.
+func TestRender(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("find the inputs: %d, %v", len(inputs), err)
+	}
+	for _, input := range inputs {
+		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
+			got := renderFile(t, input)
+			golden := strings.Replace(input, ".in.", ".out.", 1)
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (-want +got), UPDATE_GOLDEN=1 rewrites it:\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func renderFile(t *testing.T, input string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, object := range Render(readSite(t, input), testOptions) {
+		config, err := Config(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(config.GetOwnerReferences()) > 0 {
+			t.Errorf("%s %s has an owner: it would go with it", config.GetKind(), config.GetName())
+		}
+		text, err := yaml.Marshal(config.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes()
+}
+
+func readSite(t *testing.T, path string) *v1alpha1.Site {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := &v1alpha1.Site{}
+	if err := yaml.UnmarshalStrict(text, site); err != nil {
+		t.Fatal(err)
+	}
+	return site
+}

@@ -1,0 +1,90 @@
+package provision
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+const megabyte = 1 << 20
+
+// What an instance gets unless the Site says otherwise.
+var (
+	defaultCPU    = resource.MustParse("100m")
+	defaultMemory = resource.MustParse("256Mi")
+	memoryLimit   = resource.MustParse("1Gi")
+)
+
+// resources of a container: what the Site gives, and defaults that fit it.
+func resources(r v1alpha1.Resources) corev1.ResourceRequirements {
+	limits := corev1.ResourceList{corev1.ResourceMemory: larger(memoryLimit, r.Requests.Memory)}
+	if r.Limits.Memory != nil {
+		limits[corev1.ResourceMemory] = *r.Limits.Memory
+	}
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU:    smaller(defaultCPU, r.Limits.CPU),
+		corev1.ResourceMemory: smaller(defaultMemory, r.Limits.Memory),
+	}
+	if r.Limits.CPU != nil {
+		limits[corev1.ResourceCPU] = *r.Limits.CPU
+	}
+	if r.Requests.CPU != nil {
+		requests[corev1.ResourceCPU] = *r.Requests.CPU
+	}
+	if r.Requests.Memory != nil {
+		requests[corev1.ResourceMemory] = *r.Requests.Memory
+	}
+	return corev1.ResourceRequirements{Requests: requests, Limits: limits}
+}
+
+func larger(a resource.Quantity, b *resource.Quantity) resource.Quantity {
+	if b != nil && b.Cmp(a) > 0 {
+		return *b
+	}
+	return a
+}
+
+func smaller(a resource.Quantity, b *resource.Quantity) resource.Quantity {
+	if b != nil && b.Cmp(a) < 0 {
+		return *b
+	}
+	return a
+}
+
+// settings are those of postgresql.conf that differ from Postgres's own.
+func settings(spec *v1alpha1.ProvisionedPostgres) map[string]string {
+	limits := resources(spec.Resources).Limits
+	memory := limits.Memory().Value() / megabyte
+	volume := spec.Storage.Size.Value() / megabyte
+	return map[string]string{
+		// PostgreSQL manual, 19.4.1: a quarter of the memory; the rest is the page cache's.
+		"shared_buffers":       fmt.Sprintf("%dMB", memory/4),
+		"effective_cache_size": fmt.Sprintf("%dMB", memory*3/4),
+		// Fewer checkpoints, as far as the volume has room for the log.
+		"max_wal_size":    fmt.Sprintf("%dMB", min(2048, volume/4)),
+		"wal_compression": "on",
+		// Statements are short, and all of their plans are known.
+		"jit": "off",
+		// Tables are large, and every page of results looks rows up by index.
+		"autovacuum_vacuum_scale_factor":  "0.05",
+		"autovacuum_analyze_scale_factor": "0.02",
+		// Locks of a client that is gone without a word are free within a minute.
+		"tcp_keepalives_idle":     "30",
+		"tcp_keepalives_interval": "10",
+		"tcp_keepalives_count":    "3",
+	}
+}
+
+// arguments are the settings as those of the server's command.
+func arguments(settings map[string]string) []string {
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		args = append(args, "-c", name+"="+settings[name])
+	}
+	return args
+}

@@ -1,0 +1,86 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+// deletionDelay is the pause before it is looked again whether deleted objects are gone:
+// Pods end first, and their volumes with them.
+const deletionDelay = 2 * time.Second
+
+// databaseKinds are deleted in this order: what runs, what it runs on, and last what tells
+// that it is ours.
+var databaseKinds = map[v1alpha1.PostgresEngine][]schema.GroupVersionKind{
+	v1alpha1.EngineStatefulSet: {
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		corev1.SchemeGroupVersion.WithKind("Service"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
+		corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	},
+	v1alpha1.EngineCloudNativePG: {
+		provision.ScheduledBackupKind,
+		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		corev1.SchemeGroupVersion.WithKind("Secret"),
+		provision.ClusterKind,
+	},
+}
+
+// deleteDatabase deletes the database that was made for the Site, whether or not it runs,
+// and returns how long to wait before looking again, zero when all is gone.
+func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
+	var left string
+	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {
+		there, err := r.deleteOurs(ctx, kind, s.site.Namespace, siteKey)
+		if err != nil {
+			return 0, err
+		}
+		if there {
+			left = kind.Kind + " " + provision.Name
+		}
+	}
+	if left == "" {
+		return 0, nil
+	}
+	s.found.failed = "the database is being deleted: " + left + " is still there"
+	return deletionDelay, nil
+}
+
+// deleteOurs deletes an object of the database, and reports whether there was one. Another
+// of its name, of other data, stays.
+func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, namespace, siteKey string) (there bool, err error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err) || kindMissing(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read %s %s: %w", kind.Kind, provision.Name, err)
+	case object.Labels[v1alpha1.SiteKeyLabel] != siteKey:
+		return false, nil
+	case object.DeletionTimestamp != nil:
+		return true, nil
+	}
+	uid := object.GetUID()
+	err = r.Client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return true, fmt.Errorf("delete %s %s: %w", kind.Kind, provision.Name, err)
+	}
+	return true, nil
+}

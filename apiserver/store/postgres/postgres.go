@@ -44,6 +44,7 @@ type Site struct {
 	pool    *pgxpool.Pool
 	site    int32
 	hash    hasher
+	salt    uint64 // of uids
 	rids    ridSource
 	now     func() time.Time
 	timeout time.Duration
@@ -189,6 +190,7 @@ func (s *Site) register(ctx context.Context, key string) error {
 		return storeError("open site", err)
 	}
 	s.hash, err = newHasher(hashKey)
+	s.salt = uint64(s.hash.of('U'))
 	return err
 }
 

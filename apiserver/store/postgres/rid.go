@@ -37,7 +37,7 @@ func createdAt(rid int64) time.Time { return time.UnixMilli(rid>>ridShift + ridE
 // the site from all others.
 func (s *Site) uid(rid int64) string {
 	var id uuid.UUID
-	top, salt := uint64(rid)<<1, uint64(s.hash.of('U'))
+	top, salt := uint64(rid)<<1, s.salt
 	binary.BigEndian.PutUint64(id[:8], top>>16<<16|0x8000|top>>4&0xfff)
 	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|top&0xf<<58|salt&(1<<58-1))
 	return id.String()
@@ -45,5 +45,6 @@ func (s *Site) uid(rid int64) string {
 
 // revision changes with every write, and is not repeated when a record is purged and made again.
 func revision(rid, version int64) string {
-	return strconv.FormatInt(rid, 36) + "." + strconv.FormatInt(version, 10)
+	text := strconv.AppendInt(make([]byte, 0, 32), rid, 36)
+	return string(strconv.AppendInt(append(text, '.'), version, 10))
 }

@@ -97,6 +97,7 @@ func (r *reader) search() (store.Page, error) {
 			}
 		}
 	}
+	page.Records = slices.Grow(page.Records, len(places))
 	for _, at := range places {
 		page.Records = append(page.Records, r.site.record(at.at))
 	}
@@ -180,14 +181,18 @@ func (r *reader) source(c *compiler, typeName string) *source {
 	return s
 }
 
+// unranked is what all records have in the order of creation.
+var unranked = make([]order.Rank, 1)
+
 func (r *reader) scanPlace(row pgx.CollectableRow) (place, error) {
 	c := columnsOf(row)
 	at, err := scanState(c)
 	if err != nil {
 		return place{}, err
 	}
-	ranks := make([]order.Rank, len(r.order))
+	ranks := unranked
 	if !r.order.ByCreation() {
+		ranks = make([]order.Rank, len(r.order))
 		for i := range ranks {
 			ranks[i] = order.Rank{Missing: c.bool(), Number: c.int64(), Text: string(c.bytes())}
 		}

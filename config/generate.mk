@@ -30,7 +30,7 @@ endef
 generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies.
 	$(call generate-into,.)
 	$(call copy-into,$(CHART_FILES))
-	@go run ./hack/chartvalues charts/paddock
+	@cd hack/chartvalues && go run . ../../charts/paddock
 
 .PHONY: verify-generated
 verify-generated: GENERATED := $(BIN)/.generated

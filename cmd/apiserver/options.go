@@ -33,6 +33,7 @@ type options struct {
 	showVersion      bool
 	aggregated       aggregatedOptions
 	profiling        bool
+	check            checkOptions
 	// tokenKey is what tokenKeyFile holds.
 	tokenKey []byte
 }
@@ -59,6 +60,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	flags.BoolVar(&o.profiling, "profiling", false, "serve /debug/pprof at the health address")
 	o.aggregated.addFlags(flags)
+	o.check.addFlags(flags)
 	flags.BoolVar(&o.showVersion, "version", false, "print the version and exit")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -69,10 +71,13 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	if o.showVersion {
 		return o, nil
 	}
-	return o, o.check()
+	return o, o.validate()
 }
 
-func (o *options) check() error {
+func (o *options) validate() error {
+	if o.check.wanted() {
+		return o.check.validate()
+	}
 	if o.serve[serveAggregated] {
 		if err := o.aggregated.check(); err != nil {
 			return err

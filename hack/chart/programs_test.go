@@ -1,0 +1,190 @@
+package chart_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/localpaddock"
+)
+
+// The programs run as processes beside a control plane of their own.
+var _ = Describe("The programs", Ordered, func() {
+	var (
+		control *localcluster.Cluster
+		paddock *localpaddock.Paddock
+	)
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		control, err = localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(control.Stop)
+		paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{BinDir: bin, SourceDir: root})
+		Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
+	}, NodeTimeout(2*time.Minute))
+
+	It("pass what helm test does", func(ctx SpecContext) {
+		manifests := testManifests(ctx)
+		file := control.File("test.yaml")
+		Expect(os.WriteFile(file, []byte(manifests), 0o600)).To(Succeed())
+		_, err := paddock.Kubectl(ctx, "apply", "--filename", file)
+		Expect(err).NotTo(HaveOccurred())
+		token, err := paddock.Kubectl(ctx, "create", "token", "paddock-test", "--namespace", namespace, "--audience", "paddock.health/paddock-helm-test/helm-test")
+		Expect(err).NotTo(HaveOccurred())
+		tokenFile := control.File("test.token")
+		Expect(os.WriteFile(tokenFile, token, 0o600)).To(Succeed())
+		check := func(url string, more ...string) (string, error) {
+			args := append([]string{"--check", url, "--check-token-file", tokenFile}, more...)
+			out, err := exec.CommandContext(ctx, filepath.Join(bin, "apiserver"), args...).CombinedOutput()
+			return string(out), err
+		}
+		out, err := check(paddock.URLs[0] + "/site/paddock-helm-test/fhir")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(strings.Count(out, ": done\n")).To(Equal(5), out)
+		out, err = check(paddock.URLs[0]+"/site/no-such-site/fhir", "--check-timeout", "100ms")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("create a patient"))
+		_, err = paddock.Kubectl(ctx, "delete", "--wait", "--timeout=30s", "--namespace", "paddock-helm-test", "site/helm-test")
+		Expect(err).NotTo(HaveOccurred())
+	}, NodeTimeout(2*time.Minute))
+
+	It("have every metric that an alert or the dashboard names", func(ctx SpecContext) {
+		controller := startMeasuredController(ctx, control)
+		Eventually(func() string { return metrics(paddock.HealthURLs[0]) + metrics(controller) }).
+			Within(10 * time.Second).ProbeEvery(100 * time.Millisecond).
+			Should(And(ContainSubstring("controller_runtime_reconcile_total"), ContainSubstring("leader_election_master_status")))
+		there := metrics(paddock.HealthURLs[0]) + metrics(controller)
+		for _, name := range namedMetrics() {
+			Expect(there).To(MatchRegexp(`(?m)^`+regexp.QuoteMeta(name)+`[ {]`), "there is no metric of this name")
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("have a runbook for each alert", func() {
+		for _, rule := range alerts() {
+			page, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", rule.Alert+".md"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(page)).To(HavePrefix("# " + rule.Alert + "\n"))
+		}
+	})
+})
+
+// testManifests are the objects of `helm test` but for its pod, which no node would run here.
+func testManifests(ctx context.Context) string {
+	GinkgoHelper()
+	rendered := run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--show-only", "templates/tests/site.yaml")
+	var kept []string
+	for _, document := range strings.Split(rendered, "\n---\n") {
+		if !strings.Contains(document, "\nkind: Pod\n") {
+			kept = append(kept, document)
+		}
+	}
+	Expect(kept).To(HaveLen(5))
+	return strings.Join(kept, "\n---\n")
+}
+
+// startMeasuredController starts a second controller, with metrics, and returns their address.
+// It asks for the lease of another namespace, so that it leads.
+func startMeasuredController(ctx context.Context, control *localcluster.Cluster) string {
+	GinkgoHelper()
+	health, address := freeAddress(), freeAddress()
+	_, err := control.StartProgram(ctx, localcluster.Program{
+		Name: "controller-with-metrics",
+		Path: filepath.Join(bin, "controller"),
+		Args: []string{
+			"--kubeconfig", control.Kubeconfig(), "--namespace", "default",
+			"--health-address", health, "--metrics-address", address, "--public-url", "http://127.0.0.1",
+		},
+		Ready: func(context.Context) error {
+			if metrics("http://"+address) == "" {
+				return errors.New("there are no metrics yet")
+			}
+			return nil
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return "http://" + address
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// metrics is what a program shows, empty if it does not answer.
+func metrics(address string) string {
+	response, err := http.Get(address + "/metrics")
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body)
+}
+
+type alert struct {
+	Alert, Expr string
+}
+
+func alerts() []alert {
+	GinkgoHelper()
+	source, err := os.ReadFile(filepath.Join(chartDir, "files", "monitoring", "alerts.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var rules struct {
+		Groups []struct{ Rules []alert }
+	}
+	Expect(yaml.Unmarshal(source, &rules)).To(Succeed())
+	var all []alert
+	for _, group := range rules.Groups {
+		all = append(all, group.Rules...)
+	}
+	Expect(all).NotTo(BeEmpty())
+	return all
+}
+
+// namedMetrics are those of our programs in the expressions of the alerts and the dashboard.
+func namedMetrics() []string {
+	GinkgoHelper()
+	var expressions []string
+	for _, rule := range alerts() {
+		expressions = append(expressions, rule.Expr)
+	}
+	source, err := os.ReadFile(filepath.Join(chartDir, "files", "monitoring", "dashboard.json"))
+	Expect(err).NotTo(HaveOccurred())
+	var dashboard struct {
+		Panels []struct {
+			Targets []struct{ Expr string }
+		}
+	}
+	Expect(json.Unmarshal(source, &dashboard)).To(Succeed())
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			expressions = append(expressions, target.Expr)
+		}
+	}
+	// `up` is the one metric of Prometheus itself.
+	names := regexp.MustCompile(`\b(paddock|controller_runtime|leader_election|process|go|rest_client)_[a-z0-9_]+`)
+	found := names.FindAllString(strings.Join(expressions, "\n"), -1)
+	Expect(len(found)).To(BeNumerically(">=", len(expressions)-2), "an expression names no metric that is known here")
+	return found
+}

@@ -36,8 +36,8 @@ type ProvisionedPostgres struct {
 	// +required
 	Storage Volume `json:"storage,omitzero"`
 
-	// resources of each instance. Default: requests of 100m CPU and 256Mi memory, and a
-	// limit of 1Gi memory.
+	// resources of each instance. Default: a limit of 1Gi memory, and requests of 100m CPU
+	// and a quarter of that memory.
 	// +optional
 	Resources Resources `json:"resources,omitzero"`
 

@@ -26,9 +26,10 @@ func resources(r v1alpha1.Resources) corev1.ResourceRequirements {
 	if r.Limits.Memory != nil {
 		limits[corev1.ResourceMemory] = *r.Limits.Memory
 	}
+	quarter := resource.NewQuantity(limits.Memory().Value()/4, resource.BinarySI)
 	requests := corev1.ResourceList{
 		corev1.ResourceCPU:    smaller(defaultCPU, r.Limits.CPU),
-		corev1.ResourceMemory: smaller(defaultMemory, r.Limits.Memory),
+		corev1.ResourceMemory: smaller(larger(defaultMemory, quarter), r.Limits.Memory),
 	}
 	if r.Limits.CPU != nil {
 		limits[corev1.ResourceCPU] = *r.Limits.CPU
@@ -58,12 +59,13 @@ func smaller(a resource.Quantity, b *resource.Quantity) resource.Quantity {
 
 // settings are those of postgresql.conf that differ from Postgres's own.
 func settings(spec *v1alpha1.ProvisionedPostgres) map[string]string {
-	limits := resources(spec.Resources).Limits
-	memory := limits.Memory().Value() / megabyte
+	need := resources(spec.Resources)
+	memory, sure := need.Limits.Memory().Value()/megabyte, need.Requests.Memory().Value()/megabyte
 	volume := spec.Storage.Size.Value() / megabyte
 	return map[string]string{
-		// PostgreSQL manual, 19.4.1: a quarter of the memory; the rest is the page cache's.
-		"shared_buffers":       fmt.Sprintf("%dMB", memory/4),
+		// PostgreSQL manual, 19.4.1: a quarter of the memory, as far as it is reserved; the
+		// rest is the page cache's.
+		"shared_buffers":       fmt.Sprintf("%dMB", min(memory/4, sure)),
 		"effective_cache_size": fmt.Sprintf("%dMB", memory*3/4),
 		// Fewer checkpoints, as far as the volume has room for the log.
 		"max_wal_size":    fmt.Sprintf("%dMB", min(2048, volume/4)),

@@ -1,0 +1,87 @@
+package site_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+// CloudNativePG's operator does not run here: what it would write, the spec writes.
+var _ = Describe("A database by CloudNativePG", Ordered, func() {
+	find := func(ctx context.Context, namespace string, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		return object, admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+	}
+
+	It("is made, kept and deleted", func(ctx SpecContext) {
+		startController(ctx)
+		s := newProvisionedSite(newNamespace(ctx), "replicated", v1alpha1.EngineCloudNativePG)
+		s.Spec.DeletionPolicy = v1alpha1.DeletionDelete
+		s.Spec.Storage.Postgres.Provisioned.Backup = &v1alpha1.PostgresBackup{Schedule: "0 0 2 * * *"}
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		storageOf(ctx, s).Should(HavePrefix("False EngineMissing: CloudNativePG is not installed"))
+		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True EngineMissing"))
+
+		By("noticing that it was installed")
+		kubectl(ctx, "apply", "--server-side", "-f", "testdata/cloudnativepg.yaml")
+		kubectl(ctx, "wait", "--for=condition=Established", "crd/clusters.postgresql.cnpg.io", "crd/scheduledbackups.postgresql.cnpg.io")
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak" }) // instead of the next look
+		storageOf(ctx, s).Should(HavePrefix("False Provisioning"))
+		var cluster *unstructured.Unstructured
+		Eventually(func(g Gomega, ctx context.Context) {
+			var err error
+			cluster, err = find(ctx, s.Namespace, provision.ClusterKind)
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = find(ctx, s.Namespace, provision.ScheduledBackupKind)
+			g.Expect(err).NotTo(HaveOccurred())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(cluster.GetOwnerReferences()).To(BeEmpty())
+
+		By("connecting to the primary once an instance is ready")
+		secret := get[corev1.Secret](ctx, s.Namespace, provision.Name)
+		serve(ctx, secret)
+		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
+		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
+		cluster.Object["status"] = map[string]any{"phase": "Setting up primary"}
+		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
+		touch(ctx, s)
+		storageOf(ctx, s).Should(Equal("False Provisioning: CloudNativePG says: Setting up primary"))
+		cluster.Object["status"] = map[string]any{"phase": "Creating a new replica", "currentPrimary": provision.Name + "-1", "readyInstances": int64(1)}
+		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
+		Expect(admin.Create(ctx, authority)).To(Succeed())
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak Street" })
+		expectReady(ctx, s)
+		handed := get[corev1.Secret](ctx, operatorNamespace, v1alpha1.ConnectionName(s.Namespace))
+		Expect(string(handed.Data["uri"])).To(ContainSubstring("@paddock-postgres-rw." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
+
+		By("writing nothing while nothing changes")
+		before := cluster.GetResourceVersion()
+		touchAgain(ctx, s)
+		expectReady(ctx, createSite(ctx, newNamespace(ctx), "elm", "replicated-witness")) // reconciled after that
+		cluster, err := find(ctx, s.Namespace, provision.ClusterKind)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.GetResourceVersion()).To(Equal(before))
+
+		By("deleting it with the Site")
+		deleteAndWait(ctx, s)
+		_, err = find(ctx, s.Namespace, provision.ClusterKind)
+		Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+		Expect(err).To(HaveOccurred())
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+	})
+})
+
+// touchAgain makes the controller look at a Site that was touched before.
+func touchAgain(ctx context.Context, s *v1alpha1.Site) {
+	GinkgoHelper()
+	update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Annotations["touched"] += " again" })
+}

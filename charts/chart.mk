@@ -2,13 +2,11 @@
 # includes this file and sets BIN.
 
 CHART := charts/paddock
-# helm-template(values file, more) renders the chart as a cluster of the supported version would get it.
-helm-template = $(HELM) template paddock $(CHART) --namespace paddock-system --kube-version $(KUBE_VERSION) --values $(CHART)/ci/$(1).yaml $(2)
 
 ##@ Chart
 
 .PHONY: chart-lint
-chart-lint: $(HELM) $(HELM_UNITTEST) ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
+chart-lint: $(HELM_UNITTEST) verify-rendered ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
 	@for values in $(CHART)/ci/*.yaml; do \
 		$(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) --values $$values $(CHART) && \
 		$(HELM) template paddock $(CHART) --namespace clinics --kube-version $(KUBE_VERSION) --values $$values >/dev/null || exit 1; \
@@ -20,3 +18,28 @@ chart-lint: $(HELM) $(HELM_UNITTEST) ## Lint the chart, render it with each file
 .PHONY: chart-snapshots
 chart-snapshots: $(HELM_UNITTEST) ## Take what the chart renders now as right.
 	@$(HELM_UNITTEST) --update-snapshot $(CHART)
+
+# What `kubectl apply -k` installs is rendered from the chart, less Helm's own labels. Types, rights and
+# policies are in config/ already.
+KUSTOMIZE_VALUES := --values $(CHART)/ci/minimal.yaml --set publicURL=https://fhir.example.org
+render-programs = $(HELM) template paddock $(CHART) --namespace paddock-system --kube-version $(KUBE_VERSION) $(KUSTOMIZE_VALUES) \
+	$(addprefix --show-only templates/,$(addsuffix .yaml,$(1))) | \
+	sed -E '/^ *(helm.sh\/chart|app.kubernetes.io\/managed-by|app.kubernetes.io\/instance):/d; s/ +$$//' >$(2)
+
+# render-into(folder) writes every rendered file below folder.
+define render-into
+	@mkdir -p $(1)/default $(1)/aggregation
+	@$(call render-programs,controller facade disruption networkpolicies priority,$(1)/default/programs.yaml)
+	@$(call render-programs,aggregated,$(1)/aggregation/programs.yaml)
+endef
+
+.PHONY: chart-render
+chart-render: $(HELM) ## Render config/default and config/aggregation from the chart.
+	$(call render-into,config)
+
+.PHONY: verify-rendered
+verify-rendered: $(HELM) # Fail if they are not up to date.
+	$(call render-into,$(BIN)/.rendered)
+	@for file in default/programs.yaml aggregation/programs.yaml; do \
+		diff -u config/$$file $(BIN)/.rendered/$$file || { echo "config/$$file is not up to date: run make chart-render" >&2; exit 1; }; \
+	done; rm -rf $(BIN)/.rendered

@@ -27,13 +27,8 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 
 	It("makes pods that the restricted policy admits", func(ctx SpecContext) {
-		for _, deployment := range deployments(ctx) {
-			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name, Labels: deployment.Spec.Template.Labels},
-				Spec:       deployment.Spec.Template.Spec,
-			}
-			Expect(admin.Create(ctx, pod, client.DryRunAll)).To(Succeed(), deployment.Name)
-		}
+		expectAdmitted(ctx, admin, deployments(ctx)...)
+		Expect(admin.Create(ctx, testPod(ctx, "facade.tls.enabled=true"), client.DryRunAll)).To(Succeed())
 		privileged := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "root"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "root", Image: "root"}}},
@@ -46,6 +41,7 @@ var _ = Describe("The chart", Ordered, func() {
 		for _, deployment := range deployments(ctx) {
 			container := deployment.Spec.Template.Spec.Containers[0]
 			args := append(container.Args, "--version")
+			Expect(programs).To(HaveKey(deployment.Name))
 			out, err := exec.CommandContext(ctx, filepath.Join(bin, programs[deployment.Name]), args...).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), "%s %v: %s", deployment.Name, args, out)
 		}
@@ -97,11 +93,15 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 })
 
-func deployments(ctx context.Context) []appsv1.Deployment {
+func deployments(ctx context.Context) []*appsv1.Deployment {
 	GinkgoHelper()
 	var list appsv1.DeploymentList
 	Expect(admin.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
-	return list.Items
+	var all []*appsv1.Deployment
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all
 }
 
 func secret(ctx context.Context, name string) *corev1.Secret {

@@ -5,17 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-health/paddock/hack/localcluster"
@@ -62,6 +67,17 @@ var _ = Describe("The programs", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(2*time.Minute))
 
+	It("are as kustomize installs them what the restricted policy admits", func(ctx SpecContext) {
+		c, err := client.New(control.Config(), client.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		for _, folder := range []string{"default", "aggregation"} {
+			path := filepath.Join(root, "config", folder)
+			_, err = paddock.Kubectl(ctx, "apply", "--server-side", "--dry-run=server", "--kustomize", path)
+			Expect(err).NotTo(HaveOccurred())
+			expectAdmitted(ctx, c, slices.Collect(maps.Values(kustomized(ctx, path)))...)
+		}
+	}, NodeTimeout(time.Minute))
+
 	It("have every metric that an alert or the dashboard names", func(ctx SpecContext) {
 		controller := startMeasuredController(ctx, control)
 		Eventually(func() string { return metrics(paddock.HealthURLs[0]) + metrics(controller) }).
@@ -87,13 +103,40 @@ func testManifests(ctx context.Context) string {
 	GinkgoHelper()
 	rendered := run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--show-only", "templates/tests/site.yaml")
 	var kept []string
-	for _, document := range strings.Split(rendered, "\n---\n") {
+	for _, document := range documents(rendered) {
 		if !strings.Contains(document, "\nkind: Pod\n") {
 			kept = append(kept, document)
 		}
 	}
 	Expect(kept).To(HaveLen(5))
 	return strings.Join(kept, "\n---\n")
+}
+
+// testPod is the pod of `helm test`.
+func testPod(ctx context.Context, set ...string) *corev1.Pod {
+	GinkgoHelper()
+	rendered := run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--show-only", "templates/tests/site.yaml", "--set", strings.Join(set, ","))
+	pods := objectsOf[corev1.Pod](rendered, "Pod")
+	Expect(pods).To(HaveLen(1))
+	return pods[0]
+}
+
+func documents(manifests string) []string { return strings.Split(manifests, "\n---\n") }
+
+// objectsOf are the objects of a kind among manifests.
+func objectsOf[T any](manifests, kind string) []*T {
+	GinkgoHelper()
+	var found []*T
+	for _, document := range documents(manifests) {
+		var meta metav1.TypeMeta
+		Expect(yaml.Unmarshal([]byte(document), &meta)).To(Succeed())
+		if meta.Kind == kind {
+			object := new(T)
+			Expect(yaml.UnmarshalStrict([]byte(document), object)).To(Succeed())
+			found = append(found, object)
+		}
+	}
+	return found
 }
 
 // startMeasuredController starts a second controller, with metrics, and returns their address.

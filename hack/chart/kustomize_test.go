@@ -1,0 +1,55 @@
+package chart_test
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kustomized are the Deployments that kubectl would apply of a folder.
+func kustomized(ctx context.Context, folder string) map[string]*appsv1.Deployment {
+	GinkgoHelper()
+	rendered, err := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), "kustomize", folder).Output()
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]*appsv1.Deployment{}
+	for _, object := range objectsOf[appsv1.Deployment](string(rendered), "Deployment") {
+		found[object.Name] = object
+	}
+	return found
+}
+
+// expectAdmitted makes pods of Deployments, as a dry run, in a namespace that admits restricted ones only.
+func expectAdmitted(ctx context.Context, c client.Client, all ...*appsv1.Deployment) {
+	GinkgoHelper()
+	Expect(all).NotTo(BeEmpty())
+	for _, deployment := range all {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name, Labels: deployment.Spec.Template.Labels},
+			Spec:       deployment.Spec.Template.Spec,
+		}
+		Expect(c.Create(ctx, pod, client.DryRunAll)).To(Succeed(), deployment.Name)
+	}
+}
+
+var _ = Describe("Kustomize", func() {
+	It("makes of the guide's overlay what the guide says", func(ctx SpecContext) {
+		found := kustomized(ctx, filepath.Join("testdata", "overlay"))
+		Expect(found).To(HaveLen(2))
+		for name, image := range map[string]string{
+			"paddock-controller": "registry.example.org/mirror/controller@sha256:2222222222222222222222222222222222222222222222222222222222222222",
+			"paddock-facade":     "registry.example.org/mirror/apiserver@sha256:1111111111111111111111111111111111111111111111111111111111111111",
+		} {
+			container := found[name].Spec.Template.Spec.Containers[0]
+			Expect(container.Image).To(Equal(image))
+			Expect(container.Args).To(ContainElement("--public-url=https://records.example.org"))
+			Expect(container.Args).NotTo(ContainElement("--public-url=https://fhir.example.org"))
+		}
+	})
+})

@@ -87,3 +87,6 @@ bench: cluster-tools build ## Measure against baselines in the same run (SETS, C
 	@for set in $${SETS:-storage search postgres}; do \
 		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} --records $${RECORDS:-100000} || exit 1; \
 	done
+
+include hack/images/images.mk
+include hack/e2e/e2e.mk

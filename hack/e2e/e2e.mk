@@ -1,0 +1,49 @@
+# The tests on a real node. They need root, and Debian's containerd, runc,
+# containernetworking-plugins, iptables, iproute2, conntrack, ethtool and debootstrap.
+
+E2E_ARCHIVES := $(addprefix $(BIN)/e2e/,pause.tar coredns.tar skipper.tar postgres.tar)
+E2E_DATE     := 0
+NOT_UNIT     += $(MODULE)/hack/e2e
+ARCHITECTURE := $(shell go env GOARCH)
+
+##@ Real node
+
+.PHONY: e2e
+e2e: e2e-ready ## Run the tests on a real node (root; FOCUS to choose some).
+	@go test -c -o $(BIN)/e2e/e2e.test ./hack/e2e
+	@cd hack/e2e && $(BIN)/e2e/e2e.test -test.timeout 20m -test.v -ginkgo.v -ginkgo.focus='$(FOCUS)'
+
+.PHONY: node
+node: e2e-ready ## Run a cluster of one real node until Ctrl-C (root), with the images imported.
+	@go build -o $(BIN)/node ./hack/node
+	@exec $(BIN)/node $(addprefix $(BIN)/e2e/,skipper.tar postgres.tar apiserver.tar controller.tar)
+
+.PHONY: e2e-ready
+e2e-ready: cluster-tools node-tools helm-tools e2e-images ## Build what they take: tools, programs and images.
+
+# The programs change with every build, the others with their versions only.
+.PHONY: e2e-images
+e2e-images: build $(BIN)/images $(E2E_ARCHIVES)
+	$(foreach program,$(PROGRAMS),$(call pack-program,$(program),$(BIN)/e2e/$(program).tar,e2e,-binary $(ARCHITECTURE)=$(BIN)/$(program)))
+
+$(BIN)/e2e/pause.tar: $(BIN)/images hack/e2e/images/pause/main.go
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/e2e/pause ./hack/e2e/images/pause
+	@$(BIN)/images -out $@ -name paddock.local/pause:e2e -created $(E2E_DATE) -binary $(ARCHITECTURE)=$(BIN)/e2e/pause
+
+$(BIN)/e2e/coredns.tar: $(BIN)/images $(COREDNS)
+	@mkdir -p $(@D)
+	@$(BIN)/images -out $@ -name paddock.local/coredns:e2e -created $(E2E_DATE) -binary $(ARCHITECTURE)=$(COREDNS)
+
+$(BIN)/e2e/skipper.tar: $(BIN)/images $(SKIPPER)
+	@mkdir -p $(@D)
+	@$(BIN)/images -out $@ -name paddock.local/skipper:e2e -created $(E2E_DATE) -binary $(ARCHITECTURE)=$(SKIPPER)
+
+$(BIN)/e2e/postgres.tar: $(BIN)/images $(wildcard hack/e2e/images/postgres/*)
+	@mkdir -p $(@D)
+	@echo "building an image of Debian's Postgres (about 1 min) ..."
+	@hack/e2e/images/postgres/build.sh $(BIN)/e2e/postgres.root.tar
+	@$(BIN)/images -out $@ -name paddock.local/postgres:15 -created $(E2E_DATE) -root $(ARCHITECTURE)=$(BIN)/e2e/postgres.root.tar -user 999:999 \
+		-entrypoint docker-entrypoint.sh -command postgres -env PGDATA=/var/lib/postgresql/data -env LANG=C.UTF-8 \
+		-env PATH=/usr/lib/postgresql/15/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	@rm $(BIN)/e2e/postgres.root.tar

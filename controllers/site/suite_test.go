@@ -120,7 +120,7 @@ func lookup(ctx context.Context, host string) ([]string, error) {
 	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
-func kubectl(ctx context.Context, args ...string) {
+func kubectl(ctx context.Context, args ...string) (output string) {
 	GinkgoHelper()
 	bin := os.Getenv("PADDOCK_BIN")
 	if bin == "" {
@@ -129,6 +129,7 @@ func kubectl(ctx context.Context, args ...string) {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
+	return string(out)
 }
 
 // startController runs a controller as a Deployment would, until the end of the

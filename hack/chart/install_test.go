@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -68,6 +70,28 @@ var _ = Describe("The chart", Ordered, func() {
 				out := run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,
 					"--as", "system:serviceaccount:"+namespace+":"+account, "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated")
 				expectGolden(out, account+"-in-"+where+".txt")
+			}
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("gives no right by a wildcard", func(ctx SpecContext) {
+		var roles rbacv1.RoleList
+		var clusterRoles rbacv1.ClusterRoleList
+		ours := client.MatchingLabels{"app.kubernetes.io/part-of": "paddock"}
+		Expect(admin.List(ctx, &roles, ours)).To(Succeed())
+		Expect(admin.List(ctx, &clusterRoles, ours)).To(Succeed())
+		Expect(roles.Items).To(HaveLen(2))
+		Expect(clusterRoles.Items).To(HaveLen(5))
+		var rules []rbacv1.PolicyRule
+		for _, role := range roles.Items {
+			rules = append(rules, role.Rules...)
+		}
+		for _, role := range clusterRoles.Items {
+			rules = append(rules, role.Rules...)
+		}
+		for _, rule := range rules {
+			for _, part := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
+				Expect(part).NotTo(ContainSubstring("*"), "%v", rule)
 			}
 		}
 	}, NodeTimeout(time.Minute))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // kustomized are the Deployments that kubectl would apply of a folder.
@@ -38,7 +40,33 @@ func expectAdmitted(ctx context.Context, c client.Client, all ...*appsv1.Deploym
 	}
 }
 
+// named are the kinds and names of what manifests hold.
+func named(manifests string) []string {
+	GinkgoHelper()
+	var all []string
+	for _, document := range documents(manifests) {
+		var object metav1.PartialObjectMetadata
+		Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed())
+		all = append(all, object.Kind+" "+object.Name)
+	}
+	return all
+}
+
 var _ = Describe("Kustomize", func() {
+	It("and the chart install the same", func(ctx SpecContext) {
+		var want []string
+		for _, folder := range []string{"default", "aggregation"} {
+			rendered, err := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), "kustomize", filepath.Join(root, "config", folder)).Output()
+			Expect(err).NotTo(HaveOccurred())
+			want = append(want, named(string(rendered))...)
+		}
+		// Whoever installs the chart has the namespace; whoever kustomizes makes the Secrets.
+		want = append(want, "Secret paddock-apiserver-tls", "Secret paddock-page-token")
+		want = slices.DeleteFunc(want, func(name string) bool { return name == "Namespace "+namespace })
+		got := named(run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--skip-tests"))
+		Expect(got).To(ConsistOf(want))
+	})
+
 	It("makes of the guide's overlay what the guide says", func(ctx SpecContext) {
 		found := kustomized(ctx, filepath.Join("testdata", "overlay"))
 		Expect(found).To(HaveLen(2))

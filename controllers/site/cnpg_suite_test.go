@@ -48,7 +48,9 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 
 		By("connecting to the primary once an instance is ready")
 		secret := get[corev1.Secret](ctx, s.Namespace, provision.Name)
-		serve(ctx, secret)
+		settings, _, err := unstructured.NestedStringMap(cluster.Object, "spec", "postgresql", "parameters")
+		Expect(err).NotTo(HaveOccurred())
+		serve(ctx, secret, settings)
 		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
 		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
 		cluster.Object["status"] = map[string]any{"phase": "Setting up primary"}
@@ -67,7 +69,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		before := cluster.GetResourceVersion()
 		touchAgain(ctx, s)
 		expectReady(ctx, createSite(ctx, newNamespace(ctx), "elm", "replicated-witness")) // reconciled after that
-		cluster, err := find(ctx, s.Namespace, provision.ClusterKind)
+		cluster, err = find(ctx, s.Namespace, provision.ClusterKind)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cluster.GetResourceVersion()).To(Equal(before))
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +57,7 @@ var _ = Describe("A provisioned database", func() {
 
 		By("connecting to it, with the certificate verified, once it is ready")
 		secret := get[corev1.Secret](ctx, s.Namespace, provision.Name)
-		server := serve(ctx, secret)
+		server := serve(ctx, secret, settingsOf(get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name)))
 		setPod(ctx, s.Namespace, podReady)
 		expectReady(ctx, s)
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"))
@@ -172,6 +173,20 @@ var _ = Describe("A provisioned database", func() {
 		expectGone(ctx, claim)
 	})
 
+	It("is not taken for another that answers in its place", func(ctx SpecContext) {
+		startController(ctx)
+		s := newProvisionedSite(newNamespace(ctx), "impersonated", v1alpha1.EngineStatefulSet)
+		options := provision.Options{Namespace: operatorNamespace, SiteKey: "other"}
+		other, err := provision.NewSecret(s, options, "")
+		Expect(err).NotTo(HaveOccurred())
+		serve(ctx, other, nil)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		setPod(ctx, s.Namespace, podReady)
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(s.Namespace)}, &corev1.Secret{})).
+			To(MatchError(apierrors.IsNotFound, "a not-found error"))
+	})
+
 	It("is not made over what others have", func(ctx SpecContext) {
 		startController(ctx)
 		s := newProvisionedSite(newNamespace(ctx), "squatted", v1alpha1.EngineStatefulSet)
@@ -273,13 +288,14 @@ func setPod(ctx context.Context, namespace string, status corev1.PodStatus) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// serve runs a database with the credentials of a Secret where Services lead to.
-func serve(ctx context.Context, secret *corev1.Secret) *localpostgres.Server {
+// serve runs a database, with the credentials of a Secret and the settings that Pods are
+// given, where Services lead to.
+func serve(ctx context.Context, secret *corev1.Secret, settings map[string]string) *localpostgres.Server {
 	GinkgoHelper()
 	dir, err := os.MkdirTemp("", "paddock-provisioned")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
-	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true, Secure: true})
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true, Secure: true, Settings: settings})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
 	conn, err := pgx.Connect(ctx, server.URL("postgres"))
@@ -299,6 +315,19 @@ func serve(ctx context.Context, secret *corev1.Secret) *localpostgres.Server {
 	Expect(err).NotTo(HaveOccurred())
 	clusterServices.Store(address.Host)
 	return server
+}
+
+// settingsOf are what the container's command sets, but for paths in it.
+func settingsOf(set *appsv1.StatefulSet) map[string]string {
+	GinkgoHelper()
+	settings := map[string]string{}
+	for _, argument := range set.Spec.Template.Spec.Containers[0].Args {
+		if name, value, ok := strings.Cut(argument, "="); ok && !strings.HasPrefix(value, "/") {
+			settings[name] = value
+		}
+	}
+	Expect(settings).To(HaveKeyWithValue("ssl", "on"))
+	return settings
 }
 
 func execute(ctx context.Context, server *localpostgres.Server, sql string) {

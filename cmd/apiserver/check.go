@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -28,6 +30,12 @@ func (o *checkOptions) addFlags(flags *flag.FlagSet) {
 func (o *checkOptions) wanted() bool { return o.url != "" }
 
 func (o *checkOptions) validate() error {
+	if site, err := url.Parse(o.url); err != nil || site.Scheme != "http" && site.Scheme != "https" || site.Host == "" || site.RawQuery != "" {
+		return fmt.Errorf("--check: %q is not the address of a site's FHIR API, such as https://fhir.example.org/site/1042/fhir", o.url)
+	}
+	if o.timeout <= 0 {
+		return fmt.Errorf("--check-timeout: %s is no time to check in: give a positive one", o.timeout)
+	}
 	if o.tokenFile == "" {
 		return errors.New("--check needs --check-token-file: sites answer nobody without a token")
 	}

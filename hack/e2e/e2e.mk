@@ -3,13 +3,14 @@
 
 E2E_ARCHIVES := $(addprefix $(BIN)/e2e/,pause.tar coredns.tar skipper.tar postgres.tar)
 E2E_DATE     := 0
-NOT_UNIT     += $(MODULE)/hack/e2e
+NOT_UNIT     += $(MODULE)/hack/e2e $(MODULE)/hack/localnode
 ARCHITECTURE := $(shell go env GOARCH)
 
 ##@ Real node
 
 .PHONY: e2e
 e2e: e2e-ready ## Run the tests on a real node (root; FOCUS to choose some).
+	go test -count=1 ./hack/localnode
 	@go test -c -o $(BIN)/e2e/e2e.test ./hack/e2e
 	@cd hack/e2e && $(BIN)/e2e/e2e.test -test.timeout 20m -test.v -ginkgo.v -ginkgo.focus='$(FOCUS)'
 

@@ -55,23 +55,30 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
 		cluster.Object["status"] = map[string]any{"phase": "Setting up primary"}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
-		touch(ctx, s)
 		storageOf(ctx, s).Should(Equal("False Provisioning: CloudNativePG says: Setting up primary"))
+		Expect(admin.Create(ctx, authority)).To(Succeed())
 		cluster.Object["status"] = map[string]any{"phase": "Creating a new replica", "currentPrimary": provision.Name + "-1", "readyInstances": int64(1)}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
-		Expect(admin.Create(ctx, authority)).To(Succeed())
-		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak Street" })
 		expectReady(ctx, s)
 		handed := get[corev1.Secret](ctx, operatorNamespace, v1alpha1.ConnectionName(s.Namespace))
 		Expect(string(handed.Data["uri"])).To(ContainSubstring("@paddock-postgres-rw." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
 
 		By("writing nothing while nothing changes")
 		before := cluster.GetResourceVersion()
-		touchAgain(ctx, s)
+		touch(ctx, s)
 		expectReady(ctx, createSite(ctx, newNamespace(ctx), "elm", "replicated-witness")) // reconciled after that
 		cluster, err = find(ctx, s.Namespace, provision.ClusterKind)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(cluster.GetResourceVersion()).To(Equal(before))
+
+		By("repairing what drifts")
+		Expect(unstructured.SetNestedField(cluster.Object, int64(1), "spec", "instances")).To(Succeed())
+		Expect(admin.Update(ctx, cluster)).To(Succeed())
+		Eventually(func(ctx context.Context) (int64, error) {
+			now, err := find(ctx, s.Namespace, provision.ClusterKind)
+			instances, _, _ := unstructured.NestedInt64(now.Object, "spec", "instances")
+			return instances, err
+		}).WithContext(ctx).Should(Equal(int64(3)))
 
 		By("deleting it with the Site")
 		deleteAndWait(ctx, s)
@@ -81,9 +88,3 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 	})
 })
-
-// touchAgain makes the controller look at a Site that was touched before.
-func touchAgain(ctx context.Context, s *v1alpha1.Site) {
-	GinkgoHelper()
-	update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Annotations["touched"] += " again" })
-}

@@ -51,14 +51,19 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 			return dsn.Connection{}, bad, err
 		}
 	}
+	if engine == v1alpha1.EngineCloudNativePG {
+		if err := r.clusters.start(); err != nil { // watch_clusters.go
+			return dsn.Connection{}, nil, err
+		}
+	}
 	if state := provision.Observe(site, objects); !state.Up {
 		return dsn.Connection{}, &verdict{metav1.ConditionFalse, state.Reason, state.Message}, nil
 	}
 	return r.connectionTo(ctx, site, secret)
 }
 
-// viewDatabase finds the objects of a database. Those of CloudNativePG are not in the cache,
-// which could not be filled while its kinds are missing.
+// viewDatabase finds the objects of a database. Those of CloudNativePG are read past the
+// cache, which could not be filled while its kinds are missing.
 func (r *Reconciler) viewDatabase(ctx context.Context, site *v1alpha1.Site) (provision.Objects, error) {
 	key := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
 	var o provision.Objects

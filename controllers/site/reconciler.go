@@ -41,6 +41,8 @@ type Reconciler struct {
 	PostgresImage, CloudNativePGImage string
 	// Now is the clock.
 	Now func() time.Time
+
+	clusters *clusterWatch
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sites,verbs=get;list;watch;patch
@@ -57,7 +59,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters;scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=paddock-postgres,verbs=delete
 

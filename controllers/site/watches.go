@@ -109,7 +109,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	for object := range databaseObjects {
 		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(r.neighbours))
 	}
-	return build.Complete(r)
+	built, err := build.Build(r)
+	if err != nil {
+		return err
+	}
+	r.clusters, err = newClusterWatch(mgr, built, handler.EnqueueRequestsFromMapFunc(r.neighbours))
+	return err
 }
 
 // neighbours are the Sites of an object's namespace: it is theirs, or, where it is a Site

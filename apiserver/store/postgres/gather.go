@@ -22,6 +22,9 @@ type list struct {
 	rank int
 }
 
+// nobody is a list without records. It names the site for the statement that it may be all of.
+const nobody = "SELECT NULL::int8 AS rid WHERE $1::int IS NULL"
+
 const (
 	rankIDs = iota
 	rankReference
@@ -184,7 +187,7 @@ func (c *compiler) gatherAny(typeName string, alternatives store.Any) *list {
 	}
 	union.from = func() (string, error) {
 		if len(parts) == 0 {
-			return "SELECT NULL::int8 AS rid WHERE FALSE", nil
+			return nobody, nil
 		}
 		texts := make([]string, len(parts))
 		for i, part := range parts {
@@ -202,7 +205,7 @@ func (c *compiler) gatherRefersToID(typeName string, condition store.RefersToID)
 	return &list{exact: true, rank: rankReference, from: func() (string, error) {
 		to, err := c.targetsOf(typeName, condition)
 		if err != nil || len(to) == 0 {
-			return "SELECT NULL::int8 AS rid WHERE FALSE", err
+			return nobody, err
 		}
 		return "SELECT x.rid FROM ix_ref x WHERE " + c.references(typeName, condition.Param, to...), nil
 	}}

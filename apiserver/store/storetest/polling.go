@@ -31,14 +31,16 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	var polling sync.WaitGroup
 	for _, p := range pollers {
 		polling.Go(func() {
-			// What another replica acknowledged is told soon after, not at once.
-			for newest := time.Now(); !done.Load() || time.Since(newest) < soon; {
+			// What another replica acknowledged is told soon after, not at once: the last to
+			// ask is one who began to ask that much later.
+			for newest, began := time.Now(), time.Now(); began.Sub(newest) < soon; began = time.Now() {
+				written := done.Load()
 				more, err := p.poll(t, s)
 				if err != nil {
 					t.Errorf("%s: %v", p.name, err)
 					return
 				}
-				if more || !done.Load() {
+				if more || !written {
 					newest = time.Now()
 				}
 			}
@@ -64,7 +66,7 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	}
 }
 
-// soon is how long a poller goes on when nothing new comes.
+// soon is for how long nothing new may come before a poller asks for the last time.
 const soon = 200 * time.Millisecond
 
 // poller asks for what is later than all that it was told.

@@ -84,6 +84,17 @@ func testSearchTotals(t *testing.T, open Open) {
 	same(t, "no total", search(t, s, q).Total, store.UnknownTotal)
 	q.Where, q.Total = store.IDIn{"3", "4", "nobody"}, store.TotalAccurate
 	same(t, "total of a condition", search(t, s, q).Total, int64(2))
+	for name, nothing := range map[string]store.Condition{
+		"no alternative": store.Any{}, "no id": store.IDIn{}, "nobody's id": store.IDIn{"nobody"},
+		"no record of an id": store.RefersToID{Param: "organization", ID: "nobody"},
+	} {
+		for _, where := range []store.Condition{nothing, store.All{nothing}, store.All{nothing, store.Any{}}} {
+			for _, count := range []int{0, 5} {
+				q.Where, q.Count = where, count
+				same(t, "total of "+name, search(t, s, q).Total, int64(0))
+			}
+		}
+	}
 }
 
 // testSearchSkips compares pages by number with the truth: under all kinds of sorts with

@@ -85,7 +85,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
-	kubectl(ctx, "apply", "--server-side", "-k", "../../config/default")
+	kubectl(ctx, "apply", "--server-side", "-k", "../../config/base")
 	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 
 	admin, err = client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})

@@ -53,7 +53,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
-	kubectl(ctx, "apply", "--server-side", "-k", "../../config/default")
+	kubectl(ctx, "apply", "--server-side", "-k", "../../config/base")
 	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

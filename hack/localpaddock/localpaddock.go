@@ -64,7 +64,7 @@ type Paddock struct {
 	aggregation *aggregation // nil: none
 }
 
-// Start installs the CRDs and roles of config/default and starts the programs. It
+// Start installs the CRDs and roles of config/base and starts the programs. It
 // returns when they serve. They end with the cluster.
 func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) (*Paddock, error) {
 	options.Controllers, options.APIServers = max(options.Controllers, 1), max(options.APIServers, 1)
@@ -72,7 +72,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		options.APIServerBinary = "apiserver"
 	}
 	p := &Paddock{options: options, cluster: cluster}
-	if err := p.Apply(ctx, filepath.Join("config", "default")); err != nil {
+	if err := p.Apply(ctx, filepath.Join("config", "base")); err != nil {
 		return nil, err
 	}
 	if err := p.makePageTokenKey(); err != nil {

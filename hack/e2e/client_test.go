@@ -72,11 +72,10 @@ func (c *client) send(ctx context.Context, method, path, body string) (int, []by
 	return response.StatusCode, answer, err
 }
 
-// put writes a patient of a family name; it returns the status.
-func (c *client) put(ctx context.Context, id, family string) (int, error) {
-	status, _, err := c.send(ctx, http.MethodPut, "patient/"+id,
+// put writes a patient of a family name.
+func (c *client) put(ctx context.Context, id, family string) (status int, answer []byte, err error) {
+	return c.send(ctx, http.MethodPut, "patient/"+id,
 		fmt.Sprintf(`{"resourceType":"Patient","id":%q,"name":[{"family":%q}]}`, id, family))
-	return status, err
 }
 
 // family reads a patient's name; "" where there is none.

@@ -12,9 +12,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const namespace = "paddock-system"
+const (
+	namespace = "paddock-system"
+	nodeName  = "node"
+	// facade selects the pods of the API servers behind the ingress.
+	facade = "app.kubernetes.io/component=facade"
+)
 
 // helm runs helm as an administrator.
 func helm(ctx context.Context, args ...string) {
@@ -85,7 +91,10 @@ var _ = Describe("The chart", Ordered, func() {
 
 	It("serves them through the ingress, by TLS", func(ctx SpecContext) {
 		for _, site := range []*client{oak, elm} {
-			Eventually(ctx, func() (int, error) { return site.put(ctx, "rex", "Smith") }).Should(Equal(http.StatusCreated))
+			Eventually(ctx, func() (int, error) {
+				status, _, err := site.put(ctx, "rex", "Smith")
+				return status, err
+			}).Should(Equal(http.StatusCreated))
 			Expect(site.family(ctx, "rex")).To(Equal("Smith"))
 		}
 	})
@@ -103,39 +112,73 @@ var _ = Describe("The chart", Ordered, func() {
 		helm(ctx, "test", "paddock", "--timeout", "2m")
 	}, NodeTimeout(3*time.Minute))
 
-	It("loses no write when API servers are deleted", func(ctx SpecContext) {
-		loads := []*load{startLoad(ctx, oak, "pods"), startLoad(ctx, elm, "pods")}
-		for _, l := range loads {
-			l.awaitMore(ctx)
-		}
-		kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", firstPod(ctx, namespace, "app.kubernetes.io/component=facade"))
+	It("loses no write when an API server is deleted", func(ctx SpecContext) {
+		disturb(ctx, []*client{oak, elm}, "deleted", func() {
+			kubectl(ctx, "-n", namespace, "delete", "pod", "--wait=false", podNames(ctx, namespace, facade)[0])
+		})
 		kubectl(ctx, "-n", namespace, "rollout", "status", "--timeout=2m", "deployment/paddock-facade")
-		for _, l := range loads {
-			l.awaitMore(ctx)
-			l.verify(ctx)
-		}
-	}, NodeTimeout(4*time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
-	It("is upgraded under load", func(ctx SpecContext) {
+	It("loses no write when an API server is killed", func(ctx SpecContext) {
+		disturb(ctx, []*client{oak, elm}, "killed", func() { kill(ctx, namespace, podNames(ctx, namespace, facade)[0]) })
+	}, NodeTimeout(3*time.Minute))
+
+	It("loses no write when a site's Postgres is killed", func(ctx SpecContext) {
+		disturb(ctx, []*client{elm}, "database", func() { kill(ctx, "clinic-elm", "paddock-postgres-0") })
+	}, NodeTimeout(3*time.Minute))
+
+	It("lets a site's Postgres be drained from a node", func(ctx SpecContext) {
+		kubectl(ctx, "drain", nodeName, "--pod-selector=app.kubernetes.io/name=postgres", "--delete-emptydir-data", "--timeout=1m")
+		kubectl(ctx, "uncordon", nodeName)
+		Eventually(ctx, func() (string, error) { return elm.family(ctx, "rex") }).Should(Equal("Smith"))
+	}, NodeTimeout(3*time.Minute))
+
+	It("goes on when the controllers are killed", func(ctx SpecContext) {
+		for _, pod := range podNames(ctx, namespace, "app.kubernetes.io/component=controller") {
+			kill(ctx, namespace, pod)
+		}
+		kubectl(ctx, "-n", "clinic-oak", "patch", "site", "oak", "--type=merge", "--patch", `{"spec":{"displayName":"Oak Street Clinic"}}`)
+		generation := kubectl(ctx, "-n", "clinic-oak", "get", "site", "oak", "-o", "jsonpath={.metadata.generation}")
+		Eventually(ctx, func() (string, error) {
+			return node.Kubectl(ctx, "-n", "clinic-oak", "get", "site", "oak", "-o", "jsonpath={.status.observedGeneration}")
+		}).Should(Equal(generation))
+	}, NodeTimeout(3*time.Minute))
+
+	It("is upgraded to other settings and images, and back, without a failed request", func(ctx SpecContext) {
+		for _, program := range []string{"apiserver", "controller"} {
+			image := "ghcr.io/paddock-health/" + program
+			Expect(node.TagImage(ctx, image+":e2e", image+":e2e-next")).To(Succeed())
+		}
 		l := startLoad(ctx, oak, "upgrade")
 		l.awaitMore(ctx)
-		install(ctx, "--set", "logLevel=warn")
+		install(ctx, "--set", "logLevel=warn,image.apiserver.tag=e2e-next,image.controller.tag=e2e-next")
 		l.awaitMore(ctx)
+		Expect(facadeContainer(ctx)).To(And(ContainSubstring("warn"), ContainSubstring("apiserver:e2e-next")))
+		helm(ctx, "rollback", "paddock", "--wait", "--timeout", "4m")
+		l.awaitMore(ctx)
+		Expect(facadeContainer(ctx)).NotTo(ContainSubstring("e2e-next"))
 		l.verify(ctx)
-		Expect(kubectl(ctx, "-n", namespace, "get", "deployment", "paddock-facade", "-o", "jsonpath={.spec.template.spec.containers[0].args}")).
-			To(ContainSubstring("warn"))
-	}, NodeTimeout(5*time.Minute))
+		Expect(l.failures).To(BeEmpty())
+	}, NodeTimeout(6*time.Minute))
+
+	It("keeps the namespace of retained records", func(ctx SpecContext) {
+		output, err := node.Kubectl(ctx, "delete", "namespace", "clinic-oak")
+		Expect(err).To(HaveOccurred())
+		Expect(output).To(ContainSubstring("holds the records of a Site with deletionPolicy Retain"))
+	})
 
 	It("is uninstalled, and leaves sites and records", func(ctx SpecContext) {
+		kubectl(ctx, "-n", "clinic-elm", "delete", "site", "elm", "--timeout=1m")
 		helm(ctx, "uninstall", "paddock", "--wait", "--timeout", "2m")
 		Expect(kubectl(ctx, "get", "customresourcedefinitions", "-o", "name")).To(ContainSubstring("sites.paddock.health"))
-		Expect(kubectl(ctx, "get", "sites", "-A", "-o", "name")).To(And(ContainSubstring("oak"), ContainSubstring("elm")))
-		Expect(kubectl(ctx, "get", "records.records.paddock.health", "-A", "-o", "name")).NotTo(BeEmpty())
+		Expect(kubectl(ctx, "get", "sites", "-A", "-o", "name")).To(Equal("site.paddock.health/oak\n"))
+		Expect(kubectl(ctx, "get", "records.records.paddock.health", "-A", "-o", "name", "--chunk-size=500")).NotTo(BeEmpty())
 		Expect(kubectl(ctx, "-n", "clinic-elm", "get", "pods", "-o", "jsonpath={.items[*].status.phase}")).To(Equal("Running"))
 	}, NodeTimeout(3*time.Minute))
 
-	It("finds the records when it is installed again", func(ctx SpecContext) {
+	It("finds the records when it is installed, and a deleted site applied, again", func(ctx SpecContext) {
 		install(ctx)
+		apply(ctx, "sites.yaml")
 		awaitSites(ctx)
 		for _, site := range []*client{oak, elm} {
 			Eventually(ctx, func() (string, error) { return site.family(ctx, "rex") }).Should(Equal("Smith"))
@@ -143,8 +186,55 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(5*time.Minute))
 })
 
-// firstPod is the name of a pod that the label selects.
-func firstPod(ctx context.Context, namespace, label string) string {
+// disturb does something while clients write, and returns when all that was acknowledged was
+// read again.
+func disturb(ctx context.Context, clients []*client, name string, do func()) {
 	GinkgoHelper()
-	return kubectl(ctx, "-n", namespace, "get", "pods", "--selector", label, "-o", "jsonpath={.items[0].metadata.name}")
+	var loads []*load
+	for _, c := range clients {
+		loads = append(loads, startLoad(ctx, c, name))
+	}
+	for _, l := range loads {
+		l.awaitMore(ctx)
+	}
+	do()
+	for _, l := range loads {
+		l.awaitMore(ctx)
+		l.verify(ctx)
+	}
+}
+
+// kill ends the first container of a pod by SIGKILL, and returns when it runs again.
+func kill(ctx context.Context, namespace, pod string) {
+	GinkgoHelper()
+	id := func() (string, error) {
+		return node.Kubectl(ctx, "-n", namespace, "get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].containerID}")
+	}
+	before, err := id()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(node.KillContainer(ctx, before)).To(Succeed())
+	Eventually(ctx, id).ShouldNot(Equal(before))
+	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "--timeout=1m", "pod/"+pod)
+}
+
+// facadeContainer tells the image and the flags of the facade's container.
+func facadeContainer(ctx context.Context) string {
+	GinkgoHelper()
+	return kubectl(ctx, "-n", namespace, "get", "deployment", "paddock-facade", "-o",
+		"jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].args}")
+}
+
+// podNames are the names of the pods that the label selects, without those that are ending.
+func podNames(ctx context.Context, namespace, label string) []string {
+	GinkgoHelper()
+	pods, err := clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: label})
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil {
+			names = append(names, pod.Name)
+		}
+	}
+	Expect(names).NotTo(BeEmpty(), "no pod of %s has the label %s", namespace, label)
+	return names
 }

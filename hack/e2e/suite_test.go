@@ -86,7 +86,7 @@ func kubectl(ctx context.Context, args ...string) string {
 func apply(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(ctx, func() error {
-		_, err := node.Kubectl(ctx, "apply", "--server-side", "--filename", filepath.Join("manifests", name))
+		_, err := node.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--filename", filepath.Join("manifests", name))
 		return err
 	}).Should(Succeed())
 }

@@ -184,6 +184,23 @@ var _ = Describe("The chart", Ordered, func() {
 			Eventually(ctx, func() (string, error) { return site.family(ctx, "rex") }).Should(Equal("Smith"))
 		}
 	}, NodeTimeout(5*time.Minute))
+
+	It("lets go of records on request, even of a dead database", func(ctx SpecContext) {
+		kubectl(ctx, "-n", "clinic-elm", "scale", "statefulset", "paddock-postgres", "--replicas=0")
+		for _, site := range []string{"oak", "elm"} {
+			kubectl(ctx, "-n", "clinic-"+site, "patch", "site", site, "--type=merge", "--patch", `{"spec":{"deletionPolicy":"Delete"}}`)
+		}
+		for _, site := range []string{"oak", "elm"} {
+			Eventually(ctx, func() error {
+				_, err := node.Kubectl(ctx, "delete", "namespace", "clinic-"+site, "--ignore-not-found", "--timeout=1m")
+				return err
+			}).Should(Succeed())
+		}
+		Eventually(ctx, func() (string, error) {
+			return node.Kubectl(ctx, "get", "siteclaims,records.records.paddock.health", "-A", "-o", "name")
+		}).
+			Should(BeEmpty())
+	}, NodeTimeout(5*time.Minute))
 })
 
 // disturb does something while clients write, and returns when all that was acknowledged was

@@ -64,6 +64,7 @@ NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness
 unit: ## Run the unit tests.
 	@mkdir -p $(BIN)
 	go test $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
+	cd hack/images && go vet ./... && go test ./...
 
 .PHONY: integration
 integration: cluster-tools helm-tools build ## Run the tests against a real control plane.

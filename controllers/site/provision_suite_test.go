@@ -92,9 +92,11 @@ var _ = Describe("A provisioned database", func() {
 
 		By("rolling a minor version out")
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Storage.Postgres.Provisioned.Version = "17.6" })
-		Eventually(func(ctx context.Context) string {
-			return get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name).Spec.Template.Spec.Containers[0].Image
-		}).WithContext(ctx).Should(Equal("docker.io/library/postgres:17.6"))
+		Eventually(func(g Gomega, ctx context.Context) {
+			pod := &corev1.Pod{} // the next one: the one before has no node to end it, and is gone at once
+			g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.PodName}, pod)).To(Succeed())
+			g.Expect(pod.Spec.Containers[0].Image).To(Equal("docker.io/library/postgres:17.6"))
+		}).WithContext(ctx).Should(Succeed())
 
 		By("saying that the volume cannot grow")
 		setPod(ctx, s.Namespace, podReady)

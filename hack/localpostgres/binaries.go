@@ -177,12 +177,37 @@ func linkLibraries(native string) error {
 	return nil
 }
 
-// installDir is bin/localpostgres beside Paddock's go.mod.
+// sharedDir is where the package goes that bin/ cannot hold; root alone writes there.
+const sharedDir = "/var/cache/paddock/localpostgres"
+
+// installDir is bin/localpostgres beside Paddock's go.mod, or sharedDir where root works below
+// a folder that the server's user may not enter, such as root's home.
 func installDir() (string, error) {
 	dir, err := module.Bin()
 	if err != nil {
 		return "", err
 	}
 	dir = filepath.Join(dir, "localpostgres")
-	return dir, os.MkdirAll(dir, 0o755)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	open, err := openToAll(dir)
+	if err != nil || open || os.Geteuid() != 0 {
+		return dir, err
+	}
+	return sharedDir, os.MkdirAll(sharedDir, 0o755)
+}
+
+// openToAll reports whether every user may enter dir and the folders it lies in.
+func openToAll(dir string) (bool, error) {
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false, err
+		}
+		if dir == filepath.Dir(dir) {
+			return true, nil
+		}
+		dir = filepath.Dir(dir)
+	}
 }

@@ -3,6 +3,7 @@ package localpostgres
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -97,5 +98,21 @@ func TestVersions(t *testing.T) {
 	}
 	if err := s.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOpenToAll(t *testing.T) {
+	outer := tempDir(t)
+	inner := filepath.Join(outer, "inner")
+	if err := os.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]bool{0o700: false, 0o750: false, 0o755: true, 0o711: true} {
+		if err := os.Chmod(outer, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := openToAll(inner); err != nil || got != want {
+			t.Errorf("inside a folder of mode %o: %v, %v; want %v", mode, got, err, want)
+		}
 	}
 }

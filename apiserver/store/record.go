@@ -58,6 +58,11 @@ type Record struct {
 	Body    Body
 	// Claims are those the record holds.
 	Claims []Claim
+	// Metadata is what an object of the cluster that shows the record has beside it, as text
+	// that engines keep and do not read; nil where nobody wrote any. MetadataVersion is the
+	// version that the record was at when it was written. Set on newest versions only.
+	Metadata        []byte
+	MetadataVersion int64
 }
 
 // Claim is an exclusive hold on a line: on all of it (From and Until zero), as a

@@ -5,7 +5,7 @@ type OpKind int
 
 const (
 	// Put stores a body: it creates the record, or updates it. Putting what is
-	// already stored, with the same claims, changes nothing.
+	// already stored, with the same claims and metadata, changes nothing.
 	Put OpKind = iota + 1
 	// Delete leaves a tombstone and the history. Deleting what is deleted or
 	// never was changes nothing.
@@ -26,7 +26,11 @@ type Op struct {
 	// held before and that are not listed are given up. Nil leaves them as they
 	// are. Delete and Purge give up all of them.
 	Claims []Claim
-	If     Precondition
+	// Metadata, of a Put, is the metadata that the record has afterwards: nil leaves it as
+	// it is, an empty one takes it away. To change nothing else makes a revision and no
+	// version. Delete and Purge take it away too.
+	Metadata []byte
+	If       Precondition
 	// Requires, of a Put, are records that must be live when the Write is done: stored
 	// ones, or put by it.
 	Requires []Key

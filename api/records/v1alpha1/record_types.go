@@ -44,6 +44,13 @@ type RecordSpec struct {
 	IDOffset int `json:"idOffset,omitempty"`
 	// +optional
 	MetaOffset int `json:"metaOffset,omitempty"`
+	// metadata is what the aggregated API keeps beside the record, as JSON text: labels,
+	// annotations, managed fields.
+	// +optional
+	Metadata string `json:"metadata,omitempty"`
+	// metadataVersion is the version that the record was at when metadata was written.
+	// +optional
+	MetadataVersion int64 `json:"metadataVersion,omitempty"`
 	// history holds the encoded size in bytes of each superseded version kept in
 	// the RecordHistory; the last one is that of version-1.
 	// +optional

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -14,17 +15,18 @@ import (
 type action int
 
 const (
-	doNothing action = iota
-	doCreate         // there is no object: create it
-	doUpdate         // supersede the object's version
-	doPurge          // remove the object and its history
+	doNothing  action = iota
+	doCreate          // there is no object: create it
+	doUpdate          // supersede the object's version
+	doAnnotate        // change the object's metadata, at its version
+	doPurge           // remove the object and its history
 )
 
 // plan is what an operation comes to, given the newest version of its record.
 type plan struct {
 	action  action
 	outcome store.Outcome
-	// next is the Record after the write, for doCreate and doUpdate.
+	// next is the Record after the write, for doCreate, doUpdate and doAnnotate.
 	next recordsv1.RecordSpec
 }
 
@@ -63,7 +65,10 @@ func decidePut(op store.Op, current *recordsv1.Record, record *store.Record, lim
 	case record.Deleted:
 		return plan{action: doUpdate, outcome: store.Created, next: successor(op, current, limits, now, newID)}
 	case record.Body.Equal(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
-		return plan{}
+		if op.Metadata == nil || bytes.Equal(op.Metadata, record.Metadata) {
+			return plan{}
+		}
+		return plan{action: doAnnotate, outcome: store.Updated, next: annotated(op, current, newID)}
 	default:
 		return plan{action: doUpdate, outcome: store.Updated, next: successor(op, current, limits, now, newID)}
 	}
@@ -77,12 +82,32 @@ func equalClaims(a, b store.Claim) bool {
 func first(op store.Op, now time.Time, newID func() string) recordsv1.RecordSpec {
 	uid := newID()
 	at := metav1.NewMicroTime(now)
-	return recordsv1.RecordSpec{
+	spec := recordsv1.RecordSpec{
 		Type: op.Key.Type, ID: op.Key.ID,
 		UID: uid, Lineage: uid, Version: 1, Write: newID(),
 		Method: string(op.Method), Created: at, Updated: at,
 		Body: string(op.Body.JSON), IDOffset: op.Body.IDOffset, MetaOffset: op.Body.MetaOffset,
 		Claims: heldClaims(op.Claims, nil, newID),
+	}
+	setMetadata(&spec, op)
+	return spec
+}
+
+// annotated is the current version with other metadata.
+func annotated(op store.Op, current *recordsv1.Record, newID func() string) recordsv1.RecordSpec {
+	next := current.Spec
+	next.Write = newID()
+	setMetadata(&next, op)
+	return next
+}
+
+// setMetadata gives a version the metadata that an operation wants it to have.
+func setMetadata(spec *recordsv1.RecordSpec, op store.Op) {
+	switch {
+	case spec.Deleted || op.Metadata != nil && len(op.Metadata) == 0:
+		spec.Metadata, spec.MetadataVersion = "", 0
+	case op.Metadata != nil:
+		spec.Metadata, spec.MetadataVersion = string(op.Metadata), spec.Version
 	}
 }
 
@@ -108,6 +133,7 @@ func successor(op store.Op, current *recordsv1.Record, limits Limits, now time.T
 	} else {
 		next.Claims = unexpired(current.Spec.Claims, now)
 	}
+	setMetadata(&next, op)
 	return next
 }
 

@@ -47,7 +47,7 @@ type usage struct {
 // site under writes from several replicas can be passed by what they write in
 // that time. Deleting is always possible.
 func (l Limits) admit(p *plan, before int64, site, cluster usage, clusterLimits Limits) error {
-	if p.action != doCreate && p.action != doUpdate || p.next.Deleted {
+	if p.action == doNothing || p.action == doPurge || p.next.Deleted {
 		return nil
 	}
 	if recordSize(&p.next) > l.MaxObjectBytes {

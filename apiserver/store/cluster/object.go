@@ -16,6 +16,10 @@ import (
 // toRecord reads the newest version out of a Record object.
 func toRecord(obj *recordsv1.Record) store.Record {
 	spec := &obj.Spec
+	var metadata []byte
+	if spec.Metadata != "" {
+		metadata = []byte(spec.Metadata)
+	}
 	return store.Record{
 		Key:      store.Key{Type: spec.Type, ID: spec.ID},
 		UID:      spec.UID,
@@ -27,6 +31,8 @@ func toRecord(obj *recordsv1.Record) store.Record {
 		Deleted:  spec.Deleted,
 		Body:     store.Body{JSON: []byte(spec.Body), IDOffset: spec.IDOffset, MetaOffset: spec.MetaOffset},
 		Claims:   toClaims(spec.Claims),
+
+		Metadata: metadata, MetadataVersion: spec.MetadataVersion,
 	}
 }
 
@@ -109,7 +115,7 @@ const (
 // characters take two bytes or more.
 func recordSize(spec *recordsv1.RecordSpec) int64 {
 	return recordOverhead + int64(len(spec.Claims))*supersededOverhead +
-		int64(len(spec.History))*listedOverhead + int64(quotedLen(spec.Body))
+		int64(len(spec.History))*listedOverhead + int64(quotedLen(spec.Body)) + int64(quotedLen(spec.Metadata))
 }
 
 func quotedLen(s string) int {

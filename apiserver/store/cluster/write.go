@@ -132,6 +132,8 @@ func (w *write) try(ctx context.Context, current *recordsv1.Record) (store.Resul
 		return w.create(ctx, p)
 	case doUpdate:
 		return w.update(ctx, p, current)
+	case doAnnotate:
+		return w.put(ctx, p, w.object(p.next, metav1.ObjectMeta{ResourceVersion: current.ResourceVersion, UID: current.UID}), true)
 	case doPurge:
 		return w.purge(ctx, p, current)
 	default:

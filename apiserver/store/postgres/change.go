@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -19,6 +20,9 @@ type change struct {
 // change writes the statement of a plan; before are the index rows that the current state
 // has, timed writes the table t with the rid and the time of the change.
 func (s *Site) change(p *plan, current *state, before rows, timed func(*statement, *plan, *state) string) change {
+	if p.action == doAnnotate {
+		return s.annotate(current, &p.next)
+	}
 	c := change{statement: s.statement()}
 	st := c.statement
 	var next rows
@@ -53,11 +57,12 @@ func (s *Site) change(p *plan, current *state, before rows, timed func(*statemen
 }
 
 func insertRecord(st *statement, next *state, marks []int64) string {
-	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, claims, body) VALUES ($1, " +
+	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, claims, body, metadata) VALUES ($1, " +
 		strings.Join([]string{
 			st.arg(next.key.Type), st.arg(next.id), st.arg(spelling(next)), "(SELECT rid FROM t)", st.arg(next.self),
 			st.arg(next.version), "(SELECT upd FROM t)", st.arg(next.sum), st.arg(methodNumber(next.method)),
 			"false", st.arg(nonNil(marks)), st.arg(packClaims(next.claims)), st.arg(packBody(next.body)),
+			st.arg(next.metadata.pack()),
 		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
 
@@ -73,6 +78,9 @@ func updateRecord(st *statement, current, next *state, marks []int64) []string {
 		"method = " + st.arg(methodNumber(next.method)), "deleted = " + st.arg(next.deleted), "marks = " + st.arg(nonNil(marks)),
 		"claims = " + st.arg(packClaims(next.claims)), "body = " + st.arg(body),
 	}, ", ")
+	if packed := next.metadata.pack(); !bytes.Equal(packed, current.metadata.pack()) {
+		set += ", metadata = " + st.arg(packed)
+	}
 	at := "site = $1 AND self = " + st.arg(current.self)
 	return []string{
 		"w AS (UPDATE res SET " + set + " WHERE " + at + stillAt(st, current) + " RETURNING rid, upd)",
@@ -90,7 +98,11 @@ func purgeRecord(st *statement, current *state) []string {
 
 // stillAt guards a statement by the state that it was decided on.
 func stillAt(st *statement, current *state) string {
-	return " AND rid + 0 = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version)
+	beside := " AND metadata IS NULL"
+	if packed := current.metadata.pack(); packed != nil {
+		beside = " AND metadata = " + st.arg(packed)
+	}
+	return " AND rid + 0 = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + beside
 }
 
 // spelling is the id as first stored, nil where it is in lower case.
@@ -155,7 +167,7 @@ func insertPaths(st *statement, paths []path) string {
 func (s *Site) result(p *plan, current *state) store.Result {
 	result := store.Result{Outcome: p.outcome}
 	switch {
-	case p.action == doCreate || p.action == doUpdate:
+	case p.action == doCreate || p.action == doUpdate || p.action == doAnnotate:
 		result.Record = s.record(&p.next)
 	case p.action == doNothing && current != nil:
 		result.Record = s.record(current)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -20,14 +21,15 @@ type state struct {
 	deleted   bool
 	claims    []store.Claim
 	body      store.Body
+	metadata  metadata
 }
 
 // record is the state as the contract has it.
 func (s *Site) record(at *state) store.Record {
 	return store.Record{
-		Key: at.key, UID: s.uid(at.rid), Version: at.version, Revision: revision(at.rid, at.version),
+		Key: at.key, UID: s.uid(at.rid), Version: at.version, Revision: revision(at.rid, at.version, at.metadata.changes),
 		Created: createdAt(at.rid), Updated: at.updated, Method: at.method, Deleted: at.deleted,
-		Body: at.body, Claims: at.claims,
+		Body: at.body, Claims: at.claims, Metadata: at.metadata.text, MetadataVersion: at.metadata.of(),
 	}
 }
 
@@ -35,17 +37,18 @@ func (s *Site) record(at *state) store.Record {
 type action int
 
 const (
-	doNothing action = iota
-	doCreate         // there is no row: insert it
-	doUpdate         // supersede the row's version
-	doPurge          // remove the row and the record's history
+	doNothing  action = iota
+	doCreate          // there is no row: insert it
+	doUpdate          // supersede the row's version
+	doAnnotate        // change the row's metadata, at its version
+	doPurge           // remove the row and the record's history
 )
 
 // plan is what an operation comes to, given the newest version of its record.
 type plan struct {
 	action  action
 	outcome store.Outcome
-	// next is the newest version afterwards, for doCreate and doUpdate.
+	// next is the newest version afterwards, for doCreate, doUpdate and doAnnotate.
 	next state
 }
 
@@ -73,7 +76,10 @@ func (s *Site) decide(op store.Op, current *state, now time.Time) (plan, error) 
 	case record.Deleted:
 		return plan{action: doUpdate, outcome: store.Created, next: s.successor(op, current, now)}, nil
 	case record.Body.Equal(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
-		return plan{}, nil
+		if op.Metadata == nil || bytes.Equal(op.Metadata, record.Metadata) {
+			return plan{}, nil
+		}
+		return plan{action: doAnnotate, outcome: store.Updated, next: annotated(op, current)}, nil
 	default:
 		return plan{action: doUpdate, outcome: store.Updated, next: s.successor(op, current, now)}, nil
 	}
@@ -85,10 +91,12 @@ func equalClaims(a, b store.Claim) bool {
 
 // first is the first version of a record that never was.
 func (s *Site) first(op store.Op, now time.Time) state {
-	return state{
+	first := state{
 		id: foldID(op.Key.ID), key: op.Key, rid: s.rids.next(now), self: s.hash.self(op.Key.Type, op.Key.ID),
 		version: 1, updated: now, method: op.Method, body: op.Body, claims: someClaims(op.Claims),
 	}
+	first.setMetadata(op)
+	return first
 }
 
 // successor is the version that follows the current one.
@@ -110,6 +118,10 @@ func (s *Site) successor(op store.Op, current *state, now time.Time) state {
 	} else {
 		next.claims = slices.DeleteFunc(slices.Clone(current.claims), func(c store.Claim) bool { return expired(c, now) })
 	}
+	if current.deleted {
+		next.metadata = metadata{}
+	}
+	next.setMetadata(op)
 	return next
 }
 

@@ -26,12 +26,12 @@ func (s *Site) patient() string {
 }
 
 // Load stores records that are new, all of them or none, faster than Write does: for
-// imports, in portions of some thousands. It takes Puts without claims and preconditions.
+// imports, in portions of some thousands. It takes Puts without claims, metadata and preconditions.
 // Errors: ErrExists, store.ErrUnavailable.
 func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 	all, paths := make([]rows, len(ops)), []path{}
 	for i, op := range ops {
-		if op.Kind != store.Put || op.Claims != nil || op.If != (store.Precondition{}) || !storable(op.Key.Type) || !storable(op.Key.ID) {
+		if op.Kind != store.Put || op.Claims != nil || op.Metadata != nil || op.If != (store.Precondition{}) || !storable(op.Key.Type) || !storable(op.Key.ID) {
 			return fmt.Errorf("load record %s/%s: only plain puts can be loaded", op.Key.Type, op.Key.ID)
 		}
 		all[i] = s.index.rows(op.Key.Type, op.Body)

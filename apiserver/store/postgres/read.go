@@ -40,7 +40,7 @@ func methodOf(number int16) store.Method {
 }
 
 // stateColumns are what scanState reads of res, named r.
-const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body`
+const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body, r.metadata`
 
 // scanState reads them from a row, of which there may be more columns.
 func scanState(c *columns) (*state, error) {
@@ -50,11 +50,14 @@ func scanState(c *columns) (*state, error) {
 	at.rid, at.self, at.version = c.int64(), c.int64(), c.int64()
 	at.updated, at.sum = time.UnixMilli(c.int64()).UTC(), c.int64()
 	at.method, at.deleted = methodOf(c.int16()), c.bool()
-	claims, body := c.bytes(), c.bytes()
+	claims, body, packed := c.bytes(), c.bytes(), c.bytes()
 	if c.err != nil {
 		return nil, c.err
 	}
 	var err error
+	if at.metadata, err = unpackMetadata(packed); err != nil {
+		return nil, err
+	}
 	if at.claims, err = unpackClaims(claims); err != nil {
 		return nil, err
 	}
@@ -163,7 +166,7 @@ const oneVersion = `SELECT r.self, r.ver, r.rid, r.upd, 9223372036854775807 AS u
 	UNION ALL SELECT x.self, x.ver, x.rid, x.upd, x.until, x.method, x.deleted, x.body FROM hist x WHERE x.site = $1 AND x.self = $2 AND x.ver = $3`
 
 // versionColumns are what scanVersion reads of a version, named v, and its record, named r.
-const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, v.method, v.deleted, v.body`
+const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, r.metadata, v.method, v.deleted, v.body`
 
 // scanVersion reads them from a row, of which there may be more columns.
 func (s *Site) scanVersion(c *columns) (store.Record, error) {
@@ -171,7 +174,7 @@ func (s *Site) scanVersion(c *columns) (store.Record, error) {
 	r.Key.Type, r.Key.ID, r.Version = c.text(), c.text(), c.int64()
 	rid := c.int64()
 	r.UID, r.Created, r.Updated = s.uid(rid), createdAt(rid), time.UnixMilli(c.int64()).UTC()
-	newest, claims := c.bool(), c.bytes()
+	newest, claims, packed := c.bool(), c.bytes(), c.bytes()
 	r.Method, r.Deleted = methodOf(c.int16()), c.bool()
 	body := c.bytes()
 	if c.err != nil {
@@ -179,10 +182,15 @@ func (s *Site) scanVersion(c *columns) (store.Record, error) {
 	}
 	var err error
 	if newest {
-		r.Revision = revision(rid, r.Version)
 		if r.Claims, err = unpackClaims(claims); err != nil {
 			return store.Record{}, err
 		}
+		beside, err := unpackMetadata(packed)
+		if err != nil {
+			return store.Record{}, err
+		}
+		r.Revision = revision(rid, r.Version, beside.changes)
+		r.Metadata, r.MetadataVersion = beside.text, beside.of()
 	}
 	r.Body, err = unpackBody(body)
 	return r, err

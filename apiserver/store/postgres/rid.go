@@ -43,8 +43,13 @@ func (s *Site) uid(rid int64) string {
 	return id.String()
 }
 
-// revision changes with every write, and is not repeated when a record is purged and made again.
-func revision(rid, version int64) string {
+// revision changes with every write, that of metadata alone included, and is not repeated
+// when a record is purged and made again.
+func revision(rid, version int64, changes uint64) string {
 	text := strconv.AppendInt(make([]byte, 0, 32), rid, 36)
-	return string(strconv.AppendInt(append(text, '.'), version, 10))
+	text = strconv.AppendInt(append(text, '.'), version, 10)
+	if changes > 0 {
+		text = strconv.AppendUint(append(text, '.'), changes, 10)
+	}
+	return string(text)
 }

@@ -117,14 +117,16 @@ func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 			return nil, err
 		}
 		if p.action != doNothing {
-			if err := t.claim(op, &p, current); err != nil {
-				return nil, err
+			if p.action != doAnnotate { // which claims nothing else
+				if err := t.claim(op, &p, current); err != nil {
+					return nil, err
+				}
 			}
 			t.write(&p, current)
 		}
 		results[i] = t.site.result(&p, current)
 		switch p.action {
-		case doCreate, doUpdate:
+		case doCreate, doUpdate, doAnnotate:
 			next := p.next
 			t.current[key] = &next
 		case doPurge:
@@ -176,7 +178,7 @@ func (t *transaction) dropClaims(self int64) {
 // write queues the change of a record.
 func (t *transaction) write(p *plan, current *state) {
 	before, outdated := t.site.indexed(current)
-	if outdated {
+	if outdated && p.action != doAnnotate {
 		before = rows{}
 		for _, sql := range removeAll {
 			t.queue = append(t.queue, queued{sql: sql, args: []any{t.site.site, []int64{current.rid}}})

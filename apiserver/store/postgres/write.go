@@ -100,7 +100,7 @@ func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Re
 		return s.result(&p, current), nil
 	}
 	before, outdated := s.indexed(current)
-	if outdated {
+	if outdated && p.action != doAnnotate {
 		return store.Result{}, errNeedsTransaction
 	}
 	c := s.change(&p, current, before, s.stamp)

@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -36,7 +37,7 @@ var (
 		sortByDate:           true,
 		patientIncluded:      true,
 		idFromPath:           true,
-		optional:             []string{"Endpoint.status", "Endpoint.address"},
+		optional:             r4.OptionalInContract,
 	}
 	fhirDialect = &dialect{
 		contentType:      "application/fhir+json",

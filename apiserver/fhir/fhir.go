@@ -14,13 +14,14 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // Group is the API group in whose terms access to FHIR resources is decided.
-const Group = "r4.fhir.paddock.health"
+const Group = r4.Group
 
 const (
 	// defaultMaxBodySize is the most bytes of a body where a site does not say.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/fhir/integrity"
 	"github.com/paddock-health/paddock/apiserver/fhir/jsonpatch"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
@@ -179,12 +180,12 @@ func accessProblem(err error) (problem, bool) {
 // referenceProblem knows what is wrong with references between records.
 func referenceProblem(err error) (problem, bool) {
 	var (
-		dangling   *danglingError
-		referenced *referencedError
+		dangling   *integrity.DanglingError
+		referenced *integrity.ReferencedError
 	)
 	switch {
 	case errors.As(err, &dangling):
-		return problem{status: http.StatusUnprocessableEntity, issues: dangling.issues()}, true
+		return problem{status: http.StatusUnprocessableEntity, issues: danglingIssues(dangling)}, true
 	case errors.As(err, &referenced):
 		return failure(http.StatusConflict, issueConflict, codeStillReferenced, err.Error()), true
 	}

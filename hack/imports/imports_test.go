@@ -43,6 +43,9 @@ var rules = map[string]rule{
 		from: []string{"apiserver/fhir/search", "apiserver/fhir/search/extract", "apiserver/fhir/search/fold"},
 		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io"}, engines),
 	},
+	"what checks references is for every API": {
+		from: []string{"apiserver/fhir/integrity"}, not: slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io"}, engines),
+	},
 	"the storage contract knows no engine and no cluster": {
 		from: []string{"apiserver/store"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io"}),
 	},

@@ -3,6 +3,12 @@
 // storing. It knows neither HTTP nor storage.
 package r4
 
+// Group is the API group in whose terms access to the resources is decided.
+const Group = "r4.fhir.paddock.health"
+
+// OptionalInContract are the elements that R4 requires and the contract does not (2.2).
+var OptionalInContract = []string{"Endpoint.status", "Endpoint.address"}
+
 // Type is one of the resource types that the server keeps.
 type Type struct {
 	// Name is FHIR's, such as PractitionerRole.

@@ -133,18 +133,3 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 		fmt.Sprintf("adopted siteID %q with the data of an earlier Site of this name", claim.Name))
 	return nil
 }
-
-// find reads an object; nil without an error means that there is none.
-func find[T any, P interface {
-	*T
-	client.Object
-}](ctx context.Context, from client.Reader, key client.ObjectKey) (*T, error) {
-	obj := P(new(T))
-	switch err := from.Get(ctx, key, obj); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read %T %s: %w", obj, key, err)
-	}
-	return obj, nil
-}

@@ -33,14 +33,17 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 			"there is no Secret %q of type %s in namespace %q", ref.Name, v1alpha1.SecretTypeDSN, site.Namespace)}, nil
 	}
 	connection, err := dsn.Parse(secret.Data, ref.Key)
+	bad, err := invalidSecret(ref.Name, err)
+	return connection, bad, err
+}
+
+// invalidSecret turns the fault of a field of a Secret into a verdict, and leaves other errors.
+func invalidSecret(name string, err error) (*verdict, error) {
 	var field *dsn.FieldError
 	if errors.As(err, &field) {
-		return dsn.Connection{}, &verdict{
-			metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
-			fmt.Sprintf("Secret %q cannot be used: %s", ref.Name, field),
-		}, nil
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, fmt.Sprintf("Secret %q cannot be used: %s", name, field)}, nil
 	}
-	return connection, nil, err
+	return nil, err
 }
 
 func (r *Reconciler) connectionName(namespace string) client.ObjectKey {

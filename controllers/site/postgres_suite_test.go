@@ -85,15 +85,6 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		GinkgoHelper()
 		update(ctx, namespace, "db", func(s *corev1.Secret) { s.StringData = data })
 	}
-	storage := func(ctx context.Context, s *v1alpha1.Site) AsyncAssertion {
-		return Eventually(func(ctx context.Context) (string, error) {
-			message, err := condition(s, v1alpha1.ConditionStorageReady)(ctx)
-			if c := meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionStorageReady); c != nil {
-				message += ": " + c.Message
-			}
-			return message, err
-		}).WithContext(ctx)
-	}
 	published := func(namespace string) client.ObjectKey {
 		return client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(namespace)}
 	}
@@ -102,7 +93,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		newDatabase(ctx, "oak", "first-secret")
 		s := newPostgresSite(newNamespace(ctx), "pg-oak", v1alpha1.DeletionRetain)
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storage(ctx, s).Should(HavePrefix(`False SecretNotFound: there is no Secret "db" of type paddock.health/dsn`))
+		storageOf(ctx, s).Should(HavePrefix(`False SecretNotFound: there is no Secret "db" of type paddock.health/dsn`))
 		Expect(condition(s, v1alpha1.ConditionReady)(ctx)).To(Equal("False SecretNotFound"))
 		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True SecretNotFound"))
 
@@ -112,19 +103,19 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Create(ctx, other)).To(Succeed())
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak" })
 		Eventually(func(ctx context.Context) int64 { return reload(ctx, s).Status.ObservedGeneration }).WithContext(ctx).Should(Equal(int64(2)))
-		storage(ctx, s).Should(HavePrefix("False SecretNotFound"))
+		storageOf(ctx, s).Should(HavePrefix("False SecretNotFound"))
 		deleteAndWait(ctx, other)
 
 		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"dsn": "first-secret"}))).To(Succeed())
-		storage(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri is not in the Secret`))
+		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri is not in the Secret`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", "sslrootcert=/etc/passwd")})
-		storage(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may be sslmode only`))
+		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may be sslmode only`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "169.254.169.254", "")})
-		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its address is not public"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its address is not public"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "there-is-no-such-host.invalid", "")})
-		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its host name cannot be resolved"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its host name cannot be resolved"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "wrong-secret", "127.0.0.1", "")})
-		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: the user or password is wrong"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: the user or password is wrong"))
 		Expect(condition(s, v1alpha1.ConditionReconciling)(ctx)).To(Equal("True DatabaseUnreachable"))
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("Unknown NoDatabase"))
 		Expect(admin.Get(ctx, published(s.Namespace), &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "a not-found error"))
@@ -159,7 +150,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		execute(ctx, "postgres", "ALTER ROLE oak PASSWORD 'second-secret'")
 		good["uri"] = uri("oak", "second-secret", "127.0.0.1", "sslmode=verify-ca")
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "mistyped", "127.0.0.1", "")})
-		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable"))
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"), "what was found stays")
 		Expect(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data).To(Equal(handed.Data))
 		setSecret(ctx, s.Namespace, good)
@@ -194,7 +185,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 			"uri": uri("tls", "tls-secret", "127.0.0.1", ""), "ca.crt": string(stranger),
 		}))).To(Succeed())
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storage(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "localhost", "sslmode=verify-full"), "ca.crt": authority})
 		expectReady(ctx, s)
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "127.0.0.1", "sslmode=disable")})

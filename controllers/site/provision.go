@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,27 +71,14 @@ func (r *Reconciler) viewDatabase(ctx context.Context, site *v1alpha1.Site) (pro
 	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, r.Client, key)
 	o.Pod, errs[2] = find[corev1.Pod](ctx, r.Client, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
 	if o.Volume == nil || site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
-		o.Cluster, errs[3] = r.findCluster(ctx, key)
+		cluster := &unstructured.Unstructured{}
+		cluster.SetGroupVersionKind(provision.ClusterKind)
+		var there bool
+		if there, errs[3] = findInto(ctx, r.Live, key, cluster); there {
+			o.Cluster = cluster
+		}
 	}
 	return o, errors.Join(errs[:]...)
-}
-
-// findCluster reads CloudNativePG's Cluster; nil without an error means that there is none.
-func (r *Reconciler) findCluster(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
-	cluster := &unstructured.Unstructured{}
-	cluster.SetGroupVersionKind(provision.ClusterKind)
-	switch err := r.Live.Get(ctx, key, cluster); {
-	case apierrors.IsNotFound(err) || kindMissing(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read Cluster %s: %w", key, err)
-	}
-	return cluster, nil
-}
-
-func kindMissing(err error) bool {
-	var missing *meta.NoKindMatchError
-	return errors.As(err, &missing)
 }
 
 // decideProvision says why the data that is there, if any, is not the Site's to use.
@@ -200,11 +186,8 @@ func (r *Reconciler) current(ctx context.Context, object client.Object) (client.
 	if _, untyped := object.(*unstructured.Unstructured); untyped {
 		from = r.Live
 	}
-	switch err := from.Get(ctx, client.ObjectKeyFromObject(object), now); {
-	case apierrors.IsNotFound(err) || kindMissing(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read %T %s: %w", object, client.ObjectKeyFromObject(object), err)
+	if there, err := findInto(ctx, from, client.ObjectKeyFromObject(object), now); !there {
+		return nil, err
 	}
 	return now, nil
 }
@@ -224,12 +207,6 @@ func (r *Reconciler) connectionTo(ctx context.Context, site *v1alpha1.Site, secr
 		authority = theirs.Data[dsn.CAKey]
 	}
 	connection, err := provision.Connection(site, secret, authority)
-	var field *dsn.FieldError
-	if errors.As(err, &field) {
-		return dsn.Connection{}, &verdict{
-			metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret,
-			fmt.Sprintf("Secret %q cannot be used: %s", provision.Name, field),
-		}, nil
-	}
-	return connection, nil, err
+	bad, err := invalidSecret(provision.Name, err)
+	return connection, bad, err
 }

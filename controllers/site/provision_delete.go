@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,12 +65,10 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey strin
 func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, namespace, siteKey string) (there bool, err error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+	there, err = findInto(ctx, r.Live, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
 	switch {
-	case apierrors.IsNotFound(err) || kindMissing(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read %s %s: %w", kind.Kind, provision.Name, err)
+	case !there || err != nil:
+		return false, err
 	case object.Labels[v1alpha1.SiteKeyLabel] != siteKey:
 		return false, nil
 	case object.DeletionTimestamp != nil:

@@ -97,7 +97,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&v1alpha1.Site{}).
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(deleted)).
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSiteClaim)).
-		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespaceClaim)).
+		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespace)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSecret)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespace)).
 		WithOptions(controller.Options{
@@ -135,11 +135,8 @@ func (r *Reconciler) sitesOfSiteClaim(ctx context.Context, obj client.Object) []
 	return requests
 }
 
+// sitesOfNamespace are the Sites of a namespace, given it or its claim.
 func (r *Reconciler) sitesOfNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.sites(ctx, client.InNamespace(obj.GetName()))
-}
-
-func (r *Reconciler) sitesOfNamespaceClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.sites(ctx, client.InNamespace(obj.GetName()))
 }
 

@@ -8,33 +8,47 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// databaseSearch is a search as the API has it and as the engine does.
+// databaseSearch is a search as the API has it.
 type databaseSearch struct {
-	name, path string
-	query      store.Query
+	name, typeName, query string
 	// behind is how many records come before the page.
 	behind int
 	// Goals: per answer of the floor handler, and per static answer.
 	perFloor, perStatic float64
 }
 
+func (s databaseSearch) path() string { return "/" + strings.ToLower(s.typeName) + "?" + s.query }
+
 // asked is the query that asks the engine for the page.
 func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Query, error) {
-	query := s.query
+	values, err := url.ParseQuery(s.query)
+	if err != nil {
+		return store.Query{}, err
+	}
+	parsed, err := search.Parse(values, search.Options{Type: s.typeName, Now: time.Now()})
+	if err != nil {
+		return store.Query{}, err
+	}
+	query := store.Query{
+		Types: parsed.Types, Where: parsed.Where, Sort: parsed.Sort, Count: parsed.Count, Total: parsed.Total,
+		Includes: parsed.Includes, MaxIncluded: search.MaxCount,
+	}
 	if s.behind == 0 {
 		return query, nil
 	}
 	query.Count = s.behind
 	page, err := site.Search(ctx, query)
-	query.Count, query.After = s.query.Count, page.Next
+	query.Count, query.After = parsed.Count, page.Next
 	return query, err
 }
 
@@ -53,37 +67,20 @@ func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, w
 // deep is the number of the deep page: deepPage, where there are as many.
 func (d *database) deep() int { return min(deepPage, d.records/40) }
 
-// databaseSearches are those of docs/performance.md.
+// databaseSearches are those of docs/performance.md, the deep page last.
 func databaseSearches(d *database) []databaseSearch {
-	const system = "https://clinic.example.org/patients"
-	n := d.records / 2
-	code, male := fmt.Sprintf("p-%07d", n), "male"
-	born := func(year int) int64 { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
-	page := store.Query{Types: []string{"Patient"}, Count: 20, Total: store.TotalNone, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}}
-	where := func(condition store.Condition) store.Query {
-		query := page
-		query.Where = condition
-		return query
-	}
-	systemText := system
+	identifier := url.QueryEscape(fmt.Sprintf("https://clinic.example.org/patients|p-%07d", d.records/2))
+	const patients, page = "Patient", "_total=none&_count=20"
 	return []databaseSearch{
-		{
-			"one record by identifier", "/patient?_total=none&identifier=" + url.QueryEscape(system+"|"+code),
-			where(store.TokenIs{Param: "identifier", System: &systemText, Code: &code}), 0, 0.75, 0.4,
-		},
-		{
-			"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf",
-			where(store.TextIs{Param: "family", Match: store.StartsWith, Text: "okaf"}), 0, 0.75, 0.2,
-		},
-		{
-			"birthdate and gender, page of 20", "/patient?_total=none&_count=20&birthdate=ge2016-01-01&gender=male",
-			where(store.All{
-				store.PeriodIs{Param: "birthdate", From: store.Unbounded, Until: store.Bounds{Least: born(2016), Most: store.TheEnd}},
-				store.TokenIs{Param: "gender", Code: &male},
-			}), 0, 0.75, 0.1,
-		},
-		{"newest page of 20", "/patient?_total=none&_count=20", page, 0, 0.75, 0.25},
-		{fmt.Sprintf("page %d of 20", d.deep()), "/patient?_total=none&_count=20", page, (d.deep() - 1) * 20, 0.75, 0},
+		{"one record by identifier", patients, "_total=none&identifier=" + identifier, 0, 0.75, 0.4},
+		{"family prefix, page of 20", patients, page + "&family=okaf", 0, 0.75, 0.2},
+		{"birthdate and gender, page of 20", patients, page + "&birthdate=ge2016-01-01&gender=male", 0, 0.75, 0.1},
+		{"_tag, page of 20", patients, page + "&_tag=" + url.QueryEscape(recallTag), 0, 0, 0},
+		{"_has, one record", "Practitioner", "_total=none&_has:Patient:general-practitioner:identifier=" + identifier, 0, 0, 0},
+		{"chain, page of 20", patients, page + "&general-practitioner:Practitioner.family:exact=Okafor-16", 0, 0, 0},
+		{"_include, page of 20", patients, page + "&_include=Patient:general-practitioner", 0, 0, 0},
+		{"newest page of 20", patients, page, 0, 0.75, 0.25},
+		{fmt.Sprintf("page %d of 20", d.deep()), patients, page, (d.deep() - 1) * 20, 0.75, 0},
 	}
 }
 
@@ -156,15 +153,15 @@ func (b *databaseBench) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.deep, err = b.site.pageAddress(ctx, b.searches[len(b.searches)-1].path, b.database.deep()); err != nil {
+	if b.deep, err = b.site.pageAddress(ctx, b.searches[len(b.searches)-1].path(), b.database.deep()); err != nil {
 		return err
 	}
-	for i, search := range b.searches {
-		answer, err := b.site.send(ctx, http.MethodGet, b.path(search), nil, http.StatusOK)
+	for i, s := range b.searches {
+		answer, err := b.site.send(ctx, http.MethodGet, b.path(s), nil, http.StatusOK)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "%s: %d bytes\n", search.name, len(answer))
+		fmt.Fprintf(os.Stderr, "%s: %d bytes\n", s.name, len(answer))
 		if err := os.WriteFile(filepath.Join(answers, fmt.Sprint(i)), answer, 0o600); err != nil {
 			return err
 		}
@@ -185,8 +182,8 @@ func (b *databaseBench) prepare(ctx context.Context) error {
 	if b.reads, err = readsOf(ctx, b.database, engine, watch); err != nil {
 		return err
 	}
-	for _, search := range b.searches {
-		sent, err := search.statementsOf(ctx, engine, watch)
+	for _, s := range b.searches {
+		sent, err := s.statementsOf(ctx, engine, watch)
 		if err != nil {
 			return err
 		}
@@ -214,11 +211,11 @@ func (b *databaseBench) startBaselines(ctx context.Context, answers string) erro
 	return err
 }
 
-func (b *databaseBench) path(search databaseSearch) string {
-	if search.behind > 0 {
+func (b *databaseBench) path(s databaseSearch) string {
+	if s.behind > 0 {
 		return b.deep
 	}
-	return search.path
+	return s.path()
 }
 
 func (b *databaseBench) workloads(o options) []workload {
@@ -246,12 +243,12 @@ func (b *databaseBench) workloads(o options) []workload {
 		{"read by id: static", get(b.static, "/read")},
 		{"read by id", func(ctx context.Context, n int) error { return get(b.site, paths[n%len(paths)])(ctx, n) }},
 	}
-	for i, search := range b.searches {
+	for i, s := range b.searches {
 		all = append(all,
-			workload{search.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.pool, b.raw[i]) }},
-			workload{search.name + ": floor", get(b.floor, fmt.Sprintf("/search/%d", i))},
-			workload{search.name + ": static", get(b.static, fmt.Sprintf("/%d", i))},
-			workload{search.name, get(b.site, b.path(search))},
+			workload{s.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.pool, b.raw[i]) }},
+			workload{s.name + ": floor", get(b.floor, fmt.Sprintf("/search/%d", i))},
+			workload{s.name + ": static", get(b.static, fmt.Sprintf("/%d", i))},
+			workload{s.name, get(b.site, b.path(s))},
 		)
 	}
 	return selected(all, o.only)

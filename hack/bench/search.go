@@ -26,6 +26,9 @@ var (
 	genders  = []string{"male", "female", "other", "unknown"}
 )
 
+// recallTag is on one Patient in a thousand.
+const recallTag = "https://clinic.example.org/tags|recall"
+
 // record is the n-th record of the set, of so many practitioners and then patients.
 func record(n, practitioners int) (typeName, id string, text []byte) {
 	if n < practitioners {
@@ -41,6 +44,10 @@ func record(n, practitioners int) (typeName, id string, text []byte) {
 		`2019-05-03`:                fmt.Sprintf(`%d-%02d-%02d`, 2005+n%20, 1+n%12, 1+n%28),
 	} {
 		patient = strings.Replace(patient, old, value, 1)
+	}
+	if n%1000 == 500 {
+		system, code, _ := strings.Cut(recallTag, "|")
+		patient = strings.Replace(patient, "{", fmt.Sprintf(`{"meta":{"tag":[{"system":%q,"code":%q}]},`, system, code), 1)
 	}
 	return "Patient", id, []byte(patient)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/webhook"
 	"github.com/paddock-health/paddock/controllers/webhookevent"
@@ -28,6 +29,12 @@ const (
 	drain = 5 * time.Second
 	// cachesWait bounds how long a readiness probe waits for the caches.
 	cachesWait = time.Second
+
+	// The certificate of the API servers: what they mount, what signs it, and the name under
+	// which the aggregated API is registered.
+	certificateSecret = "paddock-apiserver-tls"
+	authoritySecret   = "paddock-authority"
+	apiService        = "v1alpha1.r4.fhir.paddock.health"
 )
 
 // The lease, and the events about who leads, are in the controller's own namespace.
@@ -37,7 +44,7 @@ const (
 
 func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, site.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, site.AddToScheme, certificate.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register the API types: %w", err)
 		}
@@ -78,6 +85,16 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	if err := (&webhook.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
+	}
+	if len(opts.certificateNames) > 0 {
+		keeper := &certificate.Keeper{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: opts.namespace,
+			Secret: certificateSecret, Authority: authoritySecret,
+			DNSNames: opts.certificateNames, APIService: apiService, Now: time.Now,
+		}
+		if err := mgr.Add(keeper); err != nil {
+			return nil, fmt.Errorf("set up the certificate: %w", err)
+		}
 	}
 	if err := addHealthChecks(mgr); err != nil {
 		return nil, fmt.Errorf("set up the health checks: %w", err)

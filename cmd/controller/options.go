@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/paddock-health/paddock/apiserver/egress"
@@ -24,6 +25,8 @@ type options struct {
 	postgresNetworks egress.Networks
 	// The images of databases that Sites have made, without a tag.
 	postgresImage, cloudNativePGImage string
+	// certificateNames are the API servers' DNS names, if the controller keeps their certificate.
+	certificateNames []string
 
 	logLevel    slog.Level
 	showVersion bool
@@ -46,6 +49,11 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		"image of the databases that Sites have made with engine StatefulSet, without a tag: that is the version. It must keep the conventions of the official image")
 	fs.StringVar(&opts.cloudNativePGImage, "cloudnativepg-image", "ghcr.io/cloudnative-pg/postgresql",
 		"image of the databases that Sites have made with engine CloudNativePG, without a tag")
+	fs.Func("certificate-names", "DNS names, with a comma between, of the certificate for the API servers that the controller keeps in Secret "+
+		certificateSecret+" of its namespace; without any it keeps none", func(names string) error {
+		opts.certificateNames = strings.Split(names, ",")
+		return checkNames(opts.certificateNames)
+	})
 	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
 	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
 	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
@@ -62,6 +70,16 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	}
 	return opts, errors.Join(opts.checkPublicURL(), checkImage("postgres-image", opts.postgresImage),
 		checkImage("cloudnativepg-image", opts.cloudNativePGImage))
+}
+
+// checkNames refuses what is not the name of a host.
+func checkNames(names []string) error {
+	for _, name := range names {
+		if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
+			return fmt.Errorf("%q is not the DNS name of a host: %s", name, strings.Join(faults, "; "))
+		}
+	}
+	return nil
 }
 
 // checkImage refuses what a tag cannot be added to.

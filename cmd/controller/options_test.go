@@ -31,10 +31,12 @@ func TestParseOptions(t *testing.T) {
 				"--public-url=https://fhir.example.org", "--namespace=ops", "--leader-elect=false",
 				"--postgres-image=registry.example.org:5000/postgres", "--cloudnativepg-image=cnpg",
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
+				"--certificate-names=a.ops.svc,b.ops.svc",
 			},
 			want: func(o *options) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
 				o.logLevel = slog.LevelDebug
+				o.certificateNames = []string{"a.ops.svc", "b.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 			},
 		},
@@ -48,6 +50,7 @@ func TestParseOptions(t *testing.T) {
 		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
 		"an image with a tag":   {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
 		"an image of no name":   {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
+		"no name of a host":     {args: []string{"--public-url=https://fhir.example.org", "--certificate-names=a.svc,"}, err: "certificate-names"},
 		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
 		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
 		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},

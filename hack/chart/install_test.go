@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/controllers/certificate"
 )
 
 var _ = Describe("The chart", Ordered, func() {
@@ -49,9 +51,10 @@ var _ = Describe("The chart", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("makes a certificate that the APIService trusts, and a key of page tokens", func(ctx SpecContext) {
-		certificate := secret(ctx, "paddock-apiserver-tls")
-		pair, err := tls.X509KeyPair(certificate.Data[corev1.TLSCertKey], certificate.Data[corev1.TLSPrivateKeyKey])
+	It("has the controller make a certificate that the APIService trusts, and makes a key of page tokens", func(ctx SpecContext) {
+		Expect(keeper(ctx).Keep(ctx)).To(Succeed())
+		data := secret(ctx, "paddock-apiserver-tls").Data
+		pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 		Expect(err).NotTo(HaveOccurred())
 		authorities := x509.NewCertPool()
 		Expect(authorities.AppendCertsFromPEM(apiService(ctx).Spec.CABundle)).To(BeTrue())
@@ -97,9 +100,9 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 
 	It("keeps certificate and key when it is upgraded", func(ctx SpecContext) {
-		certificate, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, "paddock-page-token").Data, apiService(ctx).Spec.CABundle
+		serving, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, "paddock-page-token").Data, apiService(ctx).Spec.CABundle
 		install(ctx, "controller.replicas=3")
-		Expect(secret(ctx, "paddock-apiserver-tls").Data).To(Equal(certificate))
+		Expect(secret(ctx, "paddock-apiserver-tls").Data).To(Equal(serving))
 		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
 		Expect(apiService(ctx).Spec.CABundle).To(Equal(authority))
 		run(ctx, "helm", "rollback", release, "1", "--namespace", namespace)
@@ -112,6 +115,7 @@ var _ = Describe("The chart", Ordered, func() {
 		run(ctx, "helm", "uninstall", release, "--namespace", namespace)
 		Expect(run(ctx, "kubectl", "get", "crd", "--output", "name")).To(Equal(before))
 		Expect(deployments(ctx)).To(BeEmpty())
+		Expect(run(ctx, "kubectl", "get", "secrets", "--namespace", namespace, "--output", "name")).To(BeEmpty())
 		install(ctx, "logLevel=info")
 		Expect(deployments(ctx)).To(HaveLen(3))
 	}, NodeTimeout(time.Minute))
@@ -126,6 +130,24 @@ func deployments(ctx context.Context) []*appsv1.Deployment {
 		all = append(all, &list.Items[i])
 	}
 	return all
+}
+
+// keeper does what the controller would do as the Deployment starts it.
+func keeper(ctx context.Context) *certificate.Keeper {
+	GinkgoHelper()
+	k := &certificate.Keeper{
+		Client: admin, Live: admin, Namespace: namespace, Secret: "paddock-apiserver-tls", Authority: "paddock-authority",
+		APIService: apiService(ctx).Name, Now: time.Now,
+	}
+	for _, deployment := range deployments(ctx) {
+		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+			if names, ok := strings.CutPrefix(arg, "--certificate-names="); ok {
+				k.DNSNames = strings.Split(names, ",")
+			}
+		}
+	}
+	Expect(k.DNSNames).NotTo(BeEmpty())
+	return k
 }
 
 func secret(ctx context.Context, name string) *corev1.Secret {

@@ -60,8 +60,9 @@ var _ = Describe("Kustomize", func() {
 			Expect(err).NotTo(HaveOccurred())
 			want = append(want, named(string(rendered))...)
 		}
-		// Whoever installs the chart has the namespace; whoever kustomizes makes the Secrets.
-		want = append(want, "Secret paddock-apiserver-tls", "Secret paddock-page-token")
+		// Whoever installs the chart has the namespace; whoever kustomizes makes the key of page
+		// tokens, and the controller its Secrets.
+		want = append(want, "Secret paddock-apiserver-tls", "Secret paddock-authority", "Secret paddock-page-token")
 		want = slices.DeleteFunc(want, func(name string) bool { return name == "Namespace "+namespace })
 		got := named(run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--skip-tests"))
 		Expect(got).To(ConsistOf(want))

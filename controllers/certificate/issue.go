@@ -1,0 +1,78 @@
+package certificate
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// newAuthority makes an authority, which signs itself. Its name tells it from the one before.
+func newAuthority(now time.Time) (keyPair, error) {
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "paddock " + now.UTC().Format(time.RFC3339)},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(authorityLife),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign,
+	}
+	return issue(template, keyPair{})
+}
+
+// newServing makes a certificate for servers of some names.
+func newServing(authority keyPair, names []string, now time.Time) (keyPair, error) {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "paddock-apiserver"}, DNSNames: names,
+		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLife),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	return issue(template, authority)
+}
+
+// issue signs what a template says of a new key, with the key of an authority or, where that
+// is empty, with its own.
+func issue(template *x509.Certificate, authority keyPair) (keyPair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("make a key: %w", err)
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return keyPair{}, fmt.Errorf("make a serial number: %w", err)
+	}
+	parent, signer := template, crypto.PrivateKey(key)
+	if authority.certificate != nil {
+		pair, err := tls.X509KeyPair(authority.certificate, authority.key)
+		if err != nil {
+			return keyPair{}, fmt.Errorf("read the authority: %w", err)
+		}
+		parent, signer = pair.Leaf, pair.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("sign a certificate: %w", err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("encode a key: %w", err)
+	}
+	return keyPair{
+		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+	}, nil
+}
+
+// parse reads the certificate; nil when it cannot be used with the key.
+func (p keyPair) parse() *x509.Certificate {
+	pair, err := tls.X509KeyPair(p.certificate, p.key)
+	if err != nil {
+		return nil
+	}
+	return pair.Leaf
+}

@@ -20,6 +20,36 @@ const (
 	specLag = time.Minute
 )
 
+// kinds are all that are served, in the order in which kubectl lists them.
+var kinds = []struct{ plural, short, kind string }{
+	{"devicedefinitions", "devdef", "DeviceDefinition"},
+	{"devicemetrics", "devmet", "DeviceMetric"},
+	{"devices", "fhirdev", "Device"},
+	{"endpoints", "fhirep", "Endpoint"},
+	{"groups", "fhirgrp", "Group"},
+	{"healthcareservices", "hcsvc", "HealthcareService"},
+	{"locations", "loc", "Location"},
+	{"organizationaffiliations", "orgaff", "OrganizationAffiliation"},
+	{"organizations", "org", "Organization"},
+	{"patients", "pat", "Patient"},
+	{"persons", "pers", "Person"},
+	{"practitionerroles", "pracrole", "PractitionerRole"},
+	{"practitioners", "prac", "Practitioner"},
+	{"relatedpersons", "relpers", "RelatedPerson"},
+}
+
+// verbs are those that are served.
+const verbs = "get,list"
+
+// resourceNames are how kubectl lists them with -o name.
+func resourceNames() string {
+	var names strings.Builder
+	for _, kind := range kinds {
+		names.WriteString(kind.plural + ".r4.fhir.paddock.health\n")
+	}
+	return names.String()
+}
+
 // references collects where the $refs in a document lead.
 func references(value any, into map[string]bool) {
 	switch value := value.(type) {
@@ -66,29 +96,37 @@ func expectSound(ctx context.Context, g Gomega, path, schemas, kind string) {
 }
 
 var _ = Describe("discovery", func() {
-	It("has the kind in its category, with the verbs that are served and no others", func(ctx SpecContext) {
+	It("has the kinds in their category, with the verbs that are served and no others", func(ctx SpecContext) {
 		wide := rows(must(ctx, "api-resources", "--categories=fhir", "-o", "wide", "--no-headers"))
-		Expect(wide).To(Equal([][]string{{"patients", "pat", "r4.fhir.paddock.health/v1alpha1", "true", "Patient", "get,list", "fhir"}}))
+		var want [][]string
+		for _, kind := range kinds {
+			want = append(want, []string{kind.plural, kind.short, "r4.fhir.paddock.health/v1alpha1", "true", kind.kind, verbs, "fhir"})
+		}
+		Expect(wide).To(Equal(want))
 		Expect(must(ctx, "api-resources", "--api-group=apps", "-o", "name")).To(ContainSubstring("deployments.apps"), "the rest is there too")
+	})
+
+	It("takes every kind by its plural, its singular and its short name", func(ctx SpecContext) {
+		for _, kind := range kinds {
+			for _, name := range []string{kind.plural + ".r4.fhir.paddock.health", strings.ToLower(kind.kind) + ".r4.fhir.paddock.health", kind.short} {
+				Expect(refused(ctx, "get", name, "never", "-n", "demo")).To(ContainSubstring(`(NotFound): ` + kind.plural + `.r4.fhir.paddock.health "never" not found`))
+			}
+		}
+		Expect(refused(ctx, "get", "endpoints", "never", "-n", "demo")).To(ContainSubstring(`(NotFound): endpoints "never" not found`), "the core API's")
 	})
 
 	It("reports the APIService as available", func(ctx SpecContext) {
 		must(ctx, "wait", "--for=condition=Available", "--timeout=30s", "apiservice/v1alpha1.r4.fhir.paddock.health")
 	})
 
-	It("explains the kind", func(ctx SpecContext) {
-		Eventually(kubectl).WithContext(ctx).WithTimeout(specLag).WithArguments("explain", "patient").
-			Should(And(ContainSubstring("KIND:       Patient"), ContainSubstring("spec\t<Object> -required-")))
-		Expect(must(ctx, "explain", "patient.spec")).To(ContainSubstring("without resourceType and id"))
-		Expect(must(ctx, "explain", "patient.metadata.generation")).To(ContainSubstring("FIELD: generation <integer>"))
-	})
-
 	It("adds sound schemas to the cluster's", func(ctx SpecContext) {
-		const kind = "health.paddock.fhir.r4.v1alpha1.Patient"
-		Eventually(func(g Gomega) {
-			expectSound(ctx, g, "/openapi/v3"+group, "#/components/schemas", kind)
-			expectSound(ctx, g, "/openapi/v2", "#/definitions", kind)
-		}).WithContext(ctx).WithTimeout(specLag).Should(Succeed())
+		for _, kind := range kinds {
+			name := "health.paddock.fhir.r4.v1alpha1." + kind.kind
+			Eventually(func(g Gomega) {
+				expectSound(ctx, g, "/openapi/v3"+group, "#/components/schemas", name)
+				expectSound(ctx, g, "/openapi/v2", "#/definitions", name)
+			}).WithContext(ctx).WithTimeout(specLag).Should(Succeed())
+		}
 	})
 
 	It("does not disturb kubectl with other kinds", func(ctx SpecContext) {

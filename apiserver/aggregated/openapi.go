@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-aggregator/pkg/generated/openapi"
@@ -17,23 +18,26 @@ import (
 // somewhere; those of metav1 are the very ones that the API server has.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := maps.Clone(openapi.GetOpenAPIDefinitions(ref))
+	types := structures{ref: ref, all: all}
 	for _, kind := range r4v1.Kinds {
 		object, list := util.GetCanonicalTypeName(kind.New()), util.GetCanonicalTypeName(kind.NewList())
-		all[object] = objectDefinition(kind, ref)
+		all[object] = objectDefinition(kind, types, ref)
 		all[list] = listDefinition(kind, object, ref)
 	}
 	return all
 }
 
-func objectDefinition(kind r4v1.Kind, ref common.ReferenceCallback) common.OpenAPIDefinition {
+func objectDefinition(kind r4v1.Kind, types structures, ref common.ReferenceCallback) common.OpenAPIDefinition {
 	meta := metav1.ObjectMeta{}.OpenAPIModelName()
+	resource, dependencies := types.resource(kind.Name)
+	resource.Description = "The FHIR resource without resourceType and id: those follow from kind and name. " +
+		"FHIR's own meta is spec.meta, without versionId and lastUpdated; FHIR's own status, where a resource has one, is spec.status."
 	return definition(
 		kind.Name+" is the FHIR R4 resource "+kind.Name+", http://hl7.org/fhir/R4/"+kind.Singular+".html. Its record is the one that the site of the namespace serves over REST.",
 		map[string]spec.Schema{
-			"metadata": reference(meta, ref, "The id of the resource in lower case is the name, its version the generation."),
-			"spec": open("The FHIR resource without resourceType and id: those follow from kind and name. " +
-				"FHIR's own meta is spec.meta, without versionId and lastUpdated; FHIR's own status, where a resource has one, is spec.status."),
-		}, []string{"spec"}, meta)
+			"metadata": refersTo(meta, ref, "The id of the resource in lower case is the name, its version the generation."),
+			"spec":     resource,
+		}, []string{"spec"}, slices.Concat([]string{meta}, dependencies)...)
 }
 
 func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback) common.OpenAPIDefinition {
@@ -44,7 +48,7 @@ func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback)
 	return definition(
 		kind.Name+"List is a list of "+kind.Plural+".",
 		map[string]spec.Schema{
-			"metadata": reference(meta, ref, "Standard list metadata."),
+			"metadata": refersTo(meta, ref, "Standard list metadata."),
 			"items":    *items,
 		}, []string{"items"}, meta, object)
 }
@@ -61,8 +65,8 @@ func definition(description string, properties map[string]spec.Schema, required 
 	}
 }
 
-// reference is a property whose schema stands elsewhere.
-func reference(name string, ref common.ReferenceCallback, description string) spec.Schema {
+// refersTo is a property whose schema stands elsewhere.
+func refersTo(name string, ref common.ReferenceCallback, description string) spec.Schema {
 	return spec.Schema{SchemaProps: spec.SchemaProps{
 		Description: description,
 		Default:     map[string]any{}, // lets the API machinery put the description beside the reference
@@ -71,10 +75,8 @@ func reference(name string, ref common.ReferenceCallback, description string) sp
 }
 
 // open is an object whose members the schema does not tell.
-func open(description string) spec.Schema {
-	schema := spec.MapProperty(nil)
-	schema.AdditionalProperties = nil
-	schema.Description = description
+func open() spec.Schema {
+	schema := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
 	schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
-	return *schema
+	return schema
 }

@@ -65,7 +65,7 @@ var _ = Describe("A site whose storage is not ready", Ordered, func() {
 			Expect(status.Message).To(ContainSubstring("namespace closed"))
 		}
 		Expect(patients(ctx, "demo", "/rex").status).To(Equal(http.StatusOK))
-		Expect(must(ctx, "api-resources", "--categories=fhir", "-o", "name")).To(Equal("patients.r4.fhir.paddock.health\n"))
+		Expect(must(ctx, "api-resources", "--categories=fhir", "-o", "name")).To(Equal(resourceNames()))
 	})
 })
 
@@ -92,7 +92,7 @@ var _ = Describe("A killed server", Ordered, func() {
 		Expect(paddock.APIServers[0].Restart(ctx)).To(Succeed())
 		Eventually(func() int { return patients(ctx, "demo", "/rex").status }).WithContext(ctx).WithTimeout(specLag).Should(Equal(http.StatusOK))
 		Eventually(kubectl).WithContext(ctx).WithTimeout(specLag).WithArguments("api-resources", "--categories=fhir", "-o", "name").
-			Should(Equal("patients.r4.fhir.paddock.health\n"))
+			Should(Equal(resourceNames()))
 	})
 
 	It("takes the patients away and nothing else", func(ctx SpecContext) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
@@ -83,11 +82,7 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 	generic := genericapiserver.NewRecommendedConfig(codecs)
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	generic.EnableProfiling = false
-	names := openapi.NewDefinitionNamer(scheme)
-	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, names)
-	generic.OpenAPIConfig.Info.Title = "Paddock"
-	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, names)
-	generic.OpenAPIV3Config.Info.Title = "Paddock"
+	describeAPI(generic, scheme)
 	if err := secure(generic, config, listener); err != nil {
 		return nil, err
 	}
@@ -133,13 +128,11 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	return scheme, serializer.NewCodecFactory(scheme), err
 }
 
-// newGroup is the API group: the kinds that have a table.
+// newGroup is the API group.
 func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, stores Stores) *genericapiserver.APIGroupInfo {
 	storage := map[string]rest.Storage{}
 	for _, kind := range r4v1.Kinds {
-		if table, served := tables[kind.Name]; served {
-			storage[kind.Plural] = &resource{kind: kind, stores: stores, table: table}
-		}
+		storage[kind.Plural] = &resource{kind: kind, stores: stores, table: tables[kind.Name]}
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, metav1.ParameterCodec, codecs)
 	group.NegotiatedSerializer = textSerializer{group.NegotiatedSerializer}

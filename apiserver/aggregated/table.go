@@ -2,7 +2,6 @@ package aggregated
 
 import (
 	"context"
-	"encoding/json"
 
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,17 +10,33 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// table is how a kind is shown to people: its own columns between the name and
+// table is how a kind is shown to people: its own columns, between the name and
 // the version.
-type table struct {
-	columns []metav1.TableColumnDefinition
-	// cells are the values of the columns, given a spec.
-	cells func(spec json.RawMessage) []any
+type table []column
+
+type column struct {
+	name, description string
+	// wide is for a column that is shown when more is asked for.
+	wide bool
+	cell cell
 }
 
-// tables has an entry for each kind that is served.
+// tables has an entry for each kind.
 var tables = map[string]table{
-	"Patient": patientTable,
+	"Device":                  deviceTable,
+	"DeviceDefinition":        deviceDefinitionTable,
+	"DeviceMetric":            deviceMetricTable,
+	"Endpoint":                endpointTable,
+	"Group":                   groupTable,
+	"HealthcareService":       healthcareServiceTable,
+	"Location":                locationTable,
+	"Organization":            organizationTable,
+	"OrganizationAffiliation": organizationAffiliationTable,
+	"Patient":                 patientTable,
+	"Person":                  personTable,
+	"Practitioner":            practitionerTable,
+	"PractitionerRole":        practitionerRoleTable,
+	"RelatedPerson":           relatedPersonTable,
 }
 
 var (
@@ -39,7 +54,7 @@ func (r *resource) ConvertToTable(_ context.Context, object, options runtime.Obj
 		answer.SetResourceVersion(object.GetResourceVersion())
 	}
 	if chosen, ok := options.(*metav1.TableOptions); !ok || !chosen.NoHeaders {
-		answer.ColumnDefinitions = append(append([]metav1.TableColumnDefinition{nameColumn}, r.table.columns...), versionColumn, ageColumn)
+		answer.ColumnDefinitions = r.table.definitions()
 	}
 	var err error
 	answer.Rows, err = metatable.MetaToTableRow(object, func(object runtime.Object, meta metav1.Object, name, age string) ([]any, error) {
@@ -47,4 +62,25 @@ func (r *resource) ConvertToTable(_ context.Context, object, options runtime.Obj
 		return append(cells, meta.GetGeneration(), age), nil
 	})
 	return answer, err
+}
+
+func (t table) definitions() []metav1.TableColumnDefinition {
+	all := []metav1.TableColumnDefinition{nameColumn}
+	for _, c := range t {
+		definition := metav1.TableColumnDefinition{Name: c.name, Type: "string", Description: c.description}
+		if c.wide {
+			definition.Priority = 1
+		}
+		all = append(all, definition)
+	}
+	return append(all, versionColumn, ageColumn)
+}
+
+func (t table) cells(spec []byte) []any {
+	resource := elementsOf(spec)
+	cells := make([]any, len(t))
+	for i, c := range t {
+		cells[i] = c.cell(resource)
+	}
+	return cells
 }

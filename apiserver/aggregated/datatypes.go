@@ -1,0 +1,168 @@
+package aggregated
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The datatypes of R4, as far as cells show them, and how they do: datatypes.html.
+
+// primitive is a value of any primitive type, as it is written.
+type primitive string
+
+// UnmarshalJSON takes strings, numbers, booleans and null, which stands in lists for
+// a value of which only extensions are known.
+func (p *primitive) UnmarshalJSON(text []byte) error {
+	switch value := jsontext.Value(text); value.Kind() {
+	case jsontext.KindNull:
+		return nil
+	case jsontext.KindString:
+		return jsonv2.Unmarshal(text, (*string)(p))
+	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
+		*p = primitive(value)
+		return nil
+	default:
+		return jsonv2.Unmarshal(text, new(string))
+	}
+}
+
+func (p primitive) String() string { return string(p) }
+
+type coding struct {
+	Code    primitive `json:"code"`
+	Display primitive `json:"display"`
+}
+
+// String is what people call it.
+func (c coding) String() string { return string(cmp.Or(c.Display, c.Code)) }
+
+type codeableConcept struct {
+	Text   primitive `json:"text"`
+	Coding []coding  `json:"coding"`
+}
+
+// String is the text of a concept, or else what its first coding is called.
+func (c codeableConcept) String() string {
+	if c.Text != "" || len(c.Coding) == 0 {
+		return string(c.Text)
+	}
+	return c.Coding[0].String()
+}
+
+type reference struct {
+	Reference  primitive  `json:"reference"`
+	Display    primitive  `json:"display"`
+	Identifier identifier `json:"identifier"`
+}
+
+// String is what people call the target, or else where it is.
+func (r reference) String() string {
+	return string(cmp.Or(r.Display, r.Reference, r.Identifier.Value))
+}
+
+type identifier struct {
+	Value primitive `json:"value"`
+}
+
+func (i identifier) String() string { return string(i.Value) }
+
+type humanName struct {
+	Use    primitive   `json:"use"`
+	Text   primitive   `json:"text"`
+	Family primitive   `json:"family"`
+	Given  []primitive `json:"given"`
+}
+
+// humanNameOf is the name by which to call someone: the official one, else the first.
+func humanNameOf(resource elements) humanName {
+	all := read[[]humanName](resource["name"])
+	if i := slices.IndexFunc(all, func(n humanName) bool { return n.Use == "official" }); i >= 0 {
+		return all[i]
+	}
+	if len(all) == 0 {
+		return humanName{}
+	}
+	return all[0]
+}
+
+func family(resource elements) string { return string(humanNameOf(resource).Family) }
+
+// given shows the text of a name that has no parts.
+func given(resource elements) string {
+	shown := humanNameOf(resource)
+	var parts []string
+	for _, part := range shown.Given {
+		if part != "" {
+			parts = append(parts, string(part))
+		}
+	}
+	if shown.Family == "" && len(parts) == 0 {
+		return string(shown.Text)
+	}
+	return strings.Join(parts, " ")
+}
+
+type contactPoint struct {
+	System primitive `json:"system"`
+	Value  primitive `json:"value"`
+	Use    primitive `json:"use"`
+}
+
+// contact shows the first contact point of a system that is still in use.
+func contact(system primitive) cell {
+	return func(resource elements) string {
+		for _, point := range read[[]contactPoint](resource["telecom"]) {
+			if point.System == system && point.Use != "old" && point.Value != "" {
+				return string(point.Value)
+			}
+		}
+		return ""
+	}
+}
+
+type address struct {
+	Text    primitive   `json:"text"`
+	Line    []primitive `json:"line"`
+	City    primitive   `json:"city"`
+	State   primitive   `json:"state"`
+	Code    primitive   `json:"postalCode"`
+	Country primitive   `json:"country"`
+}
+
+// String is the address in one line.
+func (a address) String() string {
+	if a.Text != "" {
+		return strings.Join(strings.Fields(string(a.Text)), " ")
+	}
+	var parts []string
+	for _, part := range append(a.Line, a.City, a.State, a.Code, a.Country) {
+		if part != "" {
+			parts = append(parts, string(part))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// city is an address of which only the city is shown.
+type city struct {
+	City primitive `json:"city"`
+}
+
+func (c city) String() string { return string(c.City) }
+
+type period struct {
+	Start primitive `json:"start"`
+	End   primitive `json:"end"`
+}
+
+// String is an interval as ISO 8601 writes it, with .. for an open end.
+func (p period) String() string {
+	if p.Start == "" && p.End == "" {
+		return ""
+	}
+	return string(cmp.Or(p.Start, "..") + "/" + cmp.Or(p.End, ".."))
+}

@@ -6,7 +6,7 @@ CHART := charts/paddock
 ##@ Chart
 
 .PHONY: chart-lint
-chart-lint: $(HELM_UNITTEST) verify-rendered ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
+chart-lint: $(HELM_UNITTEST) alerts-lint verify-rendered ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
 	@for values in $(CHART)/ci/*.yaml; do \
 		$(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) --values $$values $(CHART) && \
 		$(HELM) template paddock $(CHART) --namespace clinics --kube-version $(KUBE_VERSION) --values $$values >/dev/null || exit 1; \
@@ -14,6 +14,11 @@ chart-lint: $(HELM_UNITTEST) verify-rendered ## Lint the chart, render it with e
 	@if $(HELM) template paddock $(CHART) --kube-version v1.33.0 >/dev/null 2>&1; then echo "the chart installs on Kubernetes 1.33" >&2; exit 1; fi
 	@$(HELM_UNITTEST) $(CHART)
 	@cd hack/chartvalues && go vet ./... && go test ./...
+
+.PHONY: alerts-lint
+alerts-lint: $(PROMTOOL) # Check the alerts, and what they fire on.
+	@$(PROMTOOL) check rules --lint=all --lint-fatal $(CHART)/files/monitoring/alerts.yaml
+	@$(PROMTOOL) test rules $(CHART)/tests/monitoring/alerts.yaml
 
 .PHONY: chart-snapshots
 chart-snapshots: $(HELM_UNITTEST) ## Take what the chart renders now as right.

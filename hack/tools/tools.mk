@@ -12,6 +12,7 @@ KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL
 NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
 COREDNS        := $(BIN)/coredns
 SKIPPER        := $(BIN)/skipper
+PROMTOOL       := $(BIN)/promtool
 
 # pinned-version(group, module) reads a version from a group's go.mod.
 pinned-version = $(shell sed -nE 's|^(require)?[[:space:]]*$(2) (v[^ ]+).*|\2|p' hack/tools/$(1)/go.mod)
@@ -22,6 +23,7 @@ GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangc
 CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
 COREDNS_VERSION        := $(call pinned-version,coredns,github.com/coredns/coredns)
 SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipper)
+PROMETHEUS_VERSION     := $(call pinned-version,prometheus,github.com/prometheus/prometheus)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
 # Helm and kubectl parse these; a build without them calls itself v0.0.0-master.
@@ -31,14 +33,14 @@ kube-version-ldflags := $(foreach pkg,k8s.io/component-base/version k8s.io/clien
 	-X $(pkg).gitMajor=$(word 1,$(kube-version-parts)) \
 	-X $(pkg).gitMinor=$(word 2,$(kube-version-parts)))
 
-# build-tools(what, first-time duration, group, output, packages, ldflags)
+# build-tools(what, first-time duration, group, output, packages, ldflags, tags)
 # Empty GOOS and GOARCH mean this machine, whatever the caller is building for.
 define build-tools
 	@echo "building $(1) (about $(2) the first time) ..."
 	@mkdir -p $(BIN)
 	@start=$$(date +%s); cd hack/tools/$(3) && \
 	GOOS= GOARCH= GOWORK=off CGO_ENABLED=0 \
-	go build -mod=readonly -trimpath -ldflags '-s -w $(6)' -o $(4) $(5) && \
+	go build -mod=readonly -trimpath $(if $(7),-tags $(7)) -ldflags '-s -w $(6)' -o $(4) $(5) && \
 	echo "built $(1) in $$(( $$(date +%s) - start )) s"
 endef
 
@@ -80,3 +82,8 @@ helm-tools: $(HELM) $(HELM_UNITTEST) ## Build Helm and its unit test runner into
 
 $(HELM) $(HELM_UNITTEST) &: hack/tools/helm/go.mod hack/tools/helm/go.sum
 	$(call build-tools,helm and helm-unittest $(HELM_VERSION),4 min,helm,$(BIN)/,helm.sh/helm/v4/cmd/helm github.com/helm-unittest/helm-unittest/cmd/helm-unittest,-X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION))
+
+# It reads rules only, so it takes none of what finds things to measure: clouds' own libraries.
+# For the same reason its go.mod is not tidy: `go mod tidy` heeds no tags.
+$(PROMTOOL): hack/tools/prometheus/go.mod hack/tools/prometheus/go.sum
+	$(call build-tools,promtool $(PROMETHEUS_VERSION),3 min,prometheus,$@,github.com/prometheus/prometheus/cmd/promtool,,remove_all_sd)

@@ -3,10 +3,8 @@ package chart_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -79,16 +77,16 @@ var _ = Describe("The programs", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("have every metric that an alert or the dashboard names", func(ctx SpecContext) {
-		controller := startMeasuredController(ctx, control)
-		Eventually(func() string { return metrics(paddock.HealthURLs[0]) + metrics(controller) }).
+	It("have every metric that an alert or the dashboard names", func() {
+		read := func() string { return metrics(paddock.HealthURLs[0]) + metrics(paddock.ControllerURLs[0]) }
+		Eventually(read).
 			Within(10 * time.Second).ProbeEvery(100 * time.Millisecond).
 			Should(And(ContainSubstring("controller_runtime_reconcile_total"), ContainSubstring("leader_election_master_status")))
-		there := metrics(paddock.HealthURLs[0]) + metrics(controller)
+		there := read()
 		for _, name := range namedMetrics() {
 			Expect(there).To(MatchRegexp(`(?m)^`+regexp.QuoteMeta(name)+`[ {]`), "there is no metric of this name")
 		}
-	}, NodeTimeout(time.Minute))
+	})
 
 	It("have a runbook for each alert", func() {
 		for _, rule := range alerts() {
@@ -138,38 +136,6 @@ func objectsOf[T any](manifests, kind string) []*T {
 		}
 	}
 	return found
-}
-
-// startMeasuredController starts a second controller, with metrics, and returns their address.
-// It asks for the lease of another namespace, so that it leads.
-func startMeasuredController(ctx context.Context, control *localcluster.Cluster) string {
-	GinkgoHelper()
-	health, address := freeAddress(), freeAddress()
-	_, err := control.StartProgram(ctx, localcluster.Program{
-		Name: "controller-with-metrics",
-		Path: filepath.Join(bin, "controller"),
-		Args: []string{
-			"--kubeconfig", control.Kubeconfig(), "--namespace", "default",
-			"--health-address", health, "--metrics-address", address, "--public-url", "http://127.0.0.1",
-		},
-		Ready: func(context.Context) error {
-			if metrics("http://"+address) == "" {
-				return errors.New("there are no metrics yet")
-			}
-			return nil
-		},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	return "http://" + address
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }
 
 // metrics is what a program shows, empty if it does not answer.

@@ -58,8 +58,8 @@ type Paddock struct {
 	Controllers []*localcluster.Process
 	APIServers  []*localcluster.Process
 	// URLs are the addresses of the API servers, HealthURLs those of their /readyz
-	// and /metrics.
-	URLs, HealthURLs []string
+	// and /metrics, ControllerURLs those of the controllers' /metrics.
+	URLs, HealthURLs, ControllerURLs []string
 
 	aggregation *aggregation // nil: none
 }
@@ -78,7 +78,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	if err := p.makePageTokenKey(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2*options.APIServers + options.Controllers + 1)
+	ports, err := freePorts(2*options.APIServers + 2*options.Controllers + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,8 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		}
 	}
 	for i := range options.Controllers {
-		if err := p.startController(ctx, i, ports[2*options.APIServers+i]); err != nil {
+		first := 2 * (options.APIServers + i)
+		if err := p.startController(ctx, i, ports[first], ports[first+1]); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +203,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []strin
 	return nil
 }
 
-func (p *Paddock) startController(ctx context.Context, number, healthPort int) error {
+func (p *Paddock) startController(ctx context.Context, number, healthPort, metricsPort int) error {
 	kubeconfig, err := p.kubeconfig("paddock-controller")
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort int) e
 		Args: []string{
 			"--kubeconfig", kubeconfig,
 			"--health-address", health,
-			"--metrics-address", "0",
+			"--metrics-address", "127.0.0.1:" + strconv.Itoa(metricsPort),
 			"--public-url", p.options.PublicURL,
 			"--postgres-networks", localNetworks,
 		},
@@ -224,6 +225,7 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort int) e
 		return err
 	}
 	p.Controllers = append(p.Controllers, process)
+	p.ControllerURLs = append(p.ControllerURLs, address(metricsPort))
 	return nil
 }
 

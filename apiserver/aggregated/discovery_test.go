@@ -39,7 +39,7 @@ var kinds = []struct{ plural, short, kind string }{
 }
 
 // verbs are those that are served.
-const verbs = "get,list"
+const verbs = "create,delete,get,list,patch,update"
 
 // resourceNames are how kubectl lists them with -o name.
 func resourceNames() string {

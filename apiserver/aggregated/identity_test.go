@@ -34,6 +34,7 @@ func startAlone(ctx context.Context) (address string) {
 		Path: filepath.Join("..", "..", "bin", "apiserver"),
 		Args: []string{
 			"--serve", "aggregated", "--kubeconfig", cluster.File("paddock-apiserver.kubeconfig"),
+			"--public-url", paddock.PublicURL(), "--page-token-key-file", cluster.File("page-token.key"),
 			"--aggregated-address", address, "--health-address", health,
 			"--aggregated-tls-cert-file", cluster.File("aggregated.crt"),
 			"--aggregated-tls-key-file", cluster.File("aggregated.key"),

@@ -41,43 +41,22 @@ func (r *resource) List(ctx context.Context, options *internalversion.ListOption
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("list %s: %v", r.kind.Plural, err))
 	}
 	list := r.kind.NewList()
-	records, err := r.stores.Store(namespace)
+	site, err := r.site(ctx)
 	if errors.Is(err, ErrNoSite) {
 		return list, nil
 	}
 	if err != nil {
 		return nil, r.status(ctx, err, "")
 	}
-	objects, next, err := r.read(ctx, records, namespace, query, options.Limit <= 0)
+	reading := &reading{resource: r, records: site.Store, query: query, labels: options.LabelSelector, all: options.Limit <= 0}
+	objects, next, err := reading.read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, r.status(ctx, err, "")
 	}
 	if next != nil {
 		list.SetContinue(base64.RawURLEncoding.EncodeToString(next))
 	}
 	return list, meta.SetList(list, objects)
-}
-
-// read reads a page, or all pages.
-func (r *resource) read(ctx context.Context, records store.Store, namespace string, query store.Query, all bool) ([]runtime.Object, store.Position, error) {
-	var objects []runtime.Object
-	for {
-		page, err := records.Search(ctx, query)
-		if err != nil {
-			return nil, nil, r.status(ctx, err, "")
-		}
-		for _, record := range page.Records {
-			object, err := r.object(namespace, record)
-			if err != nil {
-				return nil, nil, err
-			}
-			objects = append(objects, object)
-		}
-		if page.Next == nil || !all {
-			return objects, page.Next, nil
-		}
-		query.After = page.Next
-	}
 }
 
 // checkVersion refuses what would need old states of a site: there are none.
@@ -101,9 +80,6 @@ func (r *resource) query(options *internalversion.ListOptions) (store.Query, err
 	query := store.Query{Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone}
 	if options.Limit > 0 {
 		query.Count = int(min(options.Limit, maxPage))
-	}
-	if selector := options.LabelSelector; selector != nil && !selector.Empty() {
-		return query, fmt.Errorf("label selector %q: these objects have no labels", selector)
 	}
 	if options.ShardSelector != "" {
 		return query, fmt.Errorf("shard selector %q: shards are not supported", options.ShardSelector)

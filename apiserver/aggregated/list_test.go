@@ -67,9 +67,6 @@ func TestQuery(t *testing.T) {
 		"another field": {
 			options: internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.namespace", "oak")}, refused: true,
 		},
-		"labels": {
-			options: internalversion.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{"a": "b"})}, refused: true,
-		},
 		"a shard": {
 			options: internalversion.ListOptions{ShardSelector: "uid"}, refused: true,
 		},

@@ -19,6 +19,11 @@ func fill(object r4v1.Object, namespace string, record store.Record) error {
 	if err != nil {
 		return err
 	}
+	beside, err := keptOf(record)
+	if err != nil {
+		return err
+	}
+	beside.put(object)
 	object.SetNamespace(namespace)
 	object.SetName(strings.ToLower(record.Key.ID))
 	object.SetUID(types.UID(record.UID))

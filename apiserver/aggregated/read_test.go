@@ -160,7 +160,6 @@ var _ = Describe("kubectl get of all patients", func() {
 		Expect(must(ctx, "get", "patients", "-n", "demo", "-o", "name", "--field-selector", "metadata.name=Rex")).To(BeEmpty())
 		Expect(refused(ctx, "get", "patients", "-n", "demo", "--field-selector", "metadata.name!=rex")).To(ContainSubstring("(BadRequest)"))
 		Expect(refused(ctx, "get", "patients", "-n", "demo", "--field-selector", "spec.active=true")).To(ContainSubstring("(BadRequest)"))
-		Expect(refused(ctx, "get", "patients", "-n", "demo", "-l", "a=b")).To(ContainSubstring("(BadRequest)"))
 	})
 
 	It("refuses to go across namespaces", func(ctx SpecContext) {
@@ -200,8 +199,7 @@ var _ = Describe("kubectl get of all patients", func() {
 
 var _ = Describe("kubectl commands that are not served", func() {
 	It("are refused as such", func(ctx SpecContext) {
-		Expect(refused(ctx, "delete", "patient", "rex", "-n", "demo")).To(ContainSubstring("(MethodNotAllowed)"))
-		Expect(refused(ctx, "label", "patient", "rex", "-n", "demo", "a=b")).To(ContainSubstring("(MethodNotAllowed)"))
+		Expect(sendTo(ctx, http.MethodDelete, group+"/namespaces/demo/patients", "application/json", "").status).To(Equal(http.StatusMethodNotAllowed))
 		Expect(refused(ctx, "get", "patient", "rex", "-n", "demo", "--watch-only")).To(ContainSubstring("(MethodNotAllowed)"))
 		expectSame(ctx, func() (object patient) {
 			Expect(yaml.Unmarshal([]byte(must(ctx, "get", "patient", "rex", "-n", "demo", "-o", "yaml")), &object)).To(Succeed())

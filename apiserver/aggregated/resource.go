@@ -9,10 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -21,9 +23,13 @@ import (
 // rest.CollectionDeleter: with them, every cluster's garbage collector and quota
 // controller would list all patients (docs/decisions/0004-aggregated-api.md).
 type resource struct {
-	kind   r4v1.Kind
-	stores Stores
-	table  table
+	kind       r4v1.Kind
+	sites      Sites
+	authorizer access.Authorizer
+	scheme     *runtime.Scheme
+	table      table
+	// fields works out who owns which fields.
+	fields *managedfields.FieldManager
 }
 
 var (
@@ -34,6 +40,10 @@ var (
 	_ rest.CategoriesProvider   = (*resource)(nil)
 	_ rest.Getter               = (*resource)(nil)
 	_ rest.Lister               = (*resource)(nil)
+	_ rest.Creater              = (*resource)(nil) //nolint:misspell // the library's spelling
+	_ rest.Updater              = (*resource)(nil)
+	_ rest.Patcher              = (*resource)(nil)
+	_ rest.GracefulDeleter      = (*resource)(nil)
 )
 
 // New implements rest.Storage.
@@ -64,27 +74,33 @@ func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 	if !isName(name) {
 		return nil, apierrors.NewNotFound(r.groupResource(), name)
 	}
-	namespace := request.NamespaceValue(ctx)
-	records, err := r.stores.Store(namespace)
+	site, err := r.site(ctx)
 	if err != nil {
 		return nil, r.status(ctx, err, name)
 	}
-	record, err := records.Get(ctx, store.Key{Type: r.kind.Name, ID: name})
+	record, err := site.Store.Get(ctx, store.Key{Type: r.kind.Name, ID: name})
 	if err != nil {
 		return nil, r.status(ctx, err, name)
 	}
-	return r.object(namespace, record)
+	object, err := r.object(ctx, site.Store, record)
+	if err != nil {
+		return nil, r.status(ctx, err, name)
+	}
+	return object, nil
 }
 
 // isName reports whether a record's object can have the name: ids that differ only
 // in case are one record, whose one name is in lower case.
 func isName(name string) bool { return name == strings.ToLower(name) }
 
-// object makes the object of a record.
-func (r *resource) object(namespace string, record store.Record) (r4v1.Object, error) {
+// object makes the object of a record, out of the records of its site.
+func (r *resource) object(ctx context.Context, records store.Store, record store.Record) (r4v1.Object, error) {
 	object := r.kind.New()
-	if err := fill(object, namespace, record); err != nil {
+	if err := fill(object, request.NamespaceValue(ctx), record); err != nil {
 		return nil, fmt.Errorf("make an object of %s/%s: %w", record.Key.Type, record.Key.ID, err)
 	}
-	return object, nil
+	if len(object.GetManagedFields()) == 0 || record.MetadataVersion == record.Version {
+		return object, nil
+	}
+	return r.attribute(ctx, records, object, record)
 }

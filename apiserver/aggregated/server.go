@@ -6,7 +6,6 @@ package aggregated
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -16,24 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
-	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/access"
 )
-
-// ErrNoSite says that there is no site in a namespace.
-var ErrNoSite = errors.New("there is no site in the namespace")
-
-// Stores finds the records of namespaces.
-type Stores interface {
-	// Store returns the store of the site in a namespace. Errors: ErrNoSite, and
-	// store.ErrUnavailable while its storage is not open.
-	Store(namespace string) (store.Store, error)
-}
 
 // Config is what the server is made of.
 type Config struct {
@@ -44,7 +34,9 @@ type Config struct {
 	Address string
 	// CertFile and KeyFile are read again when they change.
 	CertFile, KeyFile string
-	Stores            Stores
+	Sites             Sites
+	// Authorizer tells which references callers may know of.
+	Authorizer access.Authorizer
 	// DrainTime is how long requests may take to finish once ctx has ended.
 	DrainTime time.Duration
 	// Started is called once the server serves.
@@ -83,7 +75,11 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	generic.EnableProfiling = false
 	describeAPI(generic, scheme)
+	generic.BuildHandlerChainFunc = chain
 	if err := secure(generic, config, listener); err != nil {
+		return nil, err
+	}
+	if err := admit(generic, config.Kubeconfig); err != nil {
 		return nil, err
 	}
 	server, err := generic.Complete().New("paddock", genericapiserver.NewEmptyDelegate())
@@ -95,7 +91,33 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 		config.Started()
 		return nil
 	})
-	return server, server.InstallAPIGroup(newGroup(scheme, codecs, config.Stores))
+	return server, install(server, scheme, codecs, config, generic)
+}
+
+// install serves the API group.
+func install(server *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, config Config, generic *genericapiserver.RecommendedConfig) error {
+	living := livingSites{config.Sites, generic.SharedInformerFactory.Core().V1().Namespaces().Lister()}
+	var served []*resource
+	storage := map[string]rest.Storage{}
+	for _, kind := range r4v1.Kinds {
+		r := &resource{kind: kind, sites: living, authorizer: config.Authorizer, scheme: scheme, table: tables[kind.Name]}
+		served, storage[kind.Plural] = append(served, r), r
+	}
+	group := newGroup(scheme, codecs, storage)
+	if err := server.InstallAPIGroup(group); err != nil {
+		return err
+	}
+	// The schemas of the group are known once it is installed.
+	types, err := managedfields.NewTypeConverter(group.StaticOpenAPISpec, false)
+	if err != nil {
+		return err
+	}
+	for _, r := range served {
+		if r.fields, err = newFieldManager(scheme, types, r.kind); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // secure sets how requests arrive, who sent them and what they may ask for.
@@ -124,16 +146,20 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	metav1.AddToGroupVersion(scheme, unversioned)
 	scheme.AddUnversionedTypes(unversioned,
 		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
-	err := r4v1.AddToScheme(scheme)
-	return scheme, serializer.NewCodecFactory(scheme), err
+	if err := r4v1.AddToScheme(scheme); err != nil {
+		return nil, serializer.CodecFactory{}, err
+	}
+	// What is written passes through the internal version, which is the same here.
+	internal := schema.GroupVersion{Group: r4v1.GroupVersion.Group, Version: runtime.APIVersionInternal}
+	for _, kind := range r4v1.Kinds {
+		scheme.AddKnownTypeWithName(internal.WithKind(kind.Name), kind.New())
+		scheme.AddKnownTypeWithName(internal.WithKind(kind.Name+"List"), kind.NewList())
+	}
+	return scheme, serializer.NewCodecFactory(scheme), nil
 }
 
-// newGroup is the API group.
-func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, stores Stores) *genericapiserver.APIGroupInfo {
-	storage := map[string]rest.Storage{}
-	for _, kind := range r4v1.Kinds {
-		storage[kind.Plural] = &resource{kind: kind, stores: stores, table: tables[kind.Name]}
-	}
+// newGroup is the API group with a storage for each resource.
+func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, storage map[string]rest.Storage) *genericapiserver.APIGroupInfo {
 	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, metav1.ParameterCodec, codecs)
 	group.NegotiatedSerializer = textSerializer{group.NegotiatedSerializer}
 	group.VersionedResourcesStorageMap[r4v1.GroupVersion.Version] = storage

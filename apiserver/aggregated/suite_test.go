@@ -124,6 +124,18 @@ func ask(ctx context.Context, path, accept string) response {
 	return do(client, request)
 }
 
+// sendTo sends one request to kube-apiserver as an administrator.
+func sendTo(ctx context.Context, method, path, contentType, body string) response {
+	GinkgoHelper()
+	client, err := rest.HTTPClientFor(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	request, err := http.NewRequestWithContext(ctx, method, cluster.Config().Host+path, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Accept", "application/json")
+	return do(client, request)
+}
+
 func do(client *http.Client, request *http.Request) response {
 	GinkgoHelper()
 	answer, err := client.Do(request)

@@ -64,11 +64,16 @@ func (a *admission) findSite(siteID string) (sites.Site, error) {
 	return site, nil
 }
 
+// baseURL is the public address of a site's FHIR API.
+func (a *admission) baseURL(site sites.Site) string {
+	return a.publicURL + "/site/" + site.ID + "/fhir"
+}
+
 // describe tells the facade of a site.
 func (a *admission) describe(site sites.Site) fhir.Site {
 	return fhir.Site{
 		ID:               site.ID,
-		BaseURL:          a.publicURL + "/site/" + site.ID + "/fhir",
+		BaseURL:          a.baseURL(site),
 		Access:           site.Access,
 		Store:            site.Store,
 		UpdateCreate:     site.UpdateCreate,

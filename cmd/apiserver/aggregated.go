@@ -67,7 +67,8 @@ func (s *server) startAggregated(ctx context.Context, group *errgroup.Group) (st
 			Address:    s.options.aggregated.address,
 			CertFile:   s.options.aggregated.certFile,
 			KeyFile:    s.options.aggregated.keyFile,
-			Stores:     s,
+			Sites:      s.admission,
+			Authorizer: s.admission.access,
 			DrainTime:  drainTime,
 			Started: func() {
 				s.log.InfoContext(ctx, "serving the aggregated API", "listen", s.options.aggregated.address)
@@ -84,18 +85,21 @@ func (s *server) startAggregated(ctx context.Context, group *errgroup.Group) (st
 	}
 }
 
-// Store implements aggregated.Stores.
-func (s *server) Store(namespace string) (store.Store, error) {
-	if !s.ready.knowsSites() {
-		return nil, fmt.Errorf("%w: the sites are being listed", store.ErrUnavailable)
+// Site implements aggregated.Sites.
+func (a *admission) Site(namespace string) (aggregated.Site, error) {
+	if !a.ready.knowsSites() {
+		return aggregated.Site{}, fmt.Errorf("%w: the sites are being listed", store.ErrUnavailable)
 	}
-	site, found := s.sites.InNamespace(namespace)
-	switch {
-	case !found:
-		return nil, aggregated.ErrNoSite
-	case site.Store == nil:
-		return nil, fmt.Errorf("%w: the storage of site %s is not open", store.ErrUnavailable, site.ID)
-	default:
-		return site.Store, nil
+	site, found := a.sites.InNamespace(namespace)
+	if !found {
+		return aggregated.Site{}, aggregated.ErrNoSite
 	}
+	return aggregated.Site{
+		Access:            site.Access,
+		Store:             site.Store,
+		UpdateCreate:      site.UpdateCreate,
+		EnforceReferences: site.EnforceReferences,
+		MaxBodySize:       site.MaxBodySize,
+		BaseURL:           a.baseURL(site),
+	}, nil
 }

@@ -83,12 +83,10 @@ func (o *options) validate() error {
 			return err
 		}
 	}
-	if o.serve[serveFacade] {
-		return o.checkFacade()
-	}
-	return nil
+	return o.checkFacade()
 }
 
+// checkFacade checks what the FHIR and AHDS APIs need, which the aggregated API hosts too.
 func (o *options) checkFacade() error {
 	base, err := url.Parse(o.publicURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {

@@ -25,9 +25,10 @@ func TestServe(t *testing.T) {
 	}{
 		"the facade alone, by default":     {args: [][]string{facade}, want: serveList{serveFacade: true}},
 		"the facade alone":                 {args: [][]string{facade, {"--serve=facade"}}, want: serveList{serveFacade: true}},
-		"the aggregated API alone":         {args: [][]string{certificate, {"--serve=aggregated"}}, want: serveList{serveAggregated: true}},
+		"the aggregated API alone":         {args: [][]string{facade, certificate, {"--serve=aggregated"}}, want: serveList{serveAggregated: true}},
 		"both":                             {args: [][]string{facade, certificate, {"--serve=facade,aggregated"}}, want: serveList{serveFacade: true, serveAggregated: true}},
 		"the facade without an address":    {args: [][]string{certificate, {"--serve=aggregated,facade"}}, refusal: "--public-url"},
+		"nor the aggregated API":           {args: [][]string{certificate, {"--serve=aggregated"}}, refusal: "--public-url"},
 		"aggregated without a certificate": {args: [][]string{facade, {"--serve=facade,aggregated"}}, refusal: "--aggregated-tls-cert-file"},
 		"nothing":                          {args: [][]string{facade, {"--serve="}}, refusal: `"" is neither`},
 		"something else":                   {args: [][]string{facade, {"--serve=facade,ftp"}}, refusal: `"ftp" is neither`},

@@ -37,13 +37,14 @@ const (
 // server is the process: the engine, the registry of sites and the listeners. The
 // facade is nil where it is not served.
 type server struct {
-	options *options
-	log     *slog.Logger
-	engine  *cluster.Cluster
-	sites   *sites.Sites
-	ready   readiness
-	facade  *http.Server
-	health  *http.Server
+	options   *options
+	log       *slog.Logger
+	engine    *cluster.Cluster
+	sites     *sites.Sites
+	ready     readiness
+	admission *admission
+	facade    *http.Server
+	health    *http.Server
 }
 
 func newServer(o *options, log *slog.Logger) (*server, error) {
@@ -67,9 +68,16 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	s := &server{options: o, log: log, engine: engine, sites: registry}
 	s.measureIndex()
 	s.ready.aggregatedStarting = o.serve[serveAggregated]
+	handler, err := s.makeHandler(config)
+	if err != nil {
+		return nil, err
+	}
 	if o.serve[serveFacade] {
-		if err := s.makeFacade(config); err != nil {
-			return nil, err
+		s.facade = &http.Server{
+			Addr: s.options.listenAddress, Handler: handler,
+			ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		}
 	}
 	s.health = &http.Server{
@@ -79,19 +87,20 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	return s, nil
 }
 
-func (s *server) makeFacade(config *rest.Config) error {
+// makeHandler makes the FHIR and AHDS APIs, whichever way requests come.
+func (s *server) makeHandler(config *rest.Config) (http.Handler, error) {
 	reviews, err := kubernetes.New(config, append(resources(), ahdsResources()...))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	objects, err := customresources.New(config, time.Now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	admission := &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL, resources: objects}
+	s.admission = &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL, resources: objects}
 	handler, err := fhir.New(fhir.Config{
-		Admit:      admission.admit,
-		Find:       admission.find,
+		Admit:      s.admission.admit,
+		Find:       s.admission.find,
 		Version:    version,
 		Authorizer: reviews,
 		TokenKey:   s.options.tokenKey,
@@ -99,18 +108,12 @@ func (s *server) makeFacade(config *rest.Config) error {
 		Now:        time.Now,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if handler, err = s.withAHDS(handler, admission, reviews); err != nil {
-		return err
+	if handler, err = s.withAHDS(handler, s.admission, reviews); err != nil {
+		return nil, err
 	}
-	s.facade = &http.Server{
-		Addr: s.options.listenAddress, Handler: measured(handler),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	return nil
+	return measured(handler), nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

@@ -1,0 +1,63 @@
+package aggregated
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Delete implements rest.GracefulDeleter: at once, and nothing depends on records that
+// the garbage collector knows of.
+func (r *resource) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	w, err := r.begin(ctx, options.DryRun)
+	if err != nil {
+		return nil, false, r.status(ctx, err, name)
+	}
+	for attempt := 1; ; attempt++ {
+		object, err := w.remove(ctx, name, validate, options.Preconditions)
+		var status apierrors.APIStatus
+		switch {
+		case err == nil:
+			return object, true, nil
+		case isStale(err) && attempt < mostAttempts:
+			continue
+		case isStale(err):
+			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("others wrote it again and again meanwhile; please try again"))
+		case errors.As(err, &status):
+			return nil, false, err
+		default:
+			return nil, false, r.writeStatus(ctx, err, name)
+		}
+	}
+}
+
+// remove deletes a record, if it is still as it was read, and returns what it was.
+func (w *writing) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (runtime.Object, error) {
+	record, err := w.current(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	current, err := w.object(ctx, w.site.Store, record)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.check(current, wanted); err != nil {
+		return nil, err
+	}
+	if validate != nil {
+		if err := validate(ctx, current.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	_, err = w.write(ctx, store.Op{
+		Kind: store.Delete, Key: record.Key, Method: store.MethodDelete,
+		If: store.Precondition{Present: true, UID: record.UID, Revision: record.Revision},
+	})
+	return current, err
+}

@@ -1,0 +1,49 @@
+package aggregated
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// kept is what of an object's metadata does not follow from the record: it is stored
+// beside it, and REST neither shows nor changes it.
+type kept struct {
+	GenerateName  string                      `json:"generateName,omitempty"`
+	Labels        map[string]string           `json:"labels,omitempty"`
+	Annotations   map[string]string           `json:"annotations,omitempty"`
+	ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
+}
+
+// keptOf reads what is stored beside a record.
+func keptOf(record store.Record) (kept, error) {
+	if len(record.Metadata) == 0 {
+		return kept{}, nil
+	}
+	var k kept
+	if err := json.Unmarshal(record.Metadata, &k); err != nil {
+		return kept{}, fmt.Errorf("read the metadata of %s/%s: %w", record.Key.Type, record.Key.ID, err)
+	}
+	return k, nil
+}
+
+// put gives an object what is kept.
+func (k kept) put(object r4v1.Object) {
+	object.SetGenerateName(k.GenerateName)
+	object.SetLabels(k.Labels)
+	object.SetAnnotations(k.Annotations)
+	object.SetManagedFields(k.ManagedFields)
+}
+
+// toKeep is what to store of an object; empty, not nil, where there is nothing.
+func toKeep(object r4v1.Object) ([]byte, error) {
+	k := kept{object.GetGenerateName(), object.GetLabels(), object.GetAnnotations(), object.GetManagedFields()}
+	if k.GenerateName == "" && len(k.Labels) == 0 && len(k.Annotations) == 0 && len(k.ManagedFields) == 0 {
+		return []byte{}, nil
+	}
+	return json.Marshal(k)
+}

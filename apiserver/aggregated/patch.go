@@ -1,0 +1,33 @@
+package aggregated
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+)
+
+// chain is what requests pass before they are served.
+func chain(handler http.Handler, config *genericapiserver.Config) http.Handler {
+	return genericapiserver.DefaultBuildHandlerChain(refuseStrategicMerge(handler, config.Serializer), config)
+}
+
+// refuseStrategicMerge refuses the patches that the library would take of every kind: as
+// with custom resources there are no rules for merging lists.
+func refuseStrategicMerge(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+		if r.Method == http.MethodPatch && strings.EqualFold(strings.TrimSpace(kind), string(types.StrategicMergePatchType)) {
+			taken := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+			responsewriters.ErrorNegotiated(negotiation.NewUnsupportedMediaTypeError(taken), serializer, r4v1.GroupVersion, w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,118 @@
+package aggregated
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// strategy checks one object that is to be written, and makes the body of its record.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	kind r4v1.Kind
+	// named tells that the site lets clients choose names.
+	named bool
+	// current is what is stored, nil where that is nothing.
+	current *store.Record
+	// body is what is to be stored.
+	body store.Body
+}
+
+var (
+	_ rest.RESTCreateStrategy = (*strategy)(nil)
+	_ rest.RESTUpdateStrategy = (*strategy)(nil)
+)
+
+func (s *strategy) NamespaceScoped() bool          { return true }
+func (s *strategy) AllowCreateOnUpdate() bool      { return false }
+func (s *strategy) AllowUnconditionalUpdate() bool { return true }
+
+// PrepareForCreate implements rest.RESTCreateStrategy.
+func (s *strategy) PrepareForCreate(_ context.Context, object runtime.Object) {
+	object.(r4v1.Object).SetGeneration(1)
+}
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (s *strategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
+
+// Canonicalize implements both.
+func (s *strategy) Canonicalize(runtime.Object) {}
+
+// WarningsOnCreate implements rest.RESTCreateStrategy.
+func (s *strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (s *strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// namePattern is that of FHIR ids, in lower case.
+var namePattern = regexp.MustCompile(`^[a-z0-9\-.]{1,64}$`)
+
+// Validate implements rest.RESTCreateStrategy.
+func (s *strategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
+	sent := object.(r4v1.Object)
+	path, name := field.NewPath("metadata").Child("name"), sent.GetName()
+	errs := notServed(sent)
+	switch {
+	case name == "":
+		return append(errs, field.Required(path, "name or generateName is required"))
+	case !namePattern.MatchString(name) || name == "." || name == "..":
+		return append(errs, field.Invalid(path, name, "it is a FHIR id in lower case, "+r4.IDPattern+", and neither . nor .."))
+	case !s.named && sent.GetGenerateName() == "":
+		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate): use generateName"))
+	}
+	return append(errs, s.read(sent)...)
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy.
+func (s *strategy) ValidateUpdate(_ context.Context, object, _ runtime.Object) field.ErrorList {
+	sent := object.(r4v1.Object)
+	return append(notServed(sent), s.read(sent)...)
+}
+
+// read makes the body. What has the value of what is stored stays as it is stored, and
+// counts as valid, as it was when it came.
+func (s *strategy) read(sent r4v1.Object) field.ErrorList {
+	id := sent.GetName()
+	if s.current != nil {
+		id = s.current.Key.ID
+		stored, err := specOf(s.current.Body.JSON)
+		if err != nil {
+			return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+		}
+		text, same := retain(stored, jsontext.Value(sent.GetSpec()))
+		if same {
+			s.body = s.current.Body
+			return nil
+		}
+		sent.SetSpec([]byte(text))
+	}
+	var errs field.ErrorList
+	s.body, errs = bodyOf(s.kind.Name, id, sent.GetSpec())
+	return errs
+}
+
+// notServed refuses what would bind an object to others or keep it from being deleted:
+// nothing in the cluster looks after it, as these objects cannot be watched.
+func notServed(sent r4v1.Object) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("metadata")
+	if len(sent.GetFinalizers()) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("finalizers"), "records are deleted at once"))
+	}
+	if len(sent.GetOwnerReferences()) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "records belong to their site and to no object"))
+	}
+	return errs
+}

@@ -1,0 +1,141 @@
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Update implements rest.Updater and, with Get, rest.Patcher: the API machinery says by
+// info what becomes of the object as it is stored.
+func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc,
+	validate rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	w, err := r.begin(ctx, options.DryRun)
+	if errors.Is(err, ErrNoSite) && forceCreate {
+		return nil, false, noSite(request.NamespaceValue(ctx), r.kind.Plural)
+	}
+	if err != nil {
+		return nil, false, r.status(ctx, err, name)
+	}
+	for attempt := 1; ; attempt++ {
+		var object runtime.Object
+		var created bool
+		record, err := w.current(ctx, name)
+		switch {
+		case err == nil:
+			object, err = w.update(ctx, record, info, validate)
+		case isAbsent(err) && forceCreate:
+			object, err = w.apply(ctx, name, info, validateCreate)
+			created = true
+		}
+		var status apierrors.APIStatus
+		switch met := isStale(err) || created && apierrors.IsAlreadyExists(err); {
+		case err == nil:
+			return object, created, nil
+		case met && attempt < mostAttempts:
+			continue
+		case met:
+			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("others wrote it again and again meanwhile; please try again"))
+		case errors.As(err, &status):
+			return nil, false, err
+		default:
+			return nil, false, r.writeStatus(ctx, err, name)
+		}
+	}
+}
+
+// current is the record that an object of a name shows.
+func (w *writing) current(ctx context.Context, name string) (store.Record, error) {
+	if !isName(name) {
+		return store.Record{}, store.ErrNotFound
+	}
+	return w.site.Store.Get(ctx, store.Key{Type: w.kind.Name, ID: name})
+}
+
+// update writes what becomes of a record, if that is still as it was read.
+func (w *writing) update(ctx context.Context, record store.Record, info rest.UpdatedObjectInfo, validate rest.ValidateObjectUpdateFunc) (runtime.Object, error) {
+	current, err := w.owned(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.check(current, info.Preconditions()); err != nil {
+		return nil, err
+	}
+	updated, err := info.UpdatedObject(ctx, current.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	sent := updated.(r4v1.Object)
+	if wanted := sent.GetResourceVersion(); wanted != "" && wanted != current.GetResourceVersion() {
+		return nil, apierrors.NewConflict(w.groupResource(), current.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	sent.SetResourceVersion(current.GetResourceVersion())
+	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate, current: &record}
+	if err := rest.BeforeUpdate(checked, ctx, sent, current); err != nil {
+		return nil, err
+	}
+	if validate != nil {
+		if err := validate(ctx, sent.DeepCopyObject(), current.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	op, err := w.put(sent, checked)
+	if err != nil {
+		return nil, err
+	}
+	op.Key = record.Key
+	op.If = store.Precondition{Present: true, UID: record.UID, Revision: record.Revision}
+	written, err := w.write(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	if w.dryRun {
+		if !checked.body.Equal(record.Body) {
+			sent.SetGeneration(record.Version + 1)
+		}
+		return sent, nil
+	}
+	return w.object(ctx, w.site.Store, written)
+}
+
+// apply creates what a server-side apply tells of.
+func (w *writing) apply(ctx context.Context, name string, info rest.UpdatedObjectInfo, validate rest.ValidateObjectFunc) (runtime.Object, error) {
+	applied, err := info.UpdatedObject(ctx, w.kind.New())
+	if err != nil {
+		return nil, err
+	}
+	sent := applied.(r4v1.Object)
+	if sent.GetResourceVersion() != "" {
+		return nil, apierrors.NewConflict(w.groupResource(), name, errors.New("the object to be created has a resourceVersion; it may have been deleted"))
+	}
+	return w.create(ctx, sent, validate)
+}
+
+// check compares an object to what a request asks it to be.
+func (w *writing) check(current r4v1.Object, wanted *metav1.Preconditions) error {
+	switch {
+	case wanted == nil:
+		return nil
+	case wanted.UID != nil && *wanted.UID != current.GetUID():
+		return w.unmet(current, "UID", string(*wanted.UID), string(current.GetUID()))
+	case wanted.ResourceVersion != nil && *wanted.ResourceVersion != current.GetResourceVersion():
+		return w.unmet(current, "ResourceVersion", *wanted.ResourceVersion, current.GetResourceVersion())
+	default:
+		return nil
+	}
+}
+
+func (w *writing) unmet(current r4v1.Object, what, wanted, is string) error {
+	return apierrors.NewConflict(w.groupResource(), current.GetName(), fmt.Errorf("precondition failed: %s in precondition: %s, %s in object meta: %s", what, wanted, what, is))
+}

@@ -230,6 +230,7 @@ func TestPlans(t *testing.T) {
 		q.Sort = append(q.Sort, store.Sort{Field: store.SortParam, Param: param})
 		return q
 	}
+	including := func(q store.Query, i store.Include) store.Query { q.Includes = []store.Include{i}; return q }
 	total := func(q store.Query) store.Query { q.Total = store.TotalWhenFree; return q }
 	for _, test := range []struct {
 		name    string
@@ -259,6 +260,8 @@ func TestPlans(t *testing.T) {
 		// Their places in the order are looked for on a walk in that order, a thousandth of it
 		// at a time.
 		{"few sorted by family", sorted(with(token("_tag", "rare")), "family", false), 20, 500},
+		{"newest, including organizations", including(page, store.Include{Type: patient, Param: "organization"}), 20, 150},
+		{"newest, including all", including(page, store.Include{}), 20, 150},
 		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},
 	} {
 		switch {

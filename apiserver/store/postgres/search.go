@@ -133,42 +133,48 @@ func (r *reader) places() ([]place, error) {
 		return r.placesBehind()
 	}
 	var all []place
-	batch := &pgx.Batch{}
-	for _, typeName := range r.query.Types {
-		if err := r.queuePage(batch, typeName, &all); err != nil {
-			return nil, err
+	take := func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			at, err := r.scanPlace(rows)
+			if err != nil {
+				return err
+			}
+			all = append(all, at)
 		}
+		return rows.Err()
 	}
-	if err := r.site.pool.SendBatch(r.ctx, batch).Close(); err != nil {
+	if err := r.ask(take); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
 	return all, nil
 }
 
-// queuePage writes the statement of a page of one type.
-func (r *reader) queuePage(batch *pgx.Batch, typeName string, into *[]place) error {
-	c := r.compiler()
-	s := r.source(c, typeName)
-	s.limit = c.arg(r.query.Count + 1)
-	branches, err := s.branches()
-	if err != nil {
-		return err
-	}
-	if err := c.fits(); err != nil {
-		return err
-	}
-	batch.Queue(c.sql(branches), c.args...).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			at, err := r.scanPlace(rows)
+// ask sends the statements of a page, one for each type. A batch costs more than a query.
+func (r *reader) ask(take func(pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	for _, typeName := range r.query.Types {
+		c := r.compiler()
+		s := r.source(c, typeName)
+		s.limit = c.arg(r.query.Count + 1)
+		branches, err := s.branches()
+		if err != nil {
+			return err
+		}
+		if err := c.fits(); err != nil {
+			return err
+		}
+		if len(r.query.Types) == 1 {
+			rows, err := r.site.pool.Query(r.ctx, c.sql(branches), c.args...)
 			if err != nil {
 				return err
 			}
-			*into = append(*into, at)
+			return take(rows)
 		}
-		return rows.Err()
-	})
-	return nil
+		batch.Queue(c.sql(branches), c.args...).Query(take)
+	}
+	return r.site.pool.SendBatch(r.ctx, batch).Close()
 }
 
 // source is the records of a type that match, in the order of the query.

@@ -32,7 +32,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth or endurance")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance or sites")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -59,8 +59,10 @@ func main() {
 		err = benchGrowth(ctx, o)
 	case *set == "endurance":
 		err = withPaddock(ctx, o, benchEndurance)
+	case *set == "sites":
+		err = withPaddock(ctx, o, benchSites)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth or endurance", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance or sites", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -6,7 +6,7 @@ CHART := charts/paddock
 ##@ Chart
 
 .PHONY: chart-lint
-chart-lint: $(HELM_UNITTEST) alerts-lint verify-rendered ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
+chart-lint: $(HELM_UNITTEST) alerts-lint dashboard-lint verify-rendered ## Lint the chart, render it with each file of ci/, compare with its snapshots, its README and its schema.
 	@for values in $(CHART)/ci/*.yaml; do \
 		$(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) --values $$values $(CHART) && \
 		$(HELM) template paddock $(CHART) --namespace clinics --kube-version $(KUBE_VERSION) --values $$values >/dev/null || exit 1; \
@@ -19,6 +19,14 @@ chart-lint: $(HELM_UNITTEST) alerts-lint verify-rendered ## Lint the chart, rend
 alerts-lint: $(PROMTOOL) # Check the alerts, and what they fire on.
 	@$(PROMTOOL) check rules --lint=all --lint-fatal $(CHART)/files/monitoring/alerts.yaml
 	@$(PROMTOOL) test rules $(CHART)/tests/monitoring/alerts.yaml
+
+# The compiler knows what fields the parts of a dashboard have when they stand in its own language.
+.PHONY: dashboard-lint
+dashboard-lint: # Check the dashboard by Grafana's own types.
+	@mkdir -p $(BIN)/dashboardcheck && cp hack/dashboardcheck/* hack/dashboardcheck/.npmrc $(BIN)/dashboardcheck/
+	@cd $(BIN)/dashboardcheck && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@{ printf "import type { Dashboard } from '@grafana/schema';\nexport const dashboard: Dashboard = "; cat $(CHART)/files/monitoring/dashboard.json; } >$(BIN)/dashboardcheck/dashboard.ts
+	@cd $(BIN)/dashboardcheck && node_modules/.bin/tsc --project .
 
 .PHONY: chart-snapshots
 chart-snapshots: $(HELM_UNITTEST) ## Take what the chart renders now as right.

@@ -76,3 +76,15 @@ func file(name, content string) string {
 	Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
 	return path
 }
+
+// code is how a kubectl ends that may do so with another code than 0.
+func (s *script) code(ctx context.Context, input, line string, more ...string) (int, string) {
+	GinkgoHelper()
+	output, said, err := s.run(ctx, input, line, more...)
+	if err == nil {
+		return 0, output
+	}
+	exit, ok := err.(*exec.ExitError) //nolint:errorlint // exec returns it as it is
+	Expect(ok).To(BeTrue(), "kubectl %s: %v", line, err)
+	return exit.ExitCode(), output + said
+}

@@ -40,8 +40,8 @@ type database struct {
 
 func (d *database) practitioners() int { return d.records / vetsShare }
 
-// newDatabase starts a server and makes the site that is kept there.
-func newDatabase(ctx context.Context, o options, in installation, dir string) (*database, error) {
+// startDatabase starts a server and makes the site that is kept there.
+func startDatabase(ctx context.Context, in installation, dir string) (*localpostgres.Server, error) {
 	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: benchSettings})
 	if err != nil {
 		return nil, err
@@ -56,7 +56,14 @@ func newDatabase(ctx context.Context, o options, in installation, dir string) (*
 	if err := in.paddock.SetSecret(ctx, databaseSite, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
 		return nil, err
 	}
-	if _, err := in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", databaseSite, "site/"+databaseSite); err != nil {
+	_, err = in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", databaseSite, "site/"+databaseSite)
+	return server, err
+}
+
+// newDatabase starts a server and fills the site that is kept there.
+func newDatabase(ctx context.Context, o options, in installation, dir string) (*database, error) {
+	server, err := startDatabase(ctx, in, dir)
+	if err != nil {
 		return nil, err
 	}
 	key, err := in.paddock.Kubectl(ctx, "get", "siteclaim", databaseSite, "-o", "jsonpath={.spec.siteKey}")

@@ -25,6 +25,8 @@ type options struct {
 	only string
 	// records is how many records the Postgres set is measured on.
 	records int
+	// aggregated has the API server serve the aggregated API too.
+	aggregated bool
 	// cpu, unless nil, is the processor time that the API server and its database have taken.
 	cpu func() (server, backend time.Duration)
 }
@@ -32,7 +34,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance or sites")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites or aggregated")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -61,8 +63,11 @@ func main() {
 		err = withPaddock(ctx, o, benchEndurance)
 	case *set == "sites":
 		err = withPaddock(ctx, o, benchSites)
+	case *set == "aggregated":
+		o.aggregated = true
+		err = withPaddock(ctx, o, benchAggregated)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance or sites", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites or aggregated", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -92,7 +97,7 @@ func withPaddock(ctx context.Context, o options, bench func(context.Context, opt
 	}
 	defer func() { _ = cluster.Stop() }()
 	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{
-		BinDir: o.bin, SourceDir: o.source,
+		BinDir: o.bin, SourceDir: o.source, Aggregated: o.aggregated,
 		APIServerArgs: []string{"--profiling", "--cluster-max-records", "1000000", "--cluster-max-bytes", "100000000000"},
 	})
 	if err != nil {

@@ -78,9 +78,9 @@ func file(name, content string) string {
 }
 
 // code is how a kubectl ends that may do so with another code than 0.
-func (s *script) code(ctx context.Context, input, line string, more ...string) (int, string) {
+func (s *script) code(ctx context.Context, input, line string) (int, string) {
 	GinkgoHelper()
-	output, said, err := s.run(ctx, input, line, more...)
+	output, said, err := s.run(ctx, input, line)
 	if err == nil {
 		return 0, output
 	}

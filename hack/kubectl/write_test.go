@@ -89,6 +89,7 @@ var _ = Describe("A script of writes", func() {
 					Expect(refuse(ctx, manifest("Patient", "wrong", spec), "apply --server-side -f -")).To(ContainSubstring(path), spec)
 				}
 				Expect(refuse(ctx, manifest("Patient", "wrong", `{nickname: Rexy}`), "apply --validate=strict -f -")).To(ContainSubstring("nickname"))
+				Expect(refuse(ctx, manifest("Patient", "wrong", `{nickname: Rexy}`), "create --validate=false -f -")).To(ContainSubstring("nickname"))
 				Expect(refuse(ctx, manifest("Patient", "Wrong", `{}`), "create -f -")).To(ContainSubstring("metadata.name"))
 				Expect(ok(ctx, "get patient wrong --ignore-not-found")).To(BeEmpty())
 			})
@@ -181,6 +182,21 @@ var _ = Describe("A script of writes", func() {
 				Expect(field(ctx, "patient/rex", ".metadata.generation")).To(Equal(before))
 				Expect(ok(ctx, "label patient rex team-")).To(Equal("patient.r4.fhir.paddock.health/rex unlabeled\n"))
 				Expect(ok(ctx, "get patients -l team -o name")).To(BeEmpty())
+			})
+
+			It("keeps the bytes of what does not change", func(ctx SpecContext) {
+				const gate = `{"resourceType":"Location","id":"gate", "name":"Gate","position":{"longitude":144.350,"latitude":-38.10}}`
+				Expect(rest(ctx, http.MethodPut, site, token, "/location/gate", gate).status).To(Equal(http.StatusCreated))
+				stored := func() string { return rest(ctx, http.MethodGet, site, token, "/location/gate", "").body }
+				before := stored()
+				Expect(before).To(ContainSubstring("144.350"))
+				ok(ctx, "label loc gate team=yard")
+				feed(ctx, ok(ctx, "get loc gate -o yaml"), "replace -f -")
+				feed(ctx, manifest("Location", "gate", `{name: Gate}`), "apply --server-side -f -")
+				Expect(stored()).To(Equal(before))
+				ok(ctx, "patch loc gate --type=merge -p", `{"spec":{"mode":"instance"}}`)
+				Expect(stored()).To(And(ContainSubstring(`144.350,`), ContainSubstring(`"versionId":"2"`)), "decimals keep their digits")
+				ok(ctx, "delete loc gate")
 			})
 
 			It("keeps out whoever has no right", func(ctx SpecContext) {

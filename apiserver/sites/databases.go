@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
@@ -15,6 +16,7 @@ import (
 // databases are those that sites are kept in. Sites of one connection share its pool.
 type databases struct {
 	dial       dsn.Dial
+	tracer     pgx.QueryTracer
 	extraction Extraction
 	// reindexed counts the records looked at by reindexing.
 	reindexed atomic.Int64
@@ -30,7 +32,7 @@ type sharedPool struct {
 }
 
 func newDatabases(options Options) *databases {
-	return &databases{dial: options.Dial, extraction: options.Extraction, pools: map[dsn.Connection]*sharedPool{}}
+	return &databases{dial: options.Dial, tracer: options.Tracer, extraction: options.Extraction, pools: map[dsn.Connection]*sharedPool{}}
 }
 
 // open makes the store of a site, which is connected when it is first asked for something.
@@ -64,6 +66,7 @@ func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*pg
 	if err := connection.Apply(config.ConnConfig, d.dial); err != nil {
 		return nil, err
 	}
+	config.ConnConfig.Tracer = d.tracer
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, err

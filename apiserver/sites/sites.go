@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -58,6 +59,8 @@ type Options struct {
 	Namespace string
 	// Dial reaches the databases that Sites name.
 	Dial dsn.Dial
+	// Tracer, unless nil, is told of the statements that go to databases.
+	Tracer pgx.QueryTracer
 	// Extraction finds the searchable values of records in Postgres.
 	Extraction Extraction
 }

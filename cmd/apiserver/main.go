@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	slog.SetDefault(log)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	klog.SetSlogLogger(log)
-	s, err := newServer(o, log)
+	s, err := newServer(ctx, o, log)
 	if err != nil {
 		return err
 	}

@@ -43,15 +43,21 @@ type server struct {
 	sites     *sites.Sites
 	ready     readiness
 	admission *admission
+	tracing   *tracing
 	facade    *http.Server
 	health    *http.Server
 }
 
-func newServer(o *options, log *slog.Logger) (*server, error) {
+func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, error) {
 	config, err := clientConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
+	tracing, err := startTracing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tracing.client(config)
 	engine, err := cluster.New(config, cluster.Options{
 		MaxRecords: o.maxRecords, MaxBytes: o.maxBytes, Extract: extract, AfterStep: failpoint,
 	})
@@ -60,12 +66,13 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	}
 	registry, err := sites.New(config, sites.Options{
 		Cluster: engine, Namespace: o.namespace, Dial: egress.NewDialer(o.postgresNetworks).DialContext,
+		Tracer:     tracing.statements(),
 		Extraction: sites.Extraction{Version: extractVersion, Extract: extract, Facet: isFacet, Fold: fold.String},
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &server{options: o, log: log, engine: engine, sites: registry}
+	s := &server{options: o, log: log, engine: engine, sites: registry, tracing: tracing}
 	s.measureIndex()
 	s.ready.aggregatedStarting = o.serve[serveAggregated]
 	handler, err := s.makeHandler(config)
@@ -74,7 +81,7 @@ func newServer(o *options, log *slog.Logger) (*server, error) {
 	}
 	if o.serve[serveFacade] {
 		s.facade = &http.Server{
-			Addr: s.options.listenAddress, Handler: handler,
+			Addr: s.options.listenAddress, Handler: tracing.handler(handler),
 			ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -184,7 +191,7 @@ func (s *server) run(ctx context.Context) error {
 	if s.facade != nil {
 		err = s.facade.Shutdown(drained)
 	}
-	err = errors.Join(err, s.health.Shutdown(drained))
+	err = errors.Join(err, s.health.Shutdown(drained), s.tracing.stop(drained))
 	cancel()
 	return errors.Join(err, group.Wait())
 }

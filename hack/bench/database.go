@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/fhir"
@@ -132,6 +133,17 @@ func (d *database) fill(ctx context.Context) error {
 		}
 	}
 	fmt.Fprintln(os.Stderr)
-	_, err = pool.Exec(ctx, "VACUUM ANALYZE")
+	return d.vacuum(ctx)
+}
+
+// vacuum does at once what autovacuum would do by and by. It takes longer than the engine's
+// sessions let a statement.
+func (d *database) vacuum(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, d.uri)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, "VACUUM ANALYZE")
 	return err
 }

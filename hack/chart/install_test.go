@@ -109,6 +109,8 @@ var _ = Describe("The chart", Ordered, func() {
 		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
 	}, NodeTimeout(time.Minute))
 
+	describeUpgrade()
+
 	It("leaves the types when it is uninstalled", func(ctx SpecContext) {
 		before := run(ctx, "kubectl", "get", "crd", "--output", "name")
 		Expect(before).To(ContainSubstring("sites.paddock.health"))

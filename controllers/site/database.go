@@ -21,6 +21,8 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
+	// largestMessage is more than any answer to the controller has: it reads no records.
+	largestMessage = 1 << 20
 	// oldestPostgres is the least server_version_num that our tables and statements know.
 	oldestPostgres = 140000
 )
@@ -49,6 +51,7 @@ func (r *Reconciler) dial(ctx context.Context, connection dsn.Connection) (*pgx.
 	if err := connection.Apply(config, r.Dial); err != nil {
 		return nil, err
 	}
+	dsn.Bound(config, largestMessage)
 	if r.Lookup != nil {
 		config.LookupFunc = r.Lookup
 	}

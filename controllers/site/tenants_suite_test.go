@@ -2,9 +2,13 @@ package site_test
 
 import (
 	"context"
+	"encoding/binary"
 	"maps"
+	"net"
 	"strings"
+	"sync/atomic"
 
+	"github.com/jackc/pgx/v5/pgproto3"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -165,4 +169,62 @@ var _ = Describe("A tenant who may create and update Sites", func() {
 		Entry("by a path upwards", func() string { return "../" + victim.Namespace + "/db" }),
 		Entry("by what the API servers were handed", func() string { return operatorNamespace + "/" + v1alpha1.ConnectionName(victim.Namespace) }),
 	)
+
+	It("does not fill the controller's memory with what its database sends", func(ctx SpecContext) {
+		address, sent := serveFlood()
+		uri := "postgres://oak:secret@" + address + "/oak?sslmode=disable"
+		Expect(admin.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db"}, Type: v1alpha1.SecretTypeDSN,
+			StringData: map[string]string{v1alpha1.DSNKey: uri},
+		})).To(Succeed())
+		s := rawSite(namespace, map[string]any{"storage": map[string]any{
+			"type": "Postgres", "postgres": map[string]any{"external": map[string]any{"secretRef": map[string]any{"name": "db"}}},
+		}})
+		Expect(tenant.Create(ctx, s)).To(Succeed())
+		own := get[v1alpha1.Site](ctx, namespace, "oak")
+		Eventually(condition(own, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False DatabaseUnreachable"))
+		Expect(sent.Load()).To(And(BeNumerically(">", 0), BeNumerically("<", 16<<20)), "bytes that were taken")
+	})
 })
+
+// serveFlood is a server that takes every password, and then begins an answer of nearly 1 GiB.
+// What it sent, the system's buffers included, it counts.
+func serveFlood() (address string, sent *atomic.Int64) {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	sent = new(atomic.Int64)
+	flood := func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		backend := pgproto3.NewBackend(conn, conn)
+		if _, err := backend.ReceiveStartupMessage(); err != nil {
+			return
+		}
+		backend.Send(&pgproto3.AuthenticationOk{})
+		if err := backend.Flush(); err != nil {
+			return
+		}
+		message := make([]byte, 1<<16)
+		message[0] = 'S'
+		binary.BigEndian.PutUint32(message[1:], 1<<30-16)
+		for {
+			n, err := conn.Write(message)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+			clear(message)
+		}
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go flood(conn)
+		}
+	}()
+	return listener.Addr().String(), sent
+}

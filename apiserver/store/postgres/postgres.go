@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
@@ -67,8 +68,8 @@ type Site struct {
 var _ store.Store = (*Site)(nil)
 
 // Connect makes the pool that the sites of a database share.
-func Connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
-	config, err := Config(dsn)
+func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
+	config, err := Config(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +81,13 @@ func Connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 }
 
 // Config is how to connect. Its statements count on the settings of the sessions.
-func Config(dsn string) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(dsn)
+func Config(uri string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {
 		return nil, errors.New("connect to postgres: the connection string cannot be read") // it holds a password
 	}
-	limit(config, strings.Contains(dsn, "pool_max_conns"))
+	dsn.Bound(config.ConnConfig, largestMessage)
+	limit(config, strings.Contains(uri, "pool_max_conns"))
 	parameters := config.ConnConfig.RuntimeParams
 	for name, value := range session {
 		if _, set := parameters[name]; !set {
@@ -101,6 +103,8 @@ const (
 	// mostConnections is for each process: three of them leave half of a server's usual 100.
 	mostConnections = 16
 	connectTimeout  = 3 * time.Second
+	// largestMessage is more than a row has, which holds one body.
+	largestMessage = maxBody + 1<<20
 	// pingTimeout is for a connection that was idle for a second or more.
 	pingTimeout = 2 * time.Second
 	// maxIdle gives connections back that a peak needed.

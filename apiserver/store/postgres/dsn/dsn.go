@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // The names in a Secret, beside that of the connection string. Those of a kubernetes.io/tls
@@ -203,4 +205,14 @@ func (c Connection) Apply(config *pgx.ConnConfig, dial Dial) error {
 		config.TLSConfig.Certificates = []tls.Certificate{pair}
 	}
 	return nil
+}
+
+// Bound has a connection refuse messages of more bytes, before it makes room for them: the
+// server is whatever a tenant named, and messages may have 1 GiB.
+func Bound(config *pgx.ConnConfig, bytes int) {
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		frontend := pgproto3.NewFrontend(r, w)
+		frontend.SetMaxBodyLen(bytes)
+		return frontend
+	}
 }

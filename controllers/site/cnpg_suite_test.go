@@ -61,7 +61,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
 		expectReady(ctx, s)
 		handed := get[corev1.Secret](ctx, operatorNamespace, v1alpha1.ConnectionName(s.Namespace))
-		Expect(string(handed.Data["uri"])).To(ContainSubstring("@paddock-postgres-rw." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
+		Expect(string(handed.Data["uri"])).To(ContainSubstring("@paddock-postgres." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
 
 		By("writing nothing while nothing changes")
 		before := cluster.GetResourceVersion()

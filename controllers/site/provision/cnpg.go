@@ -67,10 +67,19 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		"instances": instances,
 		"imageName": o.CloudNativePGImage + ":" + spec.Version,
 		// A budget for one instance would hold up every drain of its node.
-		"enablePDB":         instances > 1,
-		"postgresql":        postgres,
-		"storage":           storage,
-		"resources":         map[string]any{"requests": quantities(need.Requests), "limits": quantities(need.Limits)},
+		"enablePDB":  instances > 1,
+		"postgresql": postgres,
+		"storage":    storage,
+		"resources":  map[string]any{"requests": quantities(need.Requests), "limits": quantities(need.Limits)},
+		// Its own Services have addresses of the network of Services, which would have to be
+		// allowed to be dialled as a whole. This one leads to the primary's Pod.
+		"managed": map[string]any{"services": map[string]any{"additional": []any{map[string]any{
+			"selectorType": "rw",
+			"serviceTemplate": map[string]any{
+				"metadata": map[string]any{"name": Name},
+				"spec":     map[string]any{"clusterIP": corev1.ClusterIPNone},
+			},
+		}}}},
 		"inheritedMetadata": map[string]any{"labels": map[string]any{v1alpha1.SiteKeyLabel: meta.Labels[v1alpha1.SiteKeyLabel]}},
 		"bootstrap": map[string]any{"initdb": map[string]any{
 			"database": database, "owner": user, "dataChecksums": true,

@@ -65,7 +65,7 @@ func TestConnection(t *testing.T) {
 	}
 	other := newSecret(t, cnpg, "").Data[dsn.CAKey]
 	connection, err = Connection(cnpg, secret, other)
-	if err != nil || !strings.Contains(connection.URI, "@paddock-postgres-rw.clinic-oak.svc:5432/") || connection.CA != string(other) {
+	if err != nil || !strings.Contains(connection.URI, "@paddock-postgres.clinic-oak.svc:5432/") || connection.CA != string(other) {
 		t.Errorf("got %v, want the primary, and the authority that is given", err)
 	}
 	for _, key := range []string{passwordKey, dsn.CAKey} {

@@ -49,14 +49,9 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 	return statefulSet(site, o)
 }
 
-// Host is the name under which the operator's programs reach the database.
-func Host(site *v1alpha1.Site) string {
-	service := Name
-	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
-		service += "-rw" // follows the primary
-	}
-	return service + "." + site.Namespace + ".svc"
-}
+// Host is the name under which the operator's programs reach the database. It has the address
+// of a Pod, so that no other network than that of Pods has to be allowed.
+func Host(site *v1alpha1.Site) string { return Name + "." + site.Namespace + ".svc" }
 
 // Major is the major version that the Site asks for.
 func Major(site *v1alpha1.Site) string {

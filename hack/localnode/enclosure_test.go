@@ -96,9 +96,14 @@ func TestNothingIsLeftOfAKilledNode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("wait for the enclosed processes to end: %v", err)
 	}
-	// It had no chance to remove its cgroups; the next one does.
-	if err := removeCgroups(fmt.Sprintf("%s%d", cgroupPrefix, victim.Process.Pid)); err != nil {
-		t.Error(err)
+	// It had no chance to remove its cgroups; the next one does. The kernel lets go of a cgroup
+	// a moment after its last process.
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		err := removeCgroups(fmt.Sprintf("%s%d", cgroupPrefix, victim.Process.Pid))
+		return len(cgroupsOf(t, victim.Process.Pid)) == 0, err
+	})
+	if err != nil {
+		t.Errorf("remove its cgroups: %v", err)
 	}
 	if left := append(traces(t, dir), cgroupsOf(t, victim.Process.Pid)...); len(left) > 0 {
 		t.Errorf("%q are left, want nothing", left)

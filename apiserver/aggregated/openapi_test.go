@@ -201,7 +201,7 @@ func TestDescribe(t *testing.T) {
 		"Patient.link.other":        "The other record. 1..1, Reference(Patient|RelatedPerson).",
 		"Location.position":         "Where it is on earth (WGS84). 0..1, Location.position.",
 		"HealthcareService.type":    "Types of the healthcare service. 0..*, CodeableConcept.",
-		"Organization.contact.name": "Name. 0..1, HumanName.",
+		"Organization.contact.name": "Name of the contact. 0..1, HumanName.",
 	}
 	for path, want := range tests {
 		at := strings.LastIndexByte(path, '.')

@@ -24,6 +24,7 @@ func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 		all[object] = objectDefinition(kind, types, ref)
 		all[list] = listDefinition(kind, object, ref)
 	}
+	all[util.GetCanonicalTypeName(&r4v1.Facade{})] = facadeDefinition(ref)
 	return all
 }
 
@@ -51,6 +52,13 @@ func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback)
 			"metadata": refersTo(meta, ref, "Standard list metadata."),
 			"items":    *items,
 		}, []string{"items"}, meta, object)
+}
+
+func facadeDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	meta := metav1.ObjectMeta{}.OpenAPIModelName()
+	return definition(
+		"Facade stands for the other APIs of a site, which its subresources fhir and ahds serve.",
+		map[string]spec.Schema{"metadata": refersTo(meta, ref, "The name is that of the Site.")}, nil, meta)
 }
 
 // definition is the schema of a kind with the given properties beside its type.

@@ -37,6 +37,9 @@ type Config struct {
 	Sites             Sites
 	// Authorizer tells which references callers may know of.
 	Authorizer access.Authorizer
+	// Facades are the other APIs of sites, by the names of the subresources that lead to
+	// them.
+	Facades map[string]Facade
 	// DrainTime is how long requests may take to finish once ctx has ended.
 	DrainTime time.Duration
 	// Started is called once the server serves.
@@ -103,6 +106,11 @@ func install(server *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, 
 		r := &resource{kind: kind, sites: living, authorizer: config.Authorizer, scheme: scheme, table: tables[kind.Name]}
 		served, storage[kind.Plural] = append(served, r), r
 	}
+	parent := newFacades(living)
+	storage[r4v1.FacadeResource] = parent
+	for name, serve := range config.Facades {
+		storage[r4v1.FacadeResource+"/"+name] = &connection{parent, name, serve}
+	}
 	group := newGroup(scheme, codecs, storage)
 	if err := server.InstallAPIGroup(group); err != nil {
 		return err
@@ -160,7 +168,7 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 
 // newGroup is the API group with a storage for each resource.
 func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, storage map[string]rest.Storage) *genericapiserver.APIGroupInfo {
-	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, metav1.ParameterCodec, codecs)
+	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
 	group.NegotiatedSerializer = textSerializer{group.NegotiatedSerializer}
 	group.VersionedResourcesStorageMap[r4v1.GroupVersion.Version] = storage
 	return &group

@@ -18,6 +18,8 @@ var ErrNoSite = errors.New("there is no site in the namespace")
 
 // Site is what this API needs to know of the site of a namespace.
 type Site struct {
+	// ID is the siteID.
+	ID     string
 	Access access.Site
 	// Store is nil while the storage is not open.
 	Store store.Store

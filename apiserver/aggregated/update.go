@@ -23,6 +23,9 @@ func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObj
 ) (runtime.Object, bool, error) {
 	w, err := r.begin(ctx, options.DryRun)
 	if errors.Is(err, ErrNoSite) && forceCreate {
+		if _, err := info.UpdatedObject(ctx, r.kind.New()); err != nil { // the namespace may not be there either
+			return nil, false, err
+		}
 		return nil, false, noSite(request.NamespaceValue(ctx), r.kind.Plural)
 	}
 	if err != nil {

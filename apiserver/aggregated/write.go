@@ -38,13 +38,11 @@ func (r *resource) begin(ctx context.Context, dryRun []string) (*writing, error)
 	if err != nil {
 		return nil, err
 	}
-	user, ok := request.UserFrom(ctx)
-	if !ok {
-		return nil, errors.New("the request has no user")
+	caller, err := callerOf(ctx)
+	if err != nil {
+		return nil, err
 	}
-	w := &writing{resource: r, site: site, dryRun: dryrun.IsDryRun(dryRun), method: store.MethodPut, caller: access.Caller{
-		Name: user.GetName(), UID: user.GetUID(), Groups: user.GetGroups(), Extra: user.GetExtra(),
-	}}
+	w := &writing{resource: r, site: site, caller: caller, dryRun: dryrun.IsDryRun(dryRun), method: store.MethodPut}
 	// History tells a patch from an update, in FHIR's dialect.
 	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "patch" {
 		w.method = store.MethodPatch

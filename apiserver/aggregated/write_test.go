@@ -112,6 +112,7 @@ subjects: [{kind: ServiceAccount, name: editor, namespace: writes}]
 apiVersion: paddock.health/v1alpha1
 kind: Site
 metadata: {name: writes, namespace: writes}
+spec: {deletionPolicy: Delete}
 `
 
 var _ = Describe("A write in the cluster's own storage", Ordered, func() {

@@ -39,7 +39,10 @@ type Site struct {
 	// BaseURL is the public address, without a trailing slash, such as
 	// https://host/site/1042/fhir.
 	BaseURL string
-	Access  access.Site
+	// PagesURL is where links to other pages start, if that is not BaseURL: an address by
+	// which this caller reaches the site.
+	PagesURL string
+	Access   access.Site
 	// Store is nil while the storage is not open.
 	Store store.Store
 	// UpdateCreate lets a PUT create a record under an id of the client's choice.

@@ -13,7 +13,7 @@ import (
 // R4 http.html#history.
 func (h *handler) history(w http.ResponseWriter, r *request) error {
 	// Links repeat the spelling of history that was asked for.
-	return h.historyOf(w, r, r.recordURL(r.key())+"/"+path.Base(r.URL.Path))
+	return h.historyOf(w, r, r.pagesURL()+"/"+r.recordPath(r.key())+"/"+path.Base(r.URL.Path))
 }
 
 // typeHistory serves GET …/{type}/_history.
@@ -29,7 +29,7 @@ func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	return h.historyOf(w, r, r.site.BaseURL+"/_history")
+	return h.historyOf(w, r, r.pagesURL()+"/_history")
 }
 
 // facadeTypes are the types of the facade: sites have records of other facades too.

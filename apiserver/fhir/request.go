@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -215,8 +216,11 @@ func (r *request) authorizeList(kind r4.Type) error {
 // key names the record of the path, or its type where it names no record.
 func (r *request) key() store.Key { return store.Key{Type: r.kind.Name, ID: r.id} }
 
-// typeURL is the address of the type.
-func (r *request) typeURL() string { return r.site.BaseURL + "/" + r.segment }
+// pagesURL is where links to pages start.
+func (r *request) pagesURL() string { return cmp.Or(r.site.PagesURL, r.site.BaseURL) }
+
+// typeURL is the address of the pages of the type.
+func (r *request) typeURL() string { return r.pagesURL() + "/" + r.segment }
 
 // recordPath is where a record is below the base. The type is spelled as in the
 // request; a request that names none gets FHIR's spelling.

@@ -129,7 +129,7 @@ func (r *request) maxIncluded() int { return cmp.Or(r.site.MaxIncluded, defaultM
 // searchURL is the address of the type that is searched, or of the site.
 func (r *request) searchURL() string {
 	if r.segment == "" {
-		return r.site.BaseURL
+		return r.pagesURL()
 	}
 	return r.typeURL()
 }

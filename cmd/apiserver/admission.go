@@ -21,11 +21,19 @@ type admission struct {
 
 func (a *admission) admit(r *http.Request, siteID string) (fhir.Site, access.Caller, error) {
 	site, caller, err := a.admitSite(r, siteID)
-	return a.describe(site), caller, err
+	described := a.describe(site)
+	if visit, visits := visitOf(r.Context()); visits {
+		described.PagesURL = visit.Base
+	}
+	return described, caller, err
 }
 
-// admitSite is admit for either facade.
+// admitSite is admit for either facade. A visitor has been identified.
 func (a *admission) admitSite(r *http.Request, siteID string) (sites.Site, access.Caller, error) {
+	if visit, visits := visitOf(r.Context()); visits {
+		site, err := a.findSite(siteID)
+		return site, visit.Caller, err
+	}
 	token, err := access.BearerToken(r.Header.Get("Authorization"))
 	if err != nil {
 		return sites.Site{}, access.Caller{}, err

@@ -69,6 +69,7 @@ func (s *server) startAggregated(ctx context.Context, group *errgroup.Group) (st
 			KeyFile:    s.options.aggregated.keyFile,
 			Sites:      s.admission,
 			Authorizer: s.admission.access,
+			Facades:    map[string]aggregated.Facade{"fhir": visited("fhir", s.handler), "ahds": visited("ahds", s.handler)},
 			DrainTime:  drainTime,
 			Started: func() {
 				s.log.InfoContext(ctx, "serving the aggregated API", "listen", s.options.aggregated.address)
@@ -95,6 +96,7 @@ func (a *admission) Site(namespace string) (aggregated.Site, error) {
 		return aggregated.Site{}, aggregated.ErrNoSite
 	}
 	return aggregated.Site{
+		ID:                site.ID,
 		Access:            site.Access,
 		Store:             site.Store,
 		UpdateCreate:      site.UpdateCreate,

@@ -44,8 +44,10 @@ type server struct {
 	ready     readiness
 	admission *admission
 	tracing   *tracing
-	facade    *http.Server
-	health    *http.Server
+	// handler serves the FHIR and AHDS APIs, whichever way requests come.
+	handler http.Handler
+	facade  *http.Server
+	health  *http.Server
 }
 
 func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, error) {
@@ -75,13 +77,12 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, erro
 	s := &server{options: o, log: log, engine: engine, sites: registry, tracing: tracing}
 	s.measureIndex()
 	s.ready.aggregatedStarting = o.serve[serveAggregated]
-	handler, err := s.makeHandler(config)
-	if err != nil {
+	if s.handler, err = s.makeHandler(config); err != nil {
 		return nil, err
 	}
 	if o.serve[serveFacade] {
 		s.facade = &http.Server{
-			Addr: s.options.listenAddress, Handler: tracing.handler(handler),
+			Addr: s.options.listenAddress, Handler: tracing.handler(s.handler),
 			ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -94,7 +95,7 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, erro
 	return s, nil
 }
 
-// makeHandler makes the FHIR and AHDS APIs, whichever way requests come.
+// makeHandler makes the FHIR and AHDS APIs.
 func (s *server) makeHandler(config *rest.Config) (http.Handler, error) {
 	reviews, err := kubernetes.New(config, append(resources(), ahdsResources()...))
 	if err != nil {

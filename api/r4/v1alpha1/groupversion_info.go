@@ -28,5 +28,5 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		scheme.AddKnownTypeWithName(GroupVersion.WithKind(kind.Name+"List"), kind.NewList())
 	}
 	metav1.AddToGroupVersion(scheme, GroupVersion)
-	return nil
+	return addFacades(scheme)
 }

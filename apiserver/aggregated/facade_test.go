@@ -122,8 +122,10 @@ var _ = Describe("The FHIR API behind kube-apiserver", Ordered, func() {
 	})
 
 	It("keeps out who has rights on records and none to come this way", func(ctx SpecContext) {
-		Eventually(func() int { return visit(ctx, "lister", http.MethodGet, group+"/namespaces/demo/patients/rex", "", "").status }).
-			WithContext(ctx).WithTimeout(rightsLag).Should(Equal(http.StatusOK))
+		read := func() int {
+			return visit(ctx, "lister", http.MethodGet, group+"/namespaces/demo/patients/rex", "", "").status
+		}
+		Eventually(read).WithContext(ctx).WithTimeout(rightsLag).Should(Equal(http.StatusOK))
 		answer := visit(ctx, "lister", http.MethodGet, facade+"/fhir/patient/rex", "", "")
 		Expect(answer.status).To(Equal(http.StatusForbidden))
 		Expect(string(answer.body)).To(ContainSubstring("facades/fhir"))

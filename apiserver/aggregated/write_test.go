@@ -131,6 +131,7 @@ var _ = Describe("A write in Postgres", Ordered, func() {
 	writeSpecs(at)
 	ownerSpecs(at)
 	referenceSpecs(at)
+	manySpecs(at)
 })
 
 func writeSpecs(at *tenant) {

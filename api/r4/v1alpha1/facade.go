@@ -28,9 +28,8 @@ type FacadeOptions struct {
 
 // DeepCopyObject implements runtime.Object.
 func (f *Facade) DeepCopyObject() runtime.Object {
-	out := *f
-	f.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
-	return &out
+	meta := f.ObjectMeta
+	return &Facade{TypeMeta: f.TypeMeta, ObjectMeta: *meta.DeepCopy()}
 }
 
 // DeepCopyObject implements runtime.Object.

@@ -71,6 +71,9 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		"postgresql": postgres,
 		"storage":    storage,
 		"resources":  map[string]any{"requests": quantities(need.Requests), "limits": quantities(need.Limits)},
+		// An instance that is to go would wait three minutes for the API servers to hang up, and
+		// refuse them new connections meanwhile.
+		"smartShutdownTimeout": int64(0),
 		// Its own Services have addresses of the network of Services, which would have to be
 		// allowed to be dialled as a whole. This one leads to the primary's Pod.
 		"managed": map[string]any{"services": map[string]any{"additional": []any{map[string]any{

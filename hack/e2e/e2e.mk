@@ -1,7 +1,7 @@
 # The tests on a real node. They need root, and Debian's containerd, runc,
 # containernetworking-plugins, iptables, iproute2, conntrack, ethtool and debootstrap.
 
-E2E_ARCHIVES := $(addprefix $(BIN)/e2e/,pause.tar coredns.tar skipper.tar postgres.tar)
+E2E_ARCHIVES := $(addprefix $(BIN)/e2e/,pause.tar coredns.tar skipper.tar postgres.tar cloudnative-pg.tar cloudnative-pg.yaml)
 E2E_DATE     := 0
 NOT_UNIT     += $(MODULE)/hack/e2e $(MODULE)/hack/localnode
 ARCHITECTURE := $(shell go env GOARCH)
@@ -39,6 +39,23 @@ $(BIN)/e2e/coredns.tar: $(BIN)/images $(COREDNS)
 $(BIN)/e2e/skipper.tar: $(BIN)/images $(SKIPPER)
 	@mkdir -p $(@D)
 	@$(BIN)/images -out $@ -name paddock.local/skipper:e2e -created $(E2E_DATE) -binary $(ARCHITECTURE)=$(SKIPPER)
+
+# Both programs of it, the operator and what it puts beside each Postgres, are one.
+$(BIN)/e2e/cloudnative-pg.tar: $(BIN)/images $(CLOUDNATIVEPG)
+	@rm -rf $(BIN)/e2e/cloudnative-pg.root && mkdir -p $(BIN)/e2e/cloudnative-pg.root/operator
+	@cp $(CLOUDNATIVEPG) $(BIN)/e2e/cloudnative-pg.root/operator/manager_$(ARCHITECTURE)
+	@ln -s operator/manager_$(ARCHITECTURE) $(BIN)/e2e/cloudnative-pg.root/manager
+	@tar --create --file $(BIN)/e2e/cloudnative-pg.root.tar --directory $(BIN)/e2e/cloudnative-pg.root --sort=name --owner=0 --group=0 --mtime=@$(E2E_DATE) .
+	@$(BIN)/images -out $@ -name ghcr.io/cloudnative-pg/cloudnative-pg:$(CLOUDNATIVEPG_VERSION:v%=%) -created $(E2E_DATE) \
+		-root $(ARCHITECTURE)=$(BIN)/e2e/cloudnative-pg.root.tar -entrypoint /manager
+	@rm -r $(BIN)/e2e/cloudnative-pg.root $(BIN)/e2e/cloudnative-pg.root.tar
+
+# Its own manifest, from the module. Its tenth of a processor is too little for a start on a busy machine.
+$(BIN)/e2e/cloudnative-pg.yaml: hack/tools/cloudnative-pg/go.mod
+	@mkdir -p $(@D)
+	@sed -e 's/imagePullPolicy: Always/imagePullPolicy: Never/' -e '/limits:$$/,/cpu:/s/cpu: 100m/cpu: "2"/' \
+		"$$(cd hack/tools/cloudnative-pg && GOWORK=off go list -m -f '{{.Dir}}' github.com/cloudnative-pg/cloudnative-pg)/releases/cnpg-$(CLOUDNATIVEPG_VERSION:v%=%).yaml" >$@.next
+	@mv $@.next $@
 
 $(BIN)/e2e/postgres.tar: $(BIN)/images $(wildcard hack/e2e/images/postgres/*)
 	@mkdir -p $(@D)

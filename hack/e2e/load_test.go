@@ -46,6 +46,9 @@ type load struct {
 	// failures counts lost connections and answers that are no success, by what they are.
 	failures map[string]int
 	longest  time.Duration
+	// lastAcknowledged is when the last write was, outage the longest time without any.
+	lastAcknowledged time.Time
+	outage           time.Duration
 }
 
 // startLoad writes until stop.
@@ -83,6 +86,11 @@ func (l *load) write(ctx context.Context, id string, number int) {
 	case status == http.StatusCreated, status == http.StatusOK:
 		l.acknowledged[id] = number
 		l.writes++
+		now := time.Now()
+		if !l.lastAcknowledged.IsZero() {
+			l.outage = max(l.outage, now.Sub(l.lastAcknowledged))
+		}
+		l.lastAcknowledged = now
 	case bytes.Contains(answer, []byte("OperationOutcome")):
 		l.failures[fmt.Sprintf("%d of Paddock", status)]++
 	default:
@@ -112,8 +120,8 @@ func (l *load) awaitMore(ctx context.Context) {
 func (l *load) verify(ctx context.Context) {
 	GinkgoHelper()
 	l.stop()
-	AddReportEntry("load", fmt.Sprintf("%d writes acknowledged, failures %v, longest %s",
-		l.writes, l.failures, l.longest.Round(time.Millisecond)), ReportEntryVisibilityAlways)
+	AddReportEntry("load", fmt.Sprintf("%d writes acknowledged, failures %v, longest request %s, longest time without a write %s",
+		l.writes, l.failures, l.longest.Round(time.Millisecond), l.outage.Round(time.Millisecond)), ReportEntryVisibilityAlways)
 	for failure := range l.failures {
 		Expect(failure).To(BeElementOf(boundedFailures))
 	}

@@ -48,10 +48,10 @@ func install(ctx context.Context, args ...string) {
 	}, args...)...)
 }
 
-// awaitSites returns when both sites are Ready.
-func awaitSites(ctx context.Context) {
+// awaitSites returns when the sites are Ready.
+func awaitSites(ctx context.Context, sites ...string) {
 	GinkgoHelper()
-	for _, site := range []string{"oak", "elm"} {
+	for _, site := range sites {
 		output, err := node.Kubectl(ctx, "-n", "clinic-"+site, "wait", "--for=condition=Ready", "--timeout=3m", "site/"+site)
 		if err != nil {
 			state, _ := node.Kubectl(ctx, "-n", "clinic-"+site, "get", "site", site, "-o", "jsonpath={.status.conditions}")
@@ -84,7 +84,7 @@ var _ = Describe("The chart", Ordered, func() {
 	It("makes sites Ready", func(ctx SpecContext) {
 		apply(ctx, "sites.yaml")
 		apply(ctx, "editors.yaml")
-		awaitSites(ctx)
+		awaitSites(ctx, "oak", "elm")
 		AddReportEntry("kubectl get sites -A", "\n"+kubectl(ctx, "get", "sites", "-A"), ReportEntryVisibilityAlways)
 		oak, elm = newClient(ctx, "oak"), newClient(ctx, "elm")
 	}, NodeTimeout(5*time.Minute))
@@ -133,6 +133,8 @@ var _ = Describe("The chart", Ordered, func() {
 		Eventually(ctx, func() (string, error) { return elm.family(ctx, "rex") }).Should(Equal("Smith"))
 	}, NodeTimeout(3*time.Minute))
 
+	describeCloudNativePG()
+
 	It("goes on when the controllers are killed", func(ctx SpecContext) {
 		for _, pod := range podNames(ctx, namespace, "app.kubernetes.io/component=controller") {
 			kill(ctx, namespace, pod)
@@ -179,7 +181,7 @@ var _ = Describe("The chart", Ordered, func() {
 	It("finds the records when it is installed, and a deleted site applied, again", func(ctx SpecContext) {
 		install(ctx)
 		apply(ctx, "sites.yaml")
-		awaitSites(ctx)
+		awaitSites(ctx, "oak", "elm")
 		for _, site := range []*client{oak, elm} {
 			Eventually(ctx, func() (string, error) { return site.family(ctx, "rex") }).Should(Equal("Smith"))
 		}

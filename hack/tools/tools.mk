@@ -13,6 +13,7 @@ NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
 COREDNS        := $(BIN)/coredns
 SKIPPER        := $(BIN)/skipper
 PROMTOOL       := $(BIN)/promtool
+CLOUDNATIVEPG  := $(BIN)/cloudnative-pg
 
 # pinned-version(group, module) reads a version from a group's go.mod.
 pinned-version = $(shell sed -nE 's|^(require)?[[:space:]]*$(2) (v[^ ]+).*|\2|p' hack/tools/$(1)/go.mod)
@@ -23,6 +24,7 @@ GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangc
 CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
 COREDNS_VERSION        := $(call pinned-version,coredns,github.com/coredns/coredns)
 SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipper)
+CLOUDNATIVEPG_VERSION  := $(call pinned-version,cloudnative-pg,github.com/cloudnative-pg/cloudnative-pg)
 PROMETHEUS_VERSION     := $(call pinned-version,prometheus,github.com/prometheus/prometheus)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
@@ -53,7 +55,7 @@ tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build every pinned to
 cluster-tools: $(ETCD) $(KUBE_BINARIES) ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/.
 
 .PHONY: node-tools
-node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) ## Build what a real node takes beside them into bin/.
+node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build what a real node takes beside them into bin/.
 
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
@@ -70,6 +72,9 @@ $(COREDNS): hack/tools/coredns/go.mod hack/tools/coredns/go.sum hack/tools/cored
 
 $(SKIPPER): hack/tools/skipper/go.mod hack/tools/skipper/go.sum
 	$(call build-tools,Skipper $(SKIPPER_VERSION),5 min,skipper,$@,github.com/zalando/skipper/cmd/skipper)
+
+$(CLOUDNATIVEPG): hack/tools/cloudnative-pg/go.mod hack/tools/cloudnative-pg/go.sum
+	$(call build-tools,CloudNativePG's operator $(CLOUDNATIVEPG_VERSION),5 min,cloudnative-pg,$@,github.com/cloudnative-pg/cloudnative-pg/cmd/manager)
 
 $(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.sum
 	$(call build-tools,golangci-lint $(GOLANGCI_LINT_VERSION),2 min,golangci-lint,$@,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)

@@ -14,6 +14,9 @@ unshare --mount --propagation private debootstrap --variant=minbase --include=po
 # The official image's user has these ids.
 sed -i 's/^postgres:\([^:]*\):[0-9]*:[0-9]*:/postgres:\1:999:999:/' "$root/etc/passwd"
 sed -i 's/^postgres:\([^:]*\):[0-9]*:/postgres:\1:999:/' "$root/etc/group"
+# CloudNativePG runs the programs of an image under these.
+echo 'cloudnativepg:x:26:26::/var/lib/postgresql:/bin/sh' >>"$root/etc/passwd"
+echo 'cloudnativepg:x:26:' >>"$root/etc/group"
 rm -rf "$root"/var/lib/postgresql/* "$root"/var/cache/apt "$root"/var/lib/apt/lists "$root"/usr/share/doc "$root"/usr/share/man "$root"/usr/share/locale "$root"/var/log/*
 mkdir -p "$root/var/lib/postgresql/data" "$root/var/run/postgresql"
 chown -R 999:999 "$root/var/lib/postgresql" "$root/run/postgresql"

@@ -346,6 +346,26 @@ func writeSpecs(at *tenant) {
 }
 
 func referenceSpecs(at *tenant) {
+	It("chooses names where the site chooses ids, and heeds its limits", func(ctx SpecContext) {
+		settings := func(ctx context.Context, patch string) {
+			must(ctx, "patch", "site", at.namespace, "-n", at.namespace, "--type=merge", "-p", patch)
+		}
+		settings(ctx, `{"spec":{"fhir":{"updateCreate":false},"limits":{"maxBodySize":"2Ki"}}}`)
+		DeferCleanup(func(ctx SpecContext) {
+			settings(ctx, `{"spec":{"fhir":{"updateCreate":true},"limits":{"maxBodySize":null}}}`)
+		})
+		create := func(metadata, spec string) response {
+			return sendTo(ctx, http.MethodPost, at.path("?dryRun=All"), "application/yaml", manifest(metadata, spec))
+		}
+		Eventually(func() int { return create("name: chosen", "{}").status }).WithContext(ctx).Should(Equal(http.StatusUnprocessableEntity))
+		Expect(string(create("name: chosen", "{}").body)).To(And(ContainSubstring("metadata.name"), ContainSubstring("generateName")))
+		Expect(create("generateName: chosen-", "{}").status).To(Equal(http.StatusCreated))
+		large := `{name: [{text: "` + strings.Repeat("x", 3000) + `"}]}`
+		Expect(create("generateName: large-", large).status).To(Equal(http.StatusRequestEntityTooLarge))
+		Expect(sendTo(ctx, http.MethodPatch, at.path("/bella"), "application/merge-patch+json", `{"spec":{"name":[{"text":"`+strings.Repeat("x", 3000)+`"}]}}`).status).
+			To(Equal(http.StatusRequestEntityTooLarge))
+	})
+
 	It("keeps references in step, as REST does", func(ctx SpecContext) {
 		must(ctx, "patch", "site", at.namespace, "-n", at.namespace, "--type=merge", "-p", `{"spec":{"fhir":{"referentialIntegrity":"Enforce"}}}`)
 		DeferCleanup(func(ctx SpecContext) {

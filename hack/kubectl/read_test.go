@@ -166,6 +166,17 @@ var _ = Describe("A script of reads", func() {
 				Expect(no(ctx, "get --raw "+base+"/patients/never")).To(ContainSubstring("(NotFound)"))
 			})
 
+			It("reads the FHIR API by raw paths", func(ctx SpecContext) {
+				fhir := group + "/namespaces/" + engine + "/facades/" + engine + "/fhir"
+				var found struct{ Total int }
+				Expect(json.Unmarshal([]byte(ok(ctx, "get --raw "+fhir+"/patient?birthdate=2019")), &found)).To(Succeed())
+				Expect(found.Total).To(Equal(1))
+				Expect(ok(ctx, "get --raw "+fhir+"/patient/rex")).To(And(ContainSubstring(`"resourceType":"Patient"`), ContainSubstring(`"versionId":"1"`)))
+				Expect(ok(ctx, "get --raw "+fhir+"/metadata")).To(ContainSubstring(`"CapabilityStatement"`))
+				Expect(no(ctx, "get --raw "+fhir+"/patient/never")).NotTo(BeEmpty())
+				Expect(no(ctx, "get --raw "+fhir+"/patient/rex --as=nobody")).To(ContainSubstring("orbidden"))
+			})
+
 			It("says what is not served", func(ctx SpecContext) {
 				Expect(no(ctx, "get patients --watch-only")).To(ContainSubstring("(MethodNotAllowed)"))
 				Expect(no(ctx, "wait patient/rex --for=jsonpath={.spec.active}=false --timeout=5s")).NotTo(BeEmpty())

@@ -67,10 +67,29 @@ var _ = Describe("A user with get patients only", func() {
 				for _, line := range []string{"create -f -", "apply -f -", "apply --server-side -f -", "replace -f -"} {
 					Expect(s.noFeed(ctx, manifest("Patient", "rex", "{active: true}"), line+as)).To(ContainSubstring("orbidden"), line)
 				}
+				Expect(s.no(ctx, "get --raw "+group+"/namespaces/"+site+"/facades/"+site+"/fhir/patient/rex"+as)).To(ContainSubstring("facades/fhir"))
 				Expect(s.ok(ctx, "auth can-i get patients"+as)).To(Equal("yes\n"))
 				for _, right := range []string{"list patients", "create patients", "update patients", "patch patients", "delete patients", "get practitioners", "get patients -n etcd"} {
 					Expect(s.no(ctx, "auth can-i "+right+as)).To(BeEmpty(), right)
 				}
+			})
+
+			It("does nothing else by the FHIR API behind kube-apiserver, once that is open", func(ctx SpecContext) {
+				s.ok(ctx, "create role visitor --verb=get,create,update,patch,delete --resource=facades.r4.fhir.paddock.health/fhir")
+				s.ok(ctx, "create rolebinding visitor --role=visitor --serviceaccount="+site+":reader")
+				fhir := group + "/namespaces/" + site + "/facades/" + site + "/fhir"
+				Eventually(func() string { output, _, _ := s.run(ctx, "", "get --raw "+fhir+"/patient/rex"+as); return output }).
+					WithContext(ctx).WithTimeout(lag).Should(ContainSubstring(`"resourceType":"Patient"`))
+				for _, path := range []string{"/patient", "/patient?_id=rex", "/practitioner/ana", "/patient/rex/_history"} {
+					output, said, err := s.run(ctx, "", "get --raw "+fhir+path+as)
+					Expect(err).To(HaveOccurred(), path)
+					Expect(output+said).NotTo(ContainSubstring(`"resourceType":"Patient"`), path)
+				}
+				body := file("patient.json", `{"resourceType":"Patient","id":"rex","active":true}`)
+				for _, line := range []string{"create --raw " + fhir + "/patient", "replace --raw " + fhir + "/patient/rex"} {
+					Expect(s.no(ctx, line+" -f "+body+as)).NotTo(BeEmpty(), line)
+				}
+				Expect(s.no(ctx, "delete --raw "+fhir+"/patient/rex"+as)).NotTo(BeEmpty())
 			})
 
 			It("does nothing else by REST", func(ctx SpecContext) {

@@ -77,7 +77,11 @@ func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 
 // query turns the options of a request into a query of a store.
 func (r *resource) query(options *internalversion.ListOptions) (store.Query, error) {
-	query := store.Query{Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone}
+	query := store.Query{
+		Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone,
+		// As in searches by REST: records of other kinds are as if they did not exist.
+		Access: store.Access{r.kind.Name: store.All{}},
+	}
 	if options.Limit > 0 {
 		query.Count = int(min(options.Limit, maxPage))
 	}

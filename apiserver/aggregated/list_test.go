@@ -83,7 +83,10 @@ func TestQuery(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := store.Query{Types: []string{"Patient"}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone}
+			want := store.Query{
+				Types: []string{"Patient"}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone,
+				Access: store.Access{"Patient": store.All{}},
+			}
 			if test.change != nil {
 				test.change(&want)
 			}

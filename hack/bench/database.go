@@ -67,12 +67,17 @@ func newDatabase(ctx context.Context, o options, in installation, dir string) (*
 	if err != nil {
 		return nil, err
 	}
-	key, err := in.paddock.Kubectl(ctx, "get", "siteclaim", databaseSite, "-o", "jsonpath={.spec.siteKey}")
-	d := &database{server: server, uri: server.URL("demo"), siteKey: strings.TrimSpace(string(key)), records: o.records}
+	d, err := databaseOf(ctx, o, in, server)
 	if err != nil {
 		return nil, err
 	}
 	return d, d.fill(ctx)
+}
+
+// databaseOf is the database of the site that is kept in a server, to be filled.
+func databaseOf(ctx context.Context, o options, in installation, server *localpostgres.Server) (*database, error) {
+	key, err := in.paddock.Kubectl(ctx, "get", "siteclaim", databaseSite, "-o", "jsonpath={.spec.siteKey}")
+	return &database{server: server, uri: server.URL("demo"), siteKey: strings.TrimSpace(string(key)), records: o.records}, err
 }
 
 // sample are the records that are read by id: of those that the mix does not delete.

@@ -34,7 +34,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites or aggregated")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, aggregated or memory")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -66,8 +66,11 @@ func main() {
 	case *set == "aggregated":
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchAggregated)
+	case *set == "memory":
+		o.aggregated = true
+		err = withPaddock(ctx, o, benchMemory)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites or aggregated", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, aggregated or memory", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

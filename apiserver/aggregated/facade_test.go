@@ -116,6 +116,8 @@ var _ = Describe("The FHIR API behind kube-apiserver", Ordered, func() {
 		Expect(created.header.Get("Location")).To(HavePrefix(strings.Replace(siteURL("demo"), "/patient", "/location/", 1)))
 		searched := visit(ctx, "gardener", http.MethodPost, path+"/_search", "application/x-www-form-urlencoded", "name=barn")
 		Expect(decoded(searched.body)).To(HaveKeyWithValue("total", BeEquivalentTo(1)))
+		barn, _ := decoded(created.body)["id"].(string)
+		Expect(visit(ctx, "gardener", http.MethodDelete, path+"/"+barn, "", "").status).To(Equal(http.StatusOK))
 		Expect(visit(ctx, "gardener", http.MethodDelete, path+"/yard", "", "").status).To(Equal(http.StatusOK))
 		Expect(visit(ctx, "gardener", http.MethodGet, path+"/yard", "", "").status).To(Equal(http.StatusGone))
 		Expect(visit(ctx, "gardener", http.MethodHead, path, "", "").status).To(Equal(http.StatusOK))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -62,8 +63,11 @@ var _ = Describe("A list", func() {
 		)
 
 		It("knows what changed since", func() {
-			changed := s.do("PATCH", slotPath+"/"+ids[1], `{"notes":"x"}`).ok().text("updatedAt")
-			Expect(s.do("GET", slotPath+"?updatedFrom="+changed, "").ids(slotID)).To(Equal([]string{ids[1]}))
+			// What was made in the millisecond of the change has changed since, too.
+			Eventually(func() []string {
+				changed := s.do("PATCH", slotPath+"/"+ids[1], `{"notes":"`+uuid.NewString()+`"}`).ok().text("updatedAt")
+				return s.do("GET", slotPath+"?updatedFrom="+changed, "").ids(slotID)
+			}).Should(Equal([]string{ids[1]}))
 			Expect(s.do("GET", slotPath+"?updatedFrom=2999-01-01T00:00:00Z", "").ids(slotID)).To(BeEmpty())
 		})
 

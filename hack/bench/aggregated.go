@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/paddock-health/paddock/hack/localpostgres"
 )
 
 // customResource is the ordinary way to have Patients as Kubernetes objects.
@@ -32,6 +34,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
+// recordGroup is that of the records.
+const recordGroup = "r4.fhir.paddock.health/v1alpha1"
+
 // listed is how many objects a list has.
 const listed = 500
 
@@ -41,6 +46,11 @@ func benchAggregated(ctx context.Context, o options, in installation) error {
 	if err := installCustomResource(ctx, in); err != nil {
 		return err
 	}
+	return withPatients(ctx, in, func(client *http.Client, _ *localpostgres.Server) error { return compareObjects(ctx, o, in, client) })
+}
+
+// withPatients makes the site in Postgres, beside the demo site, and a client of kube-apiserver.
+func withPatients(ctx context.Context, in installation, bench func(*http.Client, *localpostgres.Server) error) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
 		return err
@@ -55,14 +65,17 @@ func benchAggregated(ctx context.Context, o options, in installation) error {
 	if err != nil {
 		return err
 	}
-	const group = "r4.fhir.paddock.health/v1alpha1"
+	return bench(client, server)
+}
+
+func compareObjects(ctx context.Context, o options, in installation, client *http.Client) error {
 	kinds := []struct {
 		name    string
 		objects objects
 	}{
 		{"custom resource", objects{client, in.cluster.Config().Host, "bench.paddock.health/v1alpha1", "demo"}},
-		{"Patient, etcd", objects{client, in.cluster.Config().Host, group, "demo"}},
-		{"Patient, Postgres", objects{client, in.cluster.Config().Host, group, databaseSite}},
+		{"Patient, etcd", objects{client, in.cluster.Config().Host, recordGroup, "demo"}},
+		{"Patient, Postgres", objects{client, in.cluster.Config().Host, recordGroup, databaseSite}},
 	}
 	var workloads []workload
 	var ratios []ratio
@@ -126,24 +139,30 @@ func (o objects) create(ctx context.Context, n int) error {
 }
 
 func (o objects) send(ctx context.Context, method, path, accept string, object []byte, want int) error {
+	answer, err := o.ask(ctx, method, path, accept, object, want)
+	if err == nil && method == http.MethodGet && strings.Contains(path, "limit") && bytes.Count(answer, []byte(`"name":"bench-`)) != listed {
+		err = fmt.Errorf("%s: not %d objects", path, listed)
+	}
+	return err
+}
+
+// ask sends a request and returns the answer.
+func (o objects) ask(ctx context.Context, method, path, accept string, object []byte, want int) ([]byte, error) {
 	url := o.host + "/apis/" + o.groupVersion + "/namespaces/" + o.namespaced + "/patients" + path
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(object))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := o.client.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != want {
 		err = fmt.Errorf("%s %s: %s: %s", method, url, response.Status, answer)
 	}
-	if method == http.MethodGet && strings.Contains(path, "limit") && bytes.Count(answer, []byte(`"name":"bench-`)) != listed {
-		err = fmt.Errorf("%s: not %d objects", url, listed)
-	}
-	return err
+	return answer, err
 }

@@ -4,51 +4,38 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 
 	"github.com/prometheus/procfs"
-	"k8s.io/client-go/rest"
+
+	"github.com/paddock-health/paddock/hack/localpostgres"
 )
 
 // benchMemory tells what kube-apiserver and the API server hold of a site in Postgres whose
 // Patients are listed through the aggregator, page by page, when it is small and when it has
 // all its records.
 func benchMemory(ctx context.Context, o options, in installation) error {
-	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	server, err := startDatabase(ctx, in, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = server.Stop() }()
-	client, err := rest.HTTPClientFor(in.cluster.Config())
-	if err != nil {
-		return err
-	}
-	patients := objects{client, in.cluster.Config().Host, "r4.fhir.paddock.health/v1alpha1", databaseSite}
-	for n := range listed {
-		if err := patients.create(ctx, n); err != nil {
+	return withPatients(ctx, in, func(client *http.Client, server *localpostgres.Server) error {
+		patients := objects{client, in.cluster.Config().Host, recordGroup, databaseSite}
+		for n := range listed {
+			if err := patients.create(ctx, n); err != nil {
+				return err
+			}
+		}
+		fmt.Print("| Patients listed | pages | kube-apiserver | its most | API server | its most |\n|---|---|---|---|---|---|\n")
+		if err := tellMemory(ctx, in, patients); err != nil {
 			return err
 		}
-	}
-	fmt.Print("| Patients listed | pages | kube-apiserver | its most | API server | its most |\n|---|---|---|---|---|---|\n")
-	if err := tellMemory(ctx, in, patients); err != nil {
-		return err
-	}
-	d, err := databaseOf(ctx, o, in, server)
-	if err != nil {
-		return err
-	}
-	if err := d.fill(ctx); err != nil {
-		return err
-	}
-	return tellMemory(ctx, in, patients)
+		d, err := databaseOf(ctx, o, in, server)
+		if err != nil {
+			return err
+		}
+		if err := d.fill(ctx); err != nil {
+			return err
+		}
+		return tellMemory(ctx, in, patients)
+	})
 }
 
 // tellMemory lists all Patients three times, and tells what memory the programs then have:
@@ -82,29 +69,17 @@ func tellMemory(ctx context.Context, in installation, patients objects) error {
 func (o objects) walk(ctx context.Context) (found, pages int, err error) {
 	next := ""
 	for {
-		address := fmt.Sprintf("%s/apis/%s/namespaces/%s/patients?limit=%d&continue=%s", o.host, o.groupVersion, o.namespaced, listed, url.QueryEscape(next))
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		path := fmt.Sprintf("?limit=%d&continue=%s", listed, url.QueryEscape(next))
+		text, err := o.ask(ctx, http.MethodGet, path, "application/json", nil, http.StatusOK)
 		if err != nil {
 			return 0, 0, err
-		}
-		response, err := o.client.Do(request)
-		if err != nil {
-			return 0, 0, err
-		}
-		text, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if err != nil {
-			return 0, 0, err
-		}
-		if response.StatusCode != http.StatusOK {
-			return 0, 0, fmt.Errorf("GET %s: %s: %s", address, response.Status, text)
 		}
 		var list struct {
 			Metadata struct{ Continue string }
 			Items    []struct{}
 		}
 		if err := json.Unmarshal(text, &list); err != nil {
-			return 0, 0, fmt.Errorf("GET %s: %w", address, err)
+			return 0, 0, fmt.Errorf("GET %s: %w", path, err)
 		}
 		found, pages, next = found+len(list.Items), pages+1, list.Metadata.Continue
 		if next == "" {

@@ -140,7 +140,6 @@ func idleCosts(ctx context.Context, programs map[string]string) (map[string]prog
 }
 
 var (
-	residentMetric = regexp.MustCompile(`(?m)^process_resident_memory_bytes (\S+)$`)
 	heapMetric     = regexp.MustCompile(`(?m)^go_memstats_heap_inuse_bytes (\S+)$`)
 	cpuMetric      = regexp.MustCompile(`(?m)^process_cpu_seconds_total (\S+)$`)
 	requestsMetric = regexp.MustCompile(`(?m)^rest_client_requests_total\{[^}]*\} (\S+)$`)
@@ -156,7 +155,7 @@ func readCost(ctx context.Context, address string) (cost programCost, err error)
 		pattern *regexp.Regexp
 		to      *float64
 	}{
-		{residentMetric, &cost.resident},
+		{memoryMetric, &cost.resident},
 		{heapMetric, &cost.heap},
 		{cpuMetric, &cost.cpu},
 		{requestsMetric, &cost.requests},

@@ -43,6 +43,7 @@ render-programs = $(HELM) template paddock $(CHART) --namespace paddock-system -
 define render-into
 	@mkdir -p $(1)/default $(1)/aggregation
 	@$(call render-programs,controller facade disruption networkpolicies priority,$(1)/default/programs.yaml)
+	@$(call render-programs,webhook,$(1)/default/webhook.yaml)
 	@$(call render-programs,aggregated,$(1)/aggregation/programs.yaml)
 endef
 
@@ -53,6 +54,6 @@ chart-render: $(HELM) ## Render config/default and config/aggregation from the c
 .PHONY: verify-rendered
 verify-rendered: $(HELM) # Fail if they are not up to date.
 	$(call render-into,$(BIN)/.rendered)
-	@for file in default/programs.yaml aggregation/programs.yaml; do \
+	@for file in default/programs.yaml default/webhook.yaml aggregation/programs.yaml; do \
 		diff -u config/$$file $(BIN)/.rendered/$$file || { echo "config/$$file is not up to date: run make chart-render" >&2; exit 1; }; \
 	done; rm -rf $(BIN)/.rendered

@@ -35,6 +35,10 @@ const (
 	certificateSecret = "paddock-apiserver-tls"
 	authoritySecret   = "paddock-authority"
 	apiService        = "v1alpha1.r4.fhir.paddock.health"
+
+	// The certificate of the webhook server, and the name under which that is registered.
+	webhookSecret        = "paddock-controller-tls"
+	webhookConfiguration = "paddock-controller"
 )
 
 // The lease, and the events about who leads, are in the controller's own namespace.
@@ -49,6 +53,10 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 			return nil, fmt.Errorf("register the API types: %w", err)
 		}
 	}
+	webhooks, err := newWebhookServer(config, scheme, opts) // webhooks.go
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Cache:                         cache.Options{ByObject: site.CachedObjects()},
@@ -57,6 +65,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		LeaderElectionNamespace:       opts.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       server.Options{BindAddress: opts.metricsAddress},
+		WebhookServer:                 webhooks,
 		HealthProbeBindAddress:        opts.healthAddress,
 		LivenessEndpointName:          "/livez",
 		ReadinessEndpointName:         "/readyz",
@@ -86,20 +95,36 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := (&webhook.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
 	}
-	if len(opts.certificateNames) > 0 {
+	if opts.webhookAddress != "0" {
+		if err := (&site.Validator{Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}).SetupWithManager(mgr); err != nil {
+			return nil, fmt.Errorf("set up the admission webhook: %w", err)
+		}
+	}
+	if serving := servingOf(opts); len(serving) > 0 {
 		keeper := &certificate.Keeper{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: opts.namespace,
-			Secret: certificateSecret, Authority: authoritySecret,
-			DNSNames: opts.certificateNames, APIService: apiService, Now: time.Now,
+			Authority: authoritySecret, Serving: serving, Now: time.Now,
 		}
 		if err := mgr.Add(keeper); err != nil {
-			return nil, fmt.Errorf("set up the certificate: %w", err)
+			return nil, fmt.Errorf("set up the certificates: %w", err)
 		}
 	}
 	if err := addHealthChecks(mgr); err != nil {
 		return nil, fmt.Errorf("set up the health checks: %w", err)
 	}
 	return mgr, nil
+}
+
+// servingOf are the certificates that the controller keeps.
+func servingOf(opts options) []certificate.Serving {
+	var all []certificate.Serving
+	if len(opts.certificateNames) > 0 {
+		all = append(all, certificate.Serving{Secret: certificateSecret, DNSNames: opts.certificateNames, APIService: apiService})
+	}
+	if len(opts.webhookNames) > 0 {
+		all = append(all, certificate.Serving{Secret: opts.webhookSecret, DNSNames: opts.webhookNames, ValidatingWebhooks: webhookConfiguration})
+	}
+	return all
 }
 
 func addHealthChecks(mgr ctrl.Manager) error {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,12 +23,17 @@ type options struct {
 	leaderElect    bool
 	metricsAddress string
 	healthAddress  string
+	// webhookAddress is where kube-apiserver asks about Sites, "0" for nowhere, and webhookSecret
+	// has the certificate.
+	webhookAddress, webhookSecret string
 	// postgresNetworks may be reached beside public addresses.
 	postgresNetworks egress.Networks
 	// The images of databases that Sites have made, without a tag.
 	postgresImage, cloudNativePGImage string
 	// certificateNames are the API servers' DNS names, if the controller keeps their certificate.
 	certificateNames []string
+	// webhookNames are the DNS names of the webhook server, if the controller keeps its certificate.
+	webhookNames []string
 
 	logLevel    slog.Level
 	showVersion bool
@@ -54,6 +61,13 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		opts.certificateNames = strings.Split(names, ",")
 		return checkNames(opts.certificateNames)
 	})
+	fs.Func("webhook-certificate-names", "DNS names, with a comma between, of the certificate of the admission webhook that the controller keeps in the Secret "+
+		"named by --webhook-secret; without any it keeps none", func(names string) error {
+		opts.webhookNames = strings.Split(names, ",")
+		return checkNames(opts.webhookNames)
+	})
+	fs.StringVar(&opts.webhookSecret, "webhook-secret", webhookSecret, "Secret of the operator's namespace with the certificate of the admission webhook: tls.crt and tls.key")
+	fs.StringVar(&opts.webhookAddress, "webhook-address", ":9443", "address of the admission webhook, TLS; 0 turns it off")
 	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
 	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
 	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
@@ -68,7 +82,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	if opts.showVersion {
 		return opts, nil
 	}
-	return opts, errors.Join(opts.checkPublicURL(), checkImage("postgres-image", opts.postgresImage),
+	_, _, err := opts.webhookHostPort()
+	return opts, errors.Join(opts.checkPublicURL(), err, checkImage("postgres-image", opts.postgresImage),
 		checkImage("cloudnativepg-image", opts.cloudNativePGImage))
 }
 
@@ -80,6 +95,21 @@ func checkNames(names []string) error {
 		}
 	}
 	return nil
+}
+
+// webhookHostPort is the address of the webhook server in its parts.
+func (o *options) webhookHostPort() (host string, port int, err error) {
+	if o.webhookAddress == "0" {
+		return "", 0, nil
+	}
+	host, text, err := net.SplitHostPort(o.webhookAddress)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("--webhook-address: %q is not an address with a port, such as :9443, nor 0", o.webhookAddress)
+	}
+	return host, port, nil
 }
 
 // checkImage refuses what a tag cannot be added to.

@@ -13,6 +13,7 @@ func TestParseOptions(t *testing.T) {
 	defaults := options{
 		publicURL: "https://fhir.example.org", namespace: "paddock-system", leaderElect: true,
 		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
+		webhookAddress: ":9443", webhookSecret: "paddock-controller-tls",
 		postgresImage: "docker.io/library/postgres", cloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
 	}
 	tests := map[string]struct {
@@ -32,11 +33,13 @@ func TestParseOptions(t *testing.T) {
 				"--postgres-image=registry.example.org:5000/postgres", "--cloudnativepg-image=cnpg",
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
 				"--certificate-names=a.ops.svc,b.ops.svc",
+				"--webhook-address=[::1]:443", "--webhook-secret=mine", "--webhook-certificate-names=c.ops.svc",
 			},
 			want: func(o *options) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
 				o.logLevel = slog.LevelDebug
 				o.certificateNames = []string{"a.ops.svc", "b.ops.svc"}
+				o.webhookAddress, o.webhookSecret, o.webhookNames = "[::1]:443", "mine", []string{"c.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 			},
 		},
@@ -44,13 +47,19 @@ func TestParseOptions(t *testing.T) {
 			args: []string{"--version"},
 			want: func(o *options) { o.publicURL, o.showVersion = "", true },
 		},
-		"no public URL":         {args: nil, err: "--public-url"},
-		"a host alone":          {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
-		"a query":               {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
-		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
-		"an image with a tag":   {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
-		"an image of no name":   {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
-		"no name of a host":     {args: []string{"--public-url=https://fhir.example.org", "--certificate-names=a.svc,"}, err: "certificate-names"},
+		"no public URL":       {args: nil, err: "--public-url"},
+		"a host alone":        {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
+		"a query":             {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
+		"a user":              {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
+		"an image with a tag": {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
+		"an image of no name": {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
+		"no name of a host":   {args: []string{"--public-url=https://fhir.example.org", "--certificate-names=a.svc,"}, err: "certificate-names"},
+		"no webhook": {
+			args: []string{"--public-url=https://fhir.example.org", "--webhook-address=0"},
+			want: func(o *options) { o.webhookAddress = "0" },
+		},
+		"a webhook on no port":  {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=127.0.0.1"}, err: "--webhook-address"},
+		"a webhook on any port": {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=:0"}, err: "--webhook-address"},
 		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
 		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
 		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},

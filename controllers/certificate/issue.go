@@ -28,7 +28,7 @@ func newAuthority(now time.Time) (keyPair, error) {
 // newServing makes a certificate for servers of some names.
 func newServing(authority keyPair, names []string, now time.Time) (keyPair, error) {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "paddock-apiserver"}, DNSNames: names,
+		Subject: pkix.Name{CommonName: "paddock"}, DNSNames: names,
 		NotBefore: now.Add(-skew), NotAfter: now.Add(servingLife),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},

@@ -1,18 +1,17 @@
-// Package certificate keeps the certificate of the API servers: an authority of its own, what
-// they serve with, and what kube-apiserver trusts when it forwards requests. All three are
-// replaced in time, each while the one before is still good. See docs/decisions/0008.
+// Package certificate keeps the certificates of Paddock's programs: an authority of its own, what
+// they serve with, and what kube-apiserver trusts when it calls them. All of it is replaced in
+// time, each while the one before is still good. See docs/decisions/0008.
 package certificate
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -27,7 +26,7 @@ import (
 const (
 	certificateKey = corev1.TLSCertKey
 	privateKeyKey  = corev1.TLSPrivateKeyKey
-	// bundleKey holds, in the Secret of the API servers, what their clients are to trust.
+	// bundleKey holds, in the Secret of a server, what its clients are to trust.
 	bundleKey = "ca.crt"
 	// previousKey holds, in the Secret of the authority, the certificate of the one before.
 	previousKey = "previous.crt"
@@ -36,8 +35,8 @@ const (
 // interval is the pause between two passes: how long a Secret that was deleted is missing.
 const interval = time.Minute
 
-// Keeper keeps two Secrets and an APIService. It is a Runnable of a manager; only the leader's
-// works.
+// Keeper keeps the Secret of an authority and those of the servers that it signs for, and tells
+// kube-apiserver. It is a Runnable of a manager; only the leader's works.
 type Keeper struct {
 	// Client writes.
 	Client client.Client
@@ -45,30 +44,40 @@ type Keeper struct {
 	Live client.Reader
 	// Namespace is that of the Secrets.
 	Namespace string
-	// Secret is the API servers': tls.crt, tls.key and ca.crt. Authority is the controller's own.
-	Secret, Authority string
-	// DNSNames are those that the API servers are reached by.
-	DNSNames []string
-	// APIService is told what to trust, where there is one of that name.
-	APIService string
+	// Authority is the Secret of the authority, the controller's own.
+	Authority string
+	// Serving are the certificates that the authority signs.
+	Serving []Serving
 	// Now is the clock.
 	Now func() time.Time
 }
 
+// Serving is a certificate of servers.
+type Serving struct {
+	// Secret is the servers': tls.crt, tls.key and ca.crt.
+	Secret string
+	// DNSNames are those that the servers are reached by.
+	DNSNames []string
+	// APIService and ValidatingWebhooks, where they are given and there is one of that name,
+	// are told what to trust.
+	APIService, ValidatingWebhooks string
+}
+
 // AddToScheme registers the kinds that a Keeper reads.
 func AddToScheme(scheme *runtime.Scheme) error {
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiregistrationv1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiregistrationv1.AddToScheme, admissionregistrationv1.AddToScheme)
 	return builder.AddToScheme(scheme)
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get;create;patch
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v1alpha1.r4.fhir.paddock.health,verbs=get;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=paddock-controller,verbs=get;patch
 
 // Start implements manager.Runnable.
 func (k *Keeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "keep the certificate of the API servers", "secret", k.Secret)
+			log.FromContext(ctx).Error(err, "keep the certificates", "authority", k.Authority)
 		}
 	}, interval)
 	return nil
@@ -81,15 +90,18 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	serving, err := k.read(ctx, k.Secret)
-	if err != nil {
-		return err
-	}
-	next, err := rotate(state{
-		authority: pairOf(authority), previous: authority.Data[previousKey], serving: pairOf(serving),
-	}, k.DNSNames, k.Now())
-	if err != nil {
-		return err
+	next := state{authority: pairOf(authority), previous: authority.Data[previousKey]}
+	secrets, pairs := make([]*corev1.Secret, len(k.Serving)), make([]keyPair, len(k.Serving))
+	for i, serving := range k.Serving {
+		if secrets[i], err = k.read(ctx, serving.Secret); err != nil {
+			return err
+		}
+		// The first pass replaces the authority, if that is due; for the others it is new then.
+		next.serving = pairOf(secrets[i])
+		if next, err = rotate(next, serving.DNSNames, k.Now()); err != nil {
+			return err
+		}
+		pairs[i] = next.serving
 	}
 	bundle := next.bundle()
 	if err := k.write(ctx, authority, map[string][]byte{
@@ -97,11 +109,19 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := k.makeKnown(ctx, bundle); err != nil {
+	var errs []error // what one of them lacks is no reason to let the others wait
+	for i, serving := range k.Serving {
+		errs = append(errs, k.keepServing(ctx, serving, secrets[i], pairs[i], bundle))
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) keepServing(ctx context.Context, serving Serving, secret *corev1.Secret, pair keyPair, bundle []byte) error {
+	if err := k.register(ctx, serving, bundle); err != nil { // register.go
 		return err
 	}
-	return k.write(ctx, serving, map[string][]byte{
-		certificateKey: next.serving.certificate, privateKeyKey: next.serving.key, bundleKey: bundle,
+	return k.write(ctx, secret, map[string][]byte{
+		certificateKey: pair.certificate, privateKeyKey: pair.key, bundleKey: bundle,
 	})
 }
 
@@ -132,27 +152,6 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, data map[stri
 	}
 	if err := k.Client.Apply(ctx, config, apply.FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("write Secret %s: %w", secret.Name, err)
-	}
-	return nil
-}
-
-// makeKnown tells kube-apiserver what to trust.
-func (k *Keeper) makeKnown(ctx context.Context, bundle []byte) error {
-	service := &apiregistrationv1.APIService{}
-	switch err := k.Live.Get(ctx, client.ObjectKey{Name: k.APIService}, service); {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("read APIService %s: %w", k.APIService, err)
-	case string(service.Spec.CABundle) == string(bundle):
-		return nil
-	}
-	config := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"caBundle": base64.StdEncoding.EncodeToString(bundle)}}}
-	config.SetGroupVersionKind(apiregistrationv1.SchemeGroupVersion.WithKind("APIService"))
-	config.SetName(k.APIService)
-	config.SetUID(service.UID)
-	if err := k.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), apply.FieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("write APIService %s: %w", k.APIService, err)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ const (
 // keyPair is a certificate and its key, in PEM.
 type keyPair struct{ certificate, key []byte }
 
-// state is all that is kept.
+// state is all that is kept, for one of the servers.
 type state struct {
 	// authority signs. Its key is nowhere but in the controller's own Secret.
 	authority keyPair
 	// previous is the certificate of the authority before, as long as it is good.
 	previous []byte
-	// serving is what the API servers show.
+	// serving is what the server shows.
 	serving keyPair
 }
 

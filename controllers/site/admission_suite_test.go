@@ -2,9 +2,6 @@ package site_test
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -157,39 +154,6 @@ var _ = Describe("The definitions of our kinds", func() {
 		By("and go when there are none")
 		Expect(admin.DeleteAllOf(ctx, &v1alpha1.SiteClaim{})).To(Succeed())
 		Eventually(remove).WithContext(ctx).WithArguments("sites.paddock.health").Should(Succeed())
-	})
-})
-
-var _ = Describe("A Site that asks for what another holds", func() {
-	It("is told so as it is created", func(ctx SpecContext) {
-		startController(ctx)
-		holder := createSite(ctx, newNamespace(ctx), "oak", "asked-for")
-		expectReady(ctx, holder)
-		// create tells what kubectl prints.
-		create := func(ctx context.Context, namespace, name, siteID string) string {
-			GinkgoHelper()
-			text, err := json.Marshal(map[string]any{
-				"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Site",
-				"metadata": map[string]string{"namespace": namespace, "name": name}, "spec": map[string]string{"siteID": siteID},
-			})
-			Expect(err).NotTo(HaveOccurred())
-			path := filepath.Join(GinkgoT().TempDir(), "site.json")
-			Expect(os.WriteFile(path, text, 0o600)).To(Succeed())
-			return kubectl(ctx, "create", "--dry-run=server", "-f", path)
-		}
-		elsewhere := newNamespace(ctx)
-		Eventually(create).WithContext(ctx).WithArguments(elsewhere, "oak", "asked-for").
-			Should(ContainSubstring("SiteIDTaken: siteID asked-for is taken by another Site"))
-		Expect(create(ctx, elsewhere, "oak", "asked-for")).NotTo(ContainSubstring(holder.Namespace), "whose it is")
-		Expect(create(ctx, holder.Namespace, "elm", "asked-for-too")).
-			To(ContainSubstring("NamespaceOccupied: namespace " + holder.Namespace + " holds the data of Site oak with siteID asked-for"))
-		Expect(create(ctx, elsewhere, "oak", "asked-for-too")).NotTo(ContainSubstring("Warning"))
-
-		By("unless it is the same Site again")
-		deleteAndWait(ctx, holder)
-		Expect(create(ctx, holder.Namespace, "oak", "another")).To(ContainSubstring("NamespaceOccupied"))
-		Expect(create(ctx, holder.Namespace, "oak", "asked-for")).NotTo(ContainSubstring("Warning"))
-		Expect(create(ctx, elsewhere, "oak", "asked-for")).To(ContainSubstring("SiteIDTaken"))
 	})
 })
 

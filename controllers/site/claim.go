@@ -28,7 +28,7 @@ const siteClaimNamespaceField = "spec.siteRef.namespace"
 func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 	var lost error
 	for range claimAttempts {
-		view, err := r.viewClaims(ctx, s.site)
+		view, err := viewClaims(ctx, r.Live, s.site)
 		if err != nil {
 			return proceed, err
 		}
@@ -62,29 +62,29 @@ func lostRace(err error) bool {
 }
 
 // viewClaims asks the API server itself. The order of the reads matters, see claimView.
-func (r *Reconciler) viewClaims(ctx context.Context, site *v1alpha1.Site) (claimView, error) {
+func viewClaims(ctx context.Context, live client.Reader, site *v1alpha1.Site) (claimView, error) {
 	v := claimView{site: site}
 	var err error
-	if v.namespaceClaim, err = find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: site.Namespace}); err != nil {
+	if v.namespaceClaim, err = find[v1alpha1.NamespaceClaim](ctx, live, client.ObjectKey{Name: site.Namespace}); err != nil {
 		return v, err
 	}
-	if v.siteClaim, err = find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()}); err != nil {
+	if v.siteClaim, err = find[v1alpha1.SiteClaim](ctx, live, client.ObjectKey{Name: site.SiteID()}); err != nil {
 		return v, err
 	}
 	if v.held() {
 		return v, nil
 	}
-	if v.self, err = find[v1alpha1.Site](ctx, r.Live, client.ObjectKeyFromObject(site)); err != nil {
+	if v.self, err = find[v1alpha1.Site](ctx, live, client.ObjectKeyFromObject(site)); err != nil {
 		return v, err
 	}
 	if v.namespaceClaim != nil {
 		key := client.ObjectKey{Namespace: site.Namespace, Name: v.namespaceClaim.Spec.SiteRef.Name}
-		if v.holder, err = find[v1alpha1.Site](ctx, r.Live, key); err != nil {
+		if v.holder, err = find[v1alpha1.Site](ctx, live, key); err != nil {
 			return v, err
 		}
 	}
 	claims := &v1alpha1.SiteClaimList{}
-	if err := r.Live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: site.Namespace}); err != nil {
+	if err := live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: site.Namespace}); err != nil {
 		return v, fmt.Errorf("list the SiteClaims of namespace %s: %w", site.Namespace, err)
 	}
 	v.siteClaims = claims.Items

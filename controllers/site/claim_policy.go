@@ -47,17 +47,25 @@ const (
 	takeSiteID
 )
 
+// claimDecision is what to do, and why a Site is refused.
 type claimDecision struct {
-	action          claimAction
-	reason, message string
+	action claimAction
+	// message is for those who may read the Site, denial for anybody: it names nothing but
+	// what was asked for.
+	reason, message, denial string
+	// passes: the refusal ends without anybody acting.
+	passes bool
 }
 
 // claimCheck decides, or leaves it to the next check.
 type claimCheck func(claimView) (claimDecision, bool)
 
-// The order matters: a Site that holds its namespace is alone there, so only
-// then may it take a siteID.
-var claimChecks = []claimCheck{bothHeld, siteIsCurrent, namespaceIsOurs, siteIDIsOurs}
+var (
+	// claimRules say what belongs to whom. The order matters: a Site that holds its
+	// namespace is alone there, so only then may it take a siteID.
+	claimRules  = []claimCheck{namespaceIsOurs, siteIDIsOurs}
+	claimChecks = append([]claimCheck{bothHeld, siteIsCurrent}, claimRules...)
+)
 
 // decideClaim says what the Site has to do next to hold its claims. Time plays
 // no part: creation times are new after a restore from a backup.
@@ -68,6 +76,17 @@ func decideClaim(v claimView) claimDecision {
 		}
 	}
 	return claimDecision{action: keepClaims}
+}
+
+// refusal is what decideClaim would come to, after everything that it lets the Site take, if
+// that is to refuse it. The Site may be one that is not there yet.
+func refusal(v claimView) (d claimDecision, refused bool) {
+	for _, check := range claimRules {
+		if d, decided := check(v); decided && d.action == refuseSite {
+			return d, true
+		}
+	}
+	return claimDecision{}, false
 }
 
 func bothHeld(v claimView) (claimDecision, bool) {
@@ -88,8 +107,10 @@ func namespaceIsOurs(v claimView) (claimDecision, bool) {
 			return claimDecision{action: takeNamespace}, ref.UID != v.site.UID
 		}
 		if lives(v.holder, ref.UID) {
-			return occupied(v.site.Namespace, fmt.Sprintf("is that of Site %q", ref.Name),
-				"Create this Site in a namespace of its own, or delete the other one."), true
+			d := occupied(v.site.Namespace, fmt.Sprintf("is that of Site %q", ref.Name),
+				"Create this Site in a namespace of its own, or delete the other one.")
+			d.passes = v.holder.DeletionTimestamp != nil && v.holder.Spec.DeletionPolicy == v1alpha1.DeletionDelete
+			return d, true
 		}
 	}
 	if other := otherSiteClaim(v); other != nil {
@@ -130,10 +151,9 @@ func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
 
 // taken does not say by whom: that is another tenant.
 func taken(siteID string) claimDecision {
-	return claimDecision{refuseSite, v1alpha1.ReasonSiteIDTaken, fmt.Sprintf(
-		"siteID %q is taken by another Site, or by data retained from one. Create a Site with another siteID, "+
-			"or have a cluster administrator free this one by deleting SiteClaim %q, which gives up the data.",
-		siteID, siteID)}
+	message := fmt.Sprintf("siteID %q is taken by another Site, or by data retained from one. Create a Site with another siteID, "+
+		"or have a cluster administrator free this one by deleting SiteClaim %q, which gives up the data.", siteID, siteID)
+	return claimDecision{action: refuseSite, reason: v1alpha1.ReasonSiteIDTaken, message: message, denial: message}
 }
 
 func retained(namespace string, claim *v1alpha1.SiteClaim) claimDecision {
@@ -144,6 +164,10 @@ func retained(namespace string, claim *v1alpha1.SiteClaim) claimDecision {
 }
 
 func occupied(namespace, why, remedy string) claimDecision {
-	return claimDecision{refuseSite, v1alpha1.ReasonNamespaceOccupied, fmt.Sprintf(
-		"namespace %q %s, and a namespace is for one Site. %s", namespace, why, remedy)}
+	return claimDecision{
+		action: refuseSite, reason: v1alpha1.ReasonNamespaceOccupied,
+		message: fmt.Sprintf("namespace %q %s, and a namespace is for one Site. %s", namespace, why, remedy),
+		denial: fmt.Sprintf("namespace %q has another Site, or data retained from one of another name or siteID, and a namespace is for one Site. "+
+			"Create this Site in a namespace of its own, or with the name and siteID of the data.", namespace),
+	}
 }

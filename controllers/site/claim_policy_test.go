@@ -169,6 +169,53 @@ func TestDecideClaim(t *testing.T) {
 					t.Errorf("message %q gives away %q", got.message, words)
 				}
 			}
+			early, refused := refusal(tt.view)
+			if refused != (tt.action == refuseSite) || early.reason != tt.reason {
+				t.Errorf("as it is applied: refused %v for %q", refused, early.reason)
+			}
+			for _, words := range []string{"elm", "willow", "rival", `"7"`} {
+				if strings.Contains(early.denial, words) {
+					t.Errorf("what anybody is told, %q, gives away %q", early.denial, words)
+				}
+			}
+		})
+	}
+}
+
+func TestObjectToClaims(t *testing.T) {
+	leaving := liveSite("elm", "uid-elm")
+	leaving.DeletionTimestamp, leaving.Spec.DeletionPolicy = &metav1.Time{}, v1alpha1.DeletionDelete
+	staying := liveSite("elm", "uid-elm")
+	staying.DeletionTimestamp = &metav1.Time{}
+	unnamed := liveSite("1042", "uid-oak")
+	unnamed.Spec.SiteID = ""
+	elms := namespaceClaimOf("elm", "uid-elm")
+	tests := map[string]struct {
+		view          claimView
+		reason, field string // empty: nothing to say
+		passes        bool
+	}{
+		"nothing is claimed":        {view: claimView{site: oak}},
+		"a neighbour":               {claimView{site: oak, namespaceClaim: elms, holder: liveSite("elm", "uid-elm")}, "NamespaceOccupied", "metadata.namespace", false},
+		"one that goes":             {claimView{site: oak, namespaceClaim: elms, holder: leaving}, "NamespaceOccupied", "metadata.namespace", true},
+		"one that leaves its data":  {claimView{site: oak, namespaceClaim: elms, holder: staying}, "NamespaceOccupied", "metadata.namespace", false},
+		"another's siteID":          {claimView{site: oak, siteClaim: siteClaimOf("1042", "rival", "oak", "a")}, "SiteIDTaken", "spec.siteID", false},
+		"another's siteID, by name": {claimView{site: unnamed, siteClaim: siteClaimOf("1042", "rival", "oak", "a")}, "SiteIDTaken", "metadata.name", false},
+		"its own data":              {view: claimView{site: oak, siteClaim: siteClaimOf("1042", "clinic", "oak", "before")}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, passes := objectToClaims(tt.view)
+			if got == nil {
+				got = &objection{}
+			}
+			field := ""
+			if got.field != nil {
+				field = got.field.String()
+			}
+			if got.reason != tt.reason || field != tt.field || passes != tt.passes {
+				t.Errorf("got %q of %q, passes %v; want %q of %q, %v", got.reason, field, passes, tt.reason, tt.field, tt.passes)
+			}
 		})
 	}
 }

@@ -28,13 +28,21 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 	if err != nil {
 		return dsn.Connection{}, nil, err
 	}
-	if secret == nil || secret.Type != v1alpha1.SecretTypeDSN {
-		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-			"there is no Secret %q of type %s in namespace %q", ref.Name, v1alpha1.SecretTypeDSN, site.Namespace)}, nil
+	if bad := noSecret(site, secret); bad != nil {
+		return dsn.Connection{}, bad, nil
 	}
 	connection, err := dsn.Parse(secret.Data, ref.Key)
 	bad, err := invalidSecret(ref.Name, err)
 	return connection, bad, err
+}
+
+// noSecret says that what was found, if anything, is not the Secret that the Site names.
+func noSecret(site *v1alpha1.Site, found *corev1.Secret) *verdict {
+	if found != nil && found.Type == v1alpha1.SecretTypeDSN {
+		return nil
+	}
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf("there is no Secret %q of type %s in namespace %q",
+		site.Spec.Storage.Postgres.External.SecretRef.Name, v1alpha1.SecretTypeDSN, site.Namespace)}
 }
 
 // invalidSecret turns the fault of a field of a Secret into a verdict, and leaves other errors.

@@ -101,7 +101,7 @@ func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left
 	ours := fields.OneTermEqualSelector(siteKeyField, siteKey)
 	for _, kind := range recordKinds {
 		for last := ""; ; {
-			first, err := r.firstOf(ctx, kind, namespace, ours)
+			first, err := firstOf(ctx, r.Live, kind, namespace, ours)
 			if err != nil {
 				return true, err
 			}

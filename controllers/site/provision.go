@@ -33,7 +33,7 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 		Namespace: r.Namespace, PostgresImage: r.PostgresImage, CloudNativePGImage: r.CloudNativePGImage,
 		SiteKey: s.siteClaim.Spec.SiteKey,
 	}
-	objects, err := r.viewDatabase(ctx, site)
+	objects, err := viewDatabase(ctx, r.Client, r.Live, site)
 	if err != nil {
 		return dsn.Connection{}, nil, err
 	}
@@ -63,18 +63,18 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 
 // viewDatabase finds the objects of a database. Those of CloudNativePG are read past the
 // cache, which could not be filled while its kinds are missing.
-func (r *Reconciler) viewDatabase(ctx context.Context, site *v1alpha1.Site) (provision.Objects, error) {
+func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site) (provision.Objects, error) {
 	key := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
 	var o provision.Objects
 	var errs [4]error
-	o.Volume, errs[0] = find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
-	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, r.Client, key)
-	o.Pod, errs[2] = find[corev1.Pod](ctx, r.Client, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
+	o.Volume, errs[0] = find[corev1.PersistentVolumeClaim](ctx, cached, key)
+	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, cached, key)
+	o.Pod, errs[2] = find[corev1.Pod](ctx, cached, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
 	if o.Volume == nil || site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		cluster := &unstructured.Unstructured{}
 		cluster.SetGroupVersionKind(provision.ClusterKind)
 		var there bool
-		if there, errs[3] = findInto(ctx, r.Live, key, cluster); there {
+		if there, errs[3] = findInto(ctx, live, key, cluster); there {
 			o.Cluster = cluster
 		}
 	}

@@ -37,7 +37,7 @@ func (r *Reconciler) clusterStorage(ctx context.Context, s *scope) error {
 		// Until it is known: what was said of an earlier claim's data no longer holds.
 		s.found.storageReady = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "the namespace's records were not checked yet"}
 		foreign := fields.OneTermNotEqualSelector(siteKeyField, s.siteClaim.Spec.SiteKey)
-		name, err := r.firstOf(ctx, "Record", s.site.Namespace, foreign)
+		name, err := firstOf(ctx, r.Live, "Record", s.site.Namespace, foreign)
 		if err != nil {
 			return err
 		}
@@ -87,10 +87,10 @@ func decideStorage(v storageView) verdict {
 
 // firstOf names an object of that kind of record that the selector fits, the
 // first by name; empty when there is none.
-func (r *Reconciler) firstOf(ctx context.Context, kind, namespace string, selector fields.Selector) (string, error) {
+func firstOf(ctx context.Context, live client.Reader, kind, namespace string, selector fields.Selector) (string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind + "List"))
-	err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector}, client.Limit(1))
+	err := live.List(ctx, list, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: selector}, client.Limit(1))
 	if err != nil {
 		return "", fmt.Errorf("look for a %s in namespace %s: %w", kind, namespace, err)
 	}

@@ -34,6 +34,7 @@ import (
 	recordsv1alpha1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
@@ -74,7 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(GinkgoLogr)
 	for _, add := range []func(*runtime.Scheme) error{
-		site.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
+		site.AddToScheme, certificate.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
@@ -120,7 +121,7 @@ func lookup(ctx context.Context, host string) ([]string, error) {
 	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
-func kubectl(ctx context.Context, args ...string) (output string) {
+func kubectl(ctx context.Context, args ...string) {
 	GinkgoHelper()
 	bin := os.Getenv("PADDOCK_BIN")
 	if bin == "" {
@@ -129,7 +130,6 @@ func kubectl(ctx context.Context, args ...string) (output string) {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
-	return string(out)
 }
 
 // startController runs a controller as a Deployment would, until the end of the

@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,16 +52,25 @@ var _ = Describe("The chart", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("has the controller make a certificate that the APIService trusts, and makes a key of page tokens", func(ctx SpecContext) {
+	It("has the controller make certificates that kube-apiserver trusts, and makes a key of page tokens", func(ctx SpecContext) {
 		Expect(keeper(ctx).Keep(ctx)).To(Succeed())
-		data := secret(ctx, "paddock-apiserver-tls").Data
-		pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
-		Expect(err).NotTo(HaveOccurred())
-		authorities := x509.NewCertPool()
-		Expect(authorities.AppendCertsFromPEM(apiService(ctx).Spec.CABundle)).To(BeTrue())
-		for _, service := range []string{"paddock-aggregated", "paddock-facade"} {
-			_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: authorities, DNSName: service + "." + namespace + ".svc"})
+		for _, serving := range []struct {
+			secret   string
+			services []string
+			bundle   []byte
+		}{
+			{"paddock-apiserver-tls", []string{"paddock-aggregated", "paddock-facade"}, apiService(ctx).Spec.CABundle},
+			{"paddock-controller-tls", []string{webhooks(ctx).Webhooks[0].ClientConfig.Service.Name}, webhooks(ctx).Webhooks[0].ClientConfig.CABundle},
+		} {
+			data := secret(ctx, serving.secret).Data
+			pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
 			Expect(err).NotTo(HaveOccurred())
+			authorities := x509.NewCertPool()
+			Expect(authorities.AppendCertsFromPEM(serving.bundle)).To(BeTrue())
+			for _, service := range serving.services {
+				_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: authorities, DNSName: service + "." + namespace + ".svc"})
+				Expect(err).NotTo(HaveOccurred())
+			}
 		}
 		key, err := base64.StdEncoding.DecodeString(string(secret(ctx, "paddock-page-token").Data["key"]))
 		Expect(err).NotTo(HaveOccurred())
@@ -101,10 +111,13 @@ var _ = Describe("The chart", Ordered, func() {
 
 	It("keeps certificate and key when it is upgraded", func(ctx SpecContext) {
 		serving, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, "paddock-page-token").Data, apiService(ctx).Spec.CABundle
+		webhook := secret(ctx, "paddock-controller-tls").Data
 		install(ctx, "controller.replicas=3")
 		Expect(secret(ctx, "paddock-apiserver-tls").Data).To(Equal(serving))
 		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
 		Expect(apiService(ctx).Spec.CABundle).To(Equal(authority))
+		Expect(secret(ctx, "paddock-controller-tls").Data).To(Equal(webhook))
+		Expect(webhooks(ctx).Webhooks[0].ClientConfig.CABundle).To(Equal(authority))
 		run(ctx, "helm", "rollback", release, "1", "--namespace", namespace)
 		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
 	}, NodeTimeout(time.Minute))
@@ -138,18 +151,33 @@ func deployments(ctx context.Context) []*appsv1.Deployment {
 func keeper(ctx context.Context) *certificate.Keeper {
 	GinkgoHelper()
 	k := &certificate.Keeper{
-		Client: admin, Live: admin, Namespace: namespace, Secret: "paddock-apiserver-tls", Authority: "paddock-authority",
-		APIService: apiService(ctx).Name, Now: time.Now,
+		Client: admin, Live: admin, Namespace: namespace, Authority: "paddock-authority", Now: time.Now,
+		Serving: []certificate.Serving{
+			{Secret: "paddock-apiserver-tls", APIService: apiService(ctx).Name},
+			{Secret: "paddock-controller-tls", ValidatingWebhooks: webhooks(ctx).Name},
+		},
 	}
 	for _, deployment := range deployments(ctx) {
 		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
 			if names, ok := strings.CutPrefix(arg, "--certificate-names="); ok {
-				k.DNSNames = strings.Split(names, ",")
+				k.Serving[0].DNSNames = strings.Split(names, ",")
+			}
+			if names, ok := strings.CutPrefix(arg, "--webhook-certificate-names="); ok {
+				k.Serving[1].DNSNames = strings.Split(names, ",")
 			}
 		}
 	}
-	Expect(k.DNSNames).NotTo(BeEmpty())
+	for _, serving := range k.Serving {
+		Expect(serving.DNSNames).NotTo(BeEmpty())
+	}
 	return k
+}
+
+func webhooks(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	GinkgoHelper()
+	found := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(admin.Get(ctx, client.ObjectKey{Name: "paddock-controller"}, found)).To(Succeed())
+	return found
 }
 
 func secret(ctx context.Context, name string) *corev1.Secret {

@@ -62,7 +62,7 @@ var _ = Describe("Kustomize", func() {
 		}
 		// Whoever installs the chart has the namespace; whoever kustomizes makes the key of page
 		// tokens, and the controller its Secrets.
-		want = append(want, "Secret paddock-apiserver-tls", "Secret paddock-authority", "Secret paddock-page-token")
+		want = append(want, "Secret paddock-apiserver-tls", "Secret paddock-authority", "Secret paddock-controller-tls", "Secret paddock-page-token")
 		want = slices.DeleteFunc(want, func(name string) bool { return name == "Namespace "+namespace })
 		got := named(run(ctx, "helm", "template", release, chartDir, "--namespace", namespace, "--skip-tests"))
 		Expect(got).To(ConsistOf(want))

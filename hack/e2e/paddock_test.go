@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -146,6 +147,25 @@ var _ = Describe("The chart", Ordered, func() {
 		}).Should(Equal(generation))
 	}, NodeTimeout(3*time.Minute))
 
+	It("refuses a second site of a namespace as it is applied, and none when no controller answers", func(ctx SpecContext) {
+		try := func(namespace, name string) (string, error) {
+			return node.Kubectl(ctx, "-n", namespace, "apply", "--server-side", "--dry-run=server", "--filename", siteFile(namespace, name))
+		}
+		Eventually(ctx, func() error {
+			_, err := try("clinic-oak", "second")
+			return err
+		}).Should(MatchError(ContainSubstring("metadata.namespace: NamespaceOccupied")))
+		kubectl(ctx, "-n", namespace, "scale", "deployment", "paddock-controller", "--replicas=0")
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, "-n", namespace, "scale", "deployment", "paddock-controller", "--replicas=2")
+			kubectl(ctx, "-n", namespace, "rollout", "status", "--timeout=2m", "deployment/paddock-controller")
+		}, NodeTimeout(3*time.Minute))
+		Eventually(ctx, func() error {
+			_, err := try("clinic-oak", "second")
+			return err
+		}).Should(Succeed())
+	}, NodeTimeout(3*time.Minute))
+
 	It("is upgraded to other settings and images, and back, without a failed request", func(ctx SpecContext) {
 		for _, program := range []string{"apiserver", "controller"} {
 			image := "ghcr.io/paddock-health/" + program
@@ -234,6 +254,15 @@ func kill(ctx context.Context, namespace, pod string) {
 	Expect(node.KillContainer(ctx, before)).To(Succeed())
 	Eventually(ctx, id).ShouldNot(Equal(before))
 	kubectl(ctx, "-n", namespace, "wait", "--for=condition=Ready", "--timeout=1m", "pod/"+pod)
+}
+
+// siteFile is a manifest of a Site.
+func siteFile(namespace, name string) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "site.yaml")
+	text := fmt.Sprintf("apiVersion: paddock.health/v1alpha1\nkind: Site\nmetadata: {name: %s, namespace: %s}\n", name, namespace)
+	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return file
 }
 
 // facadeContainer tells the image and the flags of the facade's container.

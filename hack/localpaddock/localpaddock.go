@@ -62,6 +62,8 @@ type Paddock struct {
 	URLs, HealthURLs, ControllerURLs []string
 
 	aggregation *aggregation // nil: none
+	// webhookPort is the first controller's.
+	webhookPort int
 }
 
 // Start installs the CRDs and roles of config/base and starts the programs. It
@@ -78,7 +80,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	if err := p.makePageTokenKey(); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2*options.APIServers + 2*options.Controllers + 1)
+	ports, err := freePorts(2*options.APIServers + 3*options.Controllers + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +101,14 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		}
 	}
 	for i := range options.Controllers {
-		first := 2 * (options.APIServers + i)
-		if err := p.startController(ctx, i, ports[first], ports[first+1]); err != nil {
+		first := 2*options.APIServers + 3*i
+		if err := p.startController(ctx, i, ports[first], ports[first+1], ports[first+2]); err != nil {
 			return nil, err
 		}
+	}
+	p.webhookPort = ports[2*options.APIServers+2]
+	if err := p.RegisterWebhook(ctx); err != nil { // webhook.go
+		return nil, err
 	}
 	if p.aggregation != nil {
 		return p, p.aggregation.register(ctx, p)
@@ -203,7 +209,7 @@ func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []strin
 	return nil
 }
 
-func (p *Paddock) startController(ctx context.Context, number, healthPort, metricsPort int) error {
+func (p *Paddock) startController(ctx context.Context, number, healthPort, metricsPort, webhookPort int) error {
 	kubeconfig, err := p.kubeconfig("paddock-controller")
 	if err != nil {
 		return err
@@ -212,13 +218,13 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort, metri
 	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
 		Name: p.programName("controller", number),
 		Path: filepath.Join(p.options.BinDir, "controller"),
-		Args: []string{
+		Args: append([]string{
 			"--kubeconfig", kubeconfig,
 			"--health-address", health,
 			"--metrics-address", "127.0.0.1:" + strconv.Itoa(metricsPort),
 			"--public-url", p.options.PublicURL,
 			"--postgres-networks", localNetworks,
-		},
+		}, webhookArgs(webhookPort)...),
 		Ready: isReady(health),
 	})
 	if err != nil {

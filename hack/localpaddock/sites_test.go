@@ -41,10 +41,15 @@ spec: {siteID: %[3]s, deletionPolicy: %[4]s}
 // apply applies YAML with kubectl.
 func apply(ctx SpecContext, format string, args ...any) {
 	GinkgoHelper()
+	Expect(tryApply(ctx, format, args...)).To(Succeed())
+}
+
+func tryApply(ctx SpecContext, format string, args ...any) error {
+	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
 	Expect(os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600)).To(Succeed())
 	_, err := paddock.Kubectl(ctx, "apply", "-f", file)
-	Expect(err).NotTo(HaveOccurred())
+	return err
 }
 
 func kubectl(ctx SpecContext, args ...string) string {
@@ -103,7 +108,17 @@ var _ = Describe("Sites", func() {
 		waitReady(ctx, "clinic-first", "oak")
 		first := editorOf(ctx, "clinic-first", "oak")
 		Expect(send(request{method: "PUT", url: balanced + "/site/contested/fhir/patient/rex", body: patient(1), token: first}).status).To(Equal(http.StatusCreated))
-		apply(ctx, siteManifest, "clinic-second", "oak", "contested", "Retain")
+		By("being refused as they are applied")
+		apply(ctx, tenantManifest, "clinic-second")
+		Eventually(func() error { return tryApply(ctx, siteManifest, "clinic-second", "oak", "contested", "Retain") }).
+			WithTimeout(10 * time.Second).Should(MatchError(ContainSubstring("spec.siteID: SiteIDTaken: siteID \"contested\" is taken by another Site")))
+		Expect(tryApply(ctx, siteManifest, "clinic-first", "elm", "contested-too", "Retain")).To(MatchError(ContainSubstring("metadata.namespace: NamespaceOccupied")))
+
+		By("and where that was not asked")
+		kubectl(ctx, "delete", "validatingwebhookconfiguration", "paddock-controller")
+		DeferCleanup(func(ctx SpecContext) { Expect(paddock.RegisterWebhook(ctx)).To(Succeed()) })
+		Eventually(func() error { return tryApply(ctx, siteManifest, "clinic-second", "oak", "contested", "Retain") }).
+			WithTimeout(10 * time.Second).Should(Succeed())
 		Expect(kubectl(ctx, "wait", "--for=condition=Accepted=false", "--timeout=10s", "-n", "clinic-second", "site/oak")).NotTo(BeEmpty())
 		Expect(kubectl(ctx, "get", "site", "oak", "-n", "clinic-second", "-o", `jsonpath={.status.conditions[?(@.type=="Accepted")].reason}`)).To(Equal("SiteIDTaken"))
 		second := editorOf(ctx, "clinic-second", "oak")

@@ -1,4 +1,4 @@
-{{/* The certificate as cert-manager is asked for it, by default from an authority of the chart's own. */}}
+{{/* The certificates as cert-manager is asked for them, by default from an authority of the chart's own. */}}
 {{- define "paddock.certManager" -}}
 {{- $issuer := .Values.certificates.certManager.issuerRef }}
 {{- if not $issuer }}
@@ -36,17 +36,26 @@ metadata:
 spec:
   ca: {secretName: paddock-authority}
 {{- end }}
+{{- $certificates := dict }}
+{{- if include "paddock.needsCertificate" . }}
+{{- $_ := set $certificates "paddock-apiserver-tls" (include "paddock.certificateNames" . | fromYamlArray) }}
+{{- end }}
+{{- if .Values.admission.webhook }}
+{{- $_ := set $certificates "paddock-controller-tls" (list (include "paddock.webhookName" .)) }}
+{{- end }}
+{{- range $name, $dnsNames := $certificates }}
 ---
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
-  name: paddock-apiserver-tls
-  namespace: {{ .Release.Namespace }}
-  labels: {{ include "paddock.labels" . | nindent 4 }}
+  name: {{ $name }}
+  namespace: {{ $.Release.Namespace }}
+  labels: {{ include "paddock.labels" $ | nindent 4 }}
 spec:
-  secretName: paddock-apiserver-tls
-  duration: {{ .Values.certificates.certManager.duration }}
-  dnsNames: {{ include "paddock.certificateNames" . | nindent 2 }}
+  secretName: {{ $name }}
+  duration: {{ $.Values.certificates.certManager.duration }}
+  dnsNames: {{ toYaml $dnsNames | nindent 2 }}
   privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
   issuerRef: {{ toYaml $issuer | nindent 4 }}
+{{- end }}
 {{- end }}

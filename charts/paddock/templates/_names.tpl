@@ -65,17 +65,42 @@ paddock-apiserver-tls
 {{- end -}}
 {{- end }}
 
-{{/* Whether any program has a certificate: "true" or nothing. */}}
+{{/* The authority of an existing certificate, in base64. */}}
+{{- define "paddock.caBundle" -}}
+{{- $name := include "paddock.certificateSecret" . -}}
+{{- $found := lookup "v1" "Secret" .Release.Namespace $name | default dict -}}
+{{- $authority := dig "data" "ca.crt" "" $found -}}
+{{- if .Values.certificates.caBundle -}}
+{{- $authority = b64enc .Values.certificates.caBundle -}}
+{{- end -}}
+{{ required (printf "certificates.mode existingSecret needs certificates.caBundle: Secret %s/%s is not there or has no ca.crt" .Release.Namespace $name) $authority }}
+{{- end }}
+
+{{/* The Secret with the certificate of the controller's webhook server. */}}
+{{- define "paddock.webhookSecret" -}}
+{{- if eq .Values.certificates.mode "existingSecret" -}}
+{{ include "paddock.certificateSecret" . }}
+{{- else -}}
+paddock-controller-tls
+{{- end -}}
+{{- end }}
+
+{{/* Whether any API server has a certificate: "true" or nothing. */}}
 {{- define "paddock.needsCertificate" -}}
 {{- if or .Values.aggregated.enabled .Values.facade.tls.enabled }}true{{ end -}}
 {{- end }}
 
-{{/* Names that the certificate is for, as a YAML list. */}}
+{{/* Names that the API servers' certificate is for, as a YAML list. */}}
 {{- define "paddock.certificateNames" -}}
 {{- range $service := list "paddock-aggregated" "paddock-facade" }}
 - {{ $service }}.{{ $.Release.Namespace }}.svc
 - {{ $service }}.{{ $.Release.Namespace }}.svc.cluster.local
 {{- end }}
+{{- end }}
+
+{{/* The name that the certificate of the webhook server is for: kube-apiserver asks for no other. */}}
+{{- define "paddock.webhookName" -}}
+paddock-controller.{{ .Release.Namespace }}.svc
 {{- end }}
 
 {{/*

@@ -1,0 +1,150 @@
+package site
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+// Validator says of a Site, as it is applied, what the controller would say of it later. What
+// cannot come right is refused; of what may be yet to come, in an apply of several objects,
+// there is a warning. Nothing depends on it: a Site that got past it is judged all the same.
+//
+// It answers whoever reaches it, so it tells nothing but of what was asked: no name of
+// another's Site, nothing of what is in a Secret.
+type Validator struct {
+	// Live reads past the cache: what it is asked of was written a moment ago.
+	Live client.Reader
+	// Mapper knows which kinds there are.
+	Mapper meta.RESTMapper
+}
+
+var _ admission.Validator[*v1alpha1.Site] = (*Validator)(nil)
+
+// SetupWithManager has the manager's webhook server ask it.
+func (v *Validator) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.Site{}).WithValidator(v).Complete()
+}
+
+// ValidateCreate implements admission.Validator.
+func (v *Validator) ValidateCreate(ctx context.Context, site *v1alpha1.Site) (admission.Warnings, error) {
+	for _, look := range []func(context.Context, *v1alpha1.Site) (*objection, bool, error){
+		v.lookAtClaims, v.lookAtStorage,
+	} {
+		o, passes, err := look(ctx, site)
+		switch {
+		case err != nil: // not to know is no reason to refuse
+			logf.FromContext(ctx).Error(err, "look at what a Site asks for")
+		case o != nil && !passes:
+			return nil, o.refuse(site)
+		case o != nil:
+			return admission.Warnings{o.warning()}, nil
+		}
+	}
+	return nil, nil
+}
+
+// ValidateUpdate implements admission.Validator. What a Site asks of others never changes but
+// for the Secret of its database.
+func (v *Validator) ValidateUpdate(ctx context.Context, old, site *v1alpha1.Site) (admission.Warnings, error) {
+	if !site.DeletionTimestamp.IsZero() || externalOf(site) == nil || equality.Semantic.DeepEqual(externalOf(old), externalOf(site)) {
+		return nil, nil
+	}
+	o, err := v.lookAtSecret(ctx, site)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "look at what a Site asks for")
+	}
+	if o == nil {
+		return nil, nil
+	}
+	return admission.Warnings{o.warning()}, nil
+}
+
+// ValidateDelete implements admission.Validator.
+func (v *Validator) ValidateDelete(context.Context, *v1alpha1.Site) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func (v *Validator) lookAtClaims(ctx context.Context, site *v1alpha1.Site) (*objection, bool, error) {
+	view, err := viewClaims(ctx, v.Live, site)
+	if err != nil {
+		return nil, false, err
+	}
+	o, passes := objectToClaims(view)
+	return o, passes, nil
+}
+
+func (v *Validator) lookAtStorage(ctx context.Context, site *v1alpha1.Site) (*objection, bool, error) {
+	if externalOf(site) != nil {
+		o, err := v.lookAtSecret(ctx, site)
+		return o, true, err
+	}
+	// The key of what the Site would adopt; none of new data, and there is to be no other yet.
+	claim, err := find[v1alpha1.SiteClaim](ctx, v.Live, client.ObjectKey{Name: site.SiteID()})
+	if err != nil {
+		return nil, false, err
+	}
+	if claim == nil {
+		claim = &v1alpha1.SiteClaim{ObjectMeta: metav1.ObjectMeta{Name: site.SiteID()}}
+	}
+	if site.Spec.Storage.Postgres != nil {
+		return v.lookAtDatabase(ctx, site, claim.Spec.SiteKey)
+	}
+	foreign := fields.OneTermNotEqualSelector(siteKeyField, claim.Spec.SiteKey)
+	name, err := firstOf(ctx, v.Live, "Record", site.Namespace, foreign)
+	if err != nil || name == "" {
+		return nil, false, err
+	}
+	bad := decideStorage(storageView{namespace: site.Namespace, claim: claim, foreign: true})
+	return &objection{bad.reason, bad.message, fieldStorage}, true, nil
+}
+
+func (v *Validator) lookAtDatabase(ctx context.Context, site *v1alpha1.Site, siteKey string) (*objection, bool, error) {
+	objects, err := viewDatabase(ctx, v.Live, v.Live, site)
+	if err != nil {
+		return nil, false, err
+	}
+	if bad := decideProvision(site, siteKey, objects); bad != nil {
+		o, passes := objectToData(bad)
+		return o, passes, nil
+	}
+	if site.Spec.Storage.Postgres.Provisioned.Engine != v1alpha1.EngineCloudNativePG {
+		return nil, false, nil
+	}
+	_, err = v.Mapper.RESTMapping(provision.ClusterKind.GroupKind(), provision.ClusterKind.Version)
+	if kindMissing(err) {
+		return &objection{engineMissing.reason, engineMissing.message, fieldProvisioned.Child("engine")}, true, nil
+	}
+	return nil, false, err
+}
+
+// lookAtSecret does not look into it.
+func (v *Validator) lookAtSecret(ctx context.Context, site *v1alpha1.Site) (*objection, error) {
+	secret, err := find[corev1.Secret](ctx, v.Live, client.ObjectKey{Namespace: site.Namespace, Name: externalOf(site).SecretRef.Name})
+	if err != nil {
+		return nil, err
+	}
+	bad := noSecret(site, secret)
+	if bad == nil {
+		return nil, nil
+	}
+	return &objection{bad.reason, bad.message, fieldSecretRef}, nil
+}
+
+func externalOf(site *v1alpha1.Site) *v1alpha1.ExternalPostgres {
+	if site.Spec.Storage.Postgres == nil {
+		return nil
+	}
+	return site.Spec.Storage.Postgres.External
+}

@@ -65,6 +65,9 @@ const (
 	ReasonSiteIDTaken = "SiteIDTaken"
 	// ReasonNamespaceOccupied: another Site, or data retained from it, is in the namespace.
 	ReasonNamespaceOccupied = "NamespaceOccupied"
+	// ReasonSecretsForbidden: the controller may not use the Secrets of the namespace, which
+	// its owner has to allow. It is a reason of Webhooks too.
+	ReasonSecretsForbidden = "SecretsForbidden"
 )
 
 // Reasons of the StorageReady condition.

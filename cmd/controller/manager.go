@@ -59,7 +59,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{ByObject: site.CachedObjects()},
+		Cache:                         cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace)},
 		LeaderElection:                opts.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       opts.namespace,
@@ -82,6 +82,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		Namespace: opts.namespace,
 		Dial:      egress.NewDialer(opts.postgresNetworks).DialContext,
 
+		SecretAccess:       opts.secrets,
 		PostgresImage:      opts.postgresImage,
 		CloudNativePGImage: opts.cloudNativePGImage,
 		Now:                time.Now,
@@ -92,11 +93,15 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := (&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the WebhookEvent controller: %w", err)
 	}
-	if err := (&webhook.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
+	hooks := &webhook.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: opts.secrets, Namespace: opts.namespace, Now: time.Now,
+	}
+	if err := hooks.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
 	}
 	if opts.webhookAddress != "0" {
-		if err := (&site.Validator{Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}).SetupWithManager(mgr); err != nil {
+		validator := &site.Validator{Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Namespace: opts.namespace}
+		if err := validator.SetupWithManager(mgr); err != nil {
 			return nil, fmt.Errorf("set up the admission webhook: %w", err)
 		}
 	}

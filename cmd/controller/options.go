@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
 type options struct {
@@ -26,6 +27,8 @@ type options struct {
 	// webhookAddress is where kube-apiserver asks about Sites, "0" for nowhere, and webhookSecret
 	// has the certificate.
 	webhookAddress, webhookSecret string
+	// secrets is where the controller may read Secrets.
+	secrets secrets.Access
 	// postgresNetworks may be reached beside public addresses.
 	postgresNetworks egress.Networks
 	// The images of databases that Sites have made, without a tag.
@@ -65,6 +68,15 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		"named by --webhook-secret; without any it keeps none", func(names string) error {
 		opts.webhookNames = strings.Split(names, ",")
 		return checkNames(opts.webhookNames)
+	})
+	opts.secrets = secrets.Cluster
+	fs.Func("secrets", "where the controller may read Secrets: Cluster, everywhere, or Namespaced, where the owner of a namespace bound ClusterRole "+
+		secrets.Role+" (default Cluster)", func(access string) error {
+		opts.secrets = secrets.Access(access)
+		if opts.secrets != secrets.Cluster && opts.secrets != secrets.Namespaced {
+			return errors.New("it must be Cluster or Namespaced")
+		}
+		return nil
 	})
 	fs.StringVar(&opts.webhookSecret, "webhook-secret", webhookSecret, "Secret of the operator's namespace with the certificate of the admission webhook: tls.crt and tls.key")
 	fs.StringVar(&opts.webhookAddress, "webhook-address", ":9443", "address of the admission webhook, TLS; 0 turns it off")

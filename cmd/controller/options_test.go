@@ -13,7 +13,7 @@ func TestParseOptions(t *testing.T) {
 	defaults := options{
 		publicURL: "https://fhir.example.org", namespace: "paddock-system", leaderElect: true,
 		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
-		webhookAddress: ":9443", webhookSecret: "paddock-controller-tls",
+		webhookAddress: ":9443", webhookSecret: "paddock-controller-tls", secrets: "Cluster",
 		postgresImage: "docker.io/library/postgres", cloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
 	}
 	tests := map[string]struct {
@@ -34,11 +34,13 @@ func TestParseOptions(t *testing.T) {
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
 				"--certificate-names=a.ops.svc,b.ops.svc",
 				"--webhook-address=[::1]:443", "--webhook-secret=mine", "--webhook-certificate-names=c.ops.svc",
+				"--secrets=Namespaced",
 			},
 			want: func(o *options) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
 				o.logLevel = slog.LevelDebug
 				o.certificateNames = []string{"a.ops.svc", "b.ops.svc"}
+				o.secrets = "Namespaced"
 				o.webhookAddress, o.webhookSecret, o.webhookNames = "[::1]:443", "mine", []string{"c.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 			},
@@ -58,6 +60,7 @@ func TestParseOptions(t *testing.T) {
 			args: []string{"--public-url=https://fhir.example.org", "--webhook-address=0"},
 			want: func(o *options) { o.webhookAddress = "0" },
 		},
+		"other Secrets":         {args: []string{"--public-url=https://fhir.example.org", "--secrets=namespaced"}, err: "Cluster or Namespaced"},
 		"a webhook on no port":  {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=127.0.0.1"}, err: "--webhook-address"},
 		"a webhook on any port": {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=:0"}, err: "--webhook-address"},
 		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -28,6 +29,8 @@ type Validator struct {
 	Live client.Reader
 	// Mapper knows which kinds there are.
 	Mapper meta.RESTMapper
+	// Namespace is the operator's own.
+	Namespace string
 }
 
 var _ admission.Validator[*v1alpha1.Site] = (*Validator)(nil)
@@ -86,9 +89,10 @@ func (v *Validator) lookAtClaims(ctx context.Context, site *v1alpha1.Site) (*obj
 }
 
 func (v *Validator) lookAtStorage(ctx context.Context, site *v1alpha1.Site) (*objection, bool, error) {
-	if externalOf(site) != nil {
-		o, err := v.lookAtSecret(ctx, site)
-		return o, true, err
+	if secretName(site) != "" {
+		if o, err := v.lookAtSecret(ctx, site); o != nil || err != nil || externalOf(site) != nil {
+			return o, true, err
+		}
 	}
 	// The key of what the Site would adopt; none of new data, and there is to be no other yet.
 	claim, err := find[v1alpha1.SiteClaim](ctx, v.Live, client.ObjectKey{Name: site.SiteID()})
@@ -129,10 +133,14 @@ func (v *Validator) lookAtDatabase(ctx context.Context, site *v1alpha1.Site, sit
 	return nil, false, err
 }
 
-// lookAtSecret does not look into it.
+// lookAtSecret finds out whether it is there, if it should be, and does not look into it.
 func (v *Validator) lookAtSecret(ctx context.Context, site *v1alpha1.Site) (*objection, error) {
-	secret, err := find[corev1.Secret](ctx, v.Live, client.ObjectKey{Namespace: site.Namespace, Name: externalOf(site).SecretRef.Name})
-	if err != nil {
+	secret, err := find[corev1.Secret](ctx, v.Live, client.ObjectKey{Namespace: site.Namespace, Name: secretName(site)})
+	switch {
+	case apierrors.IsForbidden(err):
+		bad := secretsForbidden(site.Namespace, v.Namespace)
+		return &objection{bad.reason, bad.message, fieldStorage.Child("postgres")}, nil
+	case err != nil || externalOf(site) == nil:
 		return nil, err
 	}
 	bad := noSecret(site, secret)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -23,8 +24,10 @@ import (
 // unless nil, is why there is none.
 func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn.Connection, *verdict, error) {
 	ref := site.Spec.Storage.Postgres.External.SecretRef
-	// Only Secrets of this type are in the cache: a Site is no way to others.
-	secret, err := find[corev1.Secret](ctx, r.Client, client.ObjectKey{Namespace: site.Namespace, Name: ref.Name})
+	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), client.ObjectKey{Namespace: site.Namespace, Name: ref.Name})
+	if apierrors.IsForbidden(err) {
+		return dsn.Connection{}, secretsForbidden(site.Namespace, r.Namespace), nil
+	}
 	if err != nil {
 		return dsn.Connection{}, nil, err
 	}
@@ -36,7 +39,8 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 	return connection, bad, err
 }
 
-// noSecret says that what was found, if anything, is not the Secret that the Site names.
+// noSecret says that what was found, if anything, is not the Secret that the Site names: a Site
+// is no way to those of other types.
 func noSecret(site *v1alpha1.Site, found *corev1.Secret) *verdict {
 	if found != nil && found.Type == v1alpha1.SecretTypeDSN {
 		return nil

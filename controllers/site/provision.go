@@ -116,11 +116,13 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 // password is what the API servers were handed.
 func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
 	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
-	secret, err := find[corev1.Secret](ctx, r.Client, name)
+	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), name)
 	if err == nil && secret == nil {
 		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has one type only, and may be late
 	}
 	switch {
+	case apierrors.IsForbidden(err):
+		return nil, secretsForbidden(site.Namespace, r.Namespace), nil
 	case err != nil:
 		return nil, nil, err
 	case secret != nil && secret.Type != v1alpha1.SecretTypeDSN:
@@ -143,7 +145,10 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 	if secret, err = provision.NewSecret(site, o, password); err != nil {
 		return nil, nil, err
 	}
-	if err := r.Client.Create(ctx, secret, apply.FieldOwner); err != nil {
+	switch err := r.Client.Create(ctx, secret, apply.FieldOwner); {
+	case apierrors.IsForbidden(err): // by a quota, or by a role that lets us read alone
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("Secret %s is refused: %s", provision.Name, err)}, nil
+	case err != nil:
 		return nil, nil, fmt.Errorf("create Secret %s: %w", name, err)
 	}
 	return secret, nil, nil

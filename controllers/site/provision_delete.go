@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
@@ -46,6 +48,10 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey strin
 	var left string
 	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {
 		there, err := r.deleteOurs(ctx, kind, s.site.Namespace, siteKey)
+		if apierrors.IsForbidden(err) && kind.Kind == "Secret" {
+			s.found.failed = "the database cannot be deleted: " + secrets.Forbidden(s.site.Namespace, r.Namespace)
+			return secrets.RetryInterval, nil
+		}
 		if err != nil {
 			return 0, err
 		}

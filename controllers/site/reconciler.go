@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
 // Reconciler brings Sites to what their specs ask for.
@@ -32,6 +33,8 @@ type Reconciler struct {
 	Drain time.Duration
 	// Namespace is the operator's own. Only there do API servers read Secrets.
 	Namespace string
+	// SecretAccess is where Secrets of other namespaces may be read: everywhere, unless given.
+	SecretAccess secrets.Access
 	// Dial reaches the databases that Sites name, or have.
 	Dial dsn.Dial
 	// Lookup finds the addresses of their hosts. Nil: as the system does.
@@ -49,8 +52,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=paddock.health,resources=sites/status,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclaims;namespaceclaims,verbs=get;list;watch;create;update;delete
 // +kubebuilder:rbac:groups=records.paddock.health,resources=records;recordhistories;recordclaims,verbs=list;deletecollection
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=create;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
 
@@ -62,7 +64,9 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=paddock-postgres,verbs=delete
+
+// The Secrets of Sites' namespaces are in roles of their own, which are bound everywhere or by
+// the owners of namespaces: config/rbac/controller_secrets.yaml, site_secrets_role.yaml.
 
 // Reconcile brings one Site's claims and storage to what its spec asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -83,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next, err := s.run(ctx,
 		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
 		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: present only with deletionPolicy Delete
+		phase{"reading the Secret", r.mayReadSecret},      // secrets.go: where the namespace's owner has to allow it
 		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
 		phase{"protecting the namespace", r.protect},      // namespace.go: not to be deleted with data that is to stay
 		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no records but the claim's own; a database with our tables

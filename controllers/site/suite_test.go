@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -35,6 +36,7 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/controllers/certificate"
+	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
@@ -75,7 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(GinkgoLogr)
 	for _, add := range []func(*runtime.Scheme) error{
-		site.AddToScheme, certificate.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
+		site.AddToScheme, certificate.AddToScheme, authorizationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme, recordsv1alpha1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
@@ -136,9 +138,14 @@ func kubectl(ctx context.Context, args ...string) {
 // spec or until the function it returns is called.
 func startController(ctx context.Context, change ...func(*ctrl.Options)) (stop func()) {
 	GinkgoHelper()
+	return startControllerWith(ctx, secrets.Cluster, change...)
+}
+
+func startControllerWith(ctx context.Context, access secrets.Access, change ...func(*ctrl.Options)) (stop func()) {
+	GinkgoHelper()
 	opts := ctrl.Options{
 		Scheme:     scheme,
-		Cache:      cache.Options{ByObject: site.CachedObjects()},
+		Cache:      cache.Options{ByObject: site.CachedObjects(access, operatorNamespace)},
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	}
@@ -156,6 +163,8 @@ func startController(ctx context.Context, change ...func(*ctrl.Options)) (stop f
 		Namespace: operatorNamespace,
 		Dial:      dial,
 		Lookup:    lookup,
+
+		SecretAccess: access,
 
 		PostgresImage: "docker.io/library/postgres", CloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
 

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
@@ -53,11 +54,14 @@ var databaseObjects = map[client.Object]string{
 }
 
 // CachedObjects says what the controller's cache holds of a cluster's objects: the Secrets
-// that say how to reach databases, and the objects of the databases that Sites have made.
-func CachedObjects() map[client.Object]cache.ByObject {
-	cached := map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)},
+// that say how to reach databases, of all namespaces or of the operator's alone, and the objects
+// of the databases that Sites have made.
+func CachedObjects(access secrets.Access, operator string) map[client.Object]cache.ByObject {
+	connections := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
+	if access == secrets.Namespaced {
+		connections.Namespaces = map[string]cache.Config{operator: {}}
 	}
+	cached := map[client.Object]cache.ByObject{&corev1.Secret{}: connections}
 	for object, name := range databaseObjects {
 		cached[object] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}

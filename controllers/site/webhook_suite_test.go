@@ -79,7 +79,7 @@ func startWebhook(ctx context.Context) (stop func()) {
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect((&site.Validator{Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}).SetupWithManager(mgr)).To(Succeed())
+	Expect((&site.Validator{Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Namespace: operatorNamespace}).SetupWithManager(mgr)).To(Succeed())
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(running) }()

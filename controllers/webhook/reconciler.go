@@ -15,23 +15,29 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/apply"
+	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
 // Reconciler keeps the secrets and the status of Webhooks.
 type Reconciler struct {
 	// Client reads Webhooks and WebhookEvents from a cache and writes.
 	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// SecretAccess is where Secrets may be read: everywhere, unless given.
+	SecretAccess secrets.Access
+	// Namespace is the operator's own.
+	Namespace string
 	// Now is the clock.
 	Now func() time.Time
 
-	// secrets has the Secrets of type v1alpha1.SecretTypeWebhook.
+	// secrets has the Secrets of type v1alpha1.SecretTypeWebhook, at least.
 	secrets client.Reader
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=webhookevents;webhooks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create
 
 // Reconcile brings one Webhook's secret and status up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -39,37 +45,52 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, hook); err != nil || !hook.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.update(ctx, hook)
+	seen, err := r.update(ctx, hook)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return ctrl.Result{RequeueAfter: r.nextLook(seen)}, nil
 }
 
-func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) error {
+// nextLook is when to look again at Secrets that are not watched.
+func (r *Reconciler) nextLook(seen surroundings) time.Duration {
+	switch {
+	case r.SecretAccess != secrets.Namespaced:
+		return 0
+	case seen.secret == nil:
+		return secrets.RetryInterval
+	default:
+		return secrets.Interval
+	}
+}
+
+func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen surroundings, err error) {
 	if wrote, err := apply.Changed(ctx, r.Client, hook); wrote || err != nil {
-		return err // the write wakes the controller again
+		return seen, err // the write wakes the controller again
 	}
-	seen := surroundings{}
-	var err error
-	if seen.secret, err = r.ensureSecret(ctx, hook); err != nil { // secret.go
-		return err
+	seen.secret, err = r.ensureSecret(ctx, hook) // secret.go
+	if ref := hook.Spec.HeadersSecretRef; ref != nil && err == nil {
+		seen.headers, err = r.secret(ctx, hook.Namespace, ref.Name)
 	}
-	if ref := hook.Spec.HeadersSecretRef; ref != nil {
-		if seen.headers, err = r.secret(ctx, hook.Namespace, ref.Name); err != nil {
-			return err
-		}
+	if apierrors.IsForbidden(err) {
+		seen.forbidden, err = secrets.Forbidden(hook.Namespace, r.Namespace), nil
+	}
+	if err != nil {
+		return seen, err
 	}
 	events := &v1alpha1.WebhookEventList{}
 	if err := r.Client.List(ctx, events, client.InNamespace(hook.Namespace)); err != nil {
-		return err
+		return seen, err
 	}
 	seen.enabled = enables(events.Items, hook.Spec.EventType)
 	status := statusOf(hook, seen, r.Now())
 	if equality.Semantic.DeepEqual(hook.Status, status) {
-		return nil
+		return seen, nil
 	}
-	return apply.Status(ctx, r.Client, hook, &status)
+	return seen, apply.Status(ctx, r.Client, hook, &status)
 }
 
 // secret is a Secret of the type that webhooks use, nil when there is none of the name.
@@ -81,6 +102,8 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name string) (*corev
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case secret.Type != v1alpha1.SecretTypeWebhook: // not from the cache, which has no other
+		return nil, nil
 	}
 	return secret, nil
 }

@@ -16,6 +16,8 @@ import (
 type surroundings struct {
 	// secret and headers are nil where they are not there.
 	secret, headers *corev1.Secret
+	// forbidden says, unless empty, that they may not be read.
+	forbidden string
 	// enabled: a WebhookEvent switches the type on.
 	enabled bool
 }
@@ -57,6 +59,9 @@ func accept(hook *v1alpha1.Webhook, seen surroundings) (v verdict, publicKey str
 	}
 	if extensions := hook.Spec.Extensions; extensions != nil && len(extensions.Raw) > v1alpha1.MaxExtensions {
 		return refuse(v1alpha1.ReasonExtensionsTooLarge, "extensions has %d bytes; at most %d are taken", len(extensions.Raw), v1alpha1.MaxExtensions), ""
+	}
+	if seen.forbidden != "" {
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretsForbidden, seen.forbidden}, ""
 	}
 	if seen.secret == nil {
 		return refuse(v1alpha1.ReasonSecretNotFound, "there is no Secret %s of type %s", hook.SecretName(), v1alpha1.SecretTypeWebhook), ""

@@ -40,6 +40,7 @@ func TestStatus(t *testing.T) {
 		"type is off":      {nil, surroundings{secret: shared}, []string{"True Accepted", "False TypeDisabled"}, ""},
 		"inactive":         {func(s *v1alpha1.WebhookSpec) { s.Active = &off }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False Inactive"}, ""},
 		"no secret":        {nil, surroundings{enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
+		"may not read":     {nil, surroundings{forbidden: "bind it", enabled: true}, []string{"False SecretsForbidden", "False NotAccepted"}, ""},
 		"a bad secret":     {nil, surroundings{secret: secretOf("whsec_c2hvcnQ="), enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"an empty secret":  {nil, surroundings{secret: &corev1.Secret{}, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "True Active"}, public},

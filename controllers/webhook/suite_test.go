@@ -6,21 +6,27 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/webhook"
 	"github.com/paddock-health/paddock/controllers/webhookevent"
 	"github.com/paddock-health/paddock/hack/localcluster"
@@ -40,6 +46,8 @@ var (
 	scheme  = runtime.NewScheme()
 	// admin is what a cluster administrator uses, uncached.
 	admin client.Client
+	// stopControllers stops those that run in most specs.
+	stopControllers func()
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -48,6 +56,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(GinkgoLogr)
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	Expect(rbacv1.AddToScheme(scheme)).To(Succeed())
+	Expect(authorizationv1.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})
@@ -57,7 +67,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	startControllers()
+	stopControllers = startControllers(secrets.Cluster)
+	DeferCleanup(func() { stopControllers() })
 }, NodeTimeout(2*time.Minute))
 
 func kubectl(ctx context.Context, args ...string) string {
@@ -71,20 +82,28 @@ func kubectl(ctx context.Context, args ...string) string {
 	return string(out)
 }
 
-func startControllers() {
-	config, err := cluster.UserConfig(serviceAccounts + "paddock-controller")
+// startControllers runs the controllers until the function that it returns is called.
+func startControllers(access secrets.Access) (stop func()) {
+	GinkgoHelper()
+	rest, err := cluster.UserConfig(serviceAccounts + "paddock-controller")
 	Expect(err).NotTo(HaveOccurred())
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(rest, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect((&webhook.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr)).To(Succeed())
+	hooks := &webhook.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: access, Namespace: "paddock-system", Now: time.Now,
+	}
+	Expect(hooks.SetupWithManager(mgr)).To(Succeed())
 	Expect((&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr)).To(Succeed())
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(running) }()
-	DeferCleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		Expect(<-done).To(Succeed())
 	})
+	return stop
 }
 
 func newNamespace(ctx context.Context) string {

@@ -17,32 +17,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
 // SetupWithManager registers the controller. A Webhook is reconciled when it changes, and
 // when a WebhookEvent or a Secret of its namespace does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	// The manager's own cache has Secrets of another type, and a selector takes but one.
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+	build := ctrl.NewControllerManagedBy(mgr).
+		Named("webhook").
+		For(&v1alpha1.Webhook{}).
+		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
+		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
+		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
+		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)})
+	if r.SecretAccess == secrets.Namespaced {
+		r.secrets = r.Live
+		return build.Complete(r)
+	}
+	cached, err := newSecretCache(mgr)
+	if err != nil {
+		return err
+	}
+	r.secrets = cached
+	return build.
+		WatchesRawSource(source.Kind(cached, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(r.neighbours))).
+		Complete(r)
+}
+
+// newSecretCache makes a cache of the Secrets of webhooks: the manager's own has Secrets of
+// another type, and a selector takes but one.
+func newSecretCache(mgr ctrl.Manager) (cache.Cache, error) {
+	cached, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeWebhook)}},
 	})
 	if err != nil {
-		return fmt.Errorf("make a cache of the Secrets of webhooks: %w", err)
+		return nil, fmt.Errorf("make a cache of the Secrets of webhooks: %w", err)
 	}
-	if err := mgr.Add(secrets); err != nil {
-		return fmt.Errorf("add the cache of the Secrets of webhooks: %w", err)
+	if err := mgr.Add(cached); err != nil {
+		return nil, fmt.Errorf("add the cache of the Secrets of webhooks: %w", err)
 	}
-	r.secrets = secrets
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("webhook").
-		For(&v1alpha1.Webhook{}).
-		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
-		WatchesRawSource(source.Kind(secrets, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(r.neighbours))).
-		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
-		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
-		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}).
-		Complete(r)
+	return cached, nil
 }
 
 // neighbours are the Webhooks of an object's namespace.

@@ -87,6 +87,23 @@ var _ = Describe("The chart", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
+	It("gives the controller Secrets where their owners bound a role, if that is wanted", func(ctx SpecContext) {
+		install(ctx, "rbac.secrets=Namespaced")
+		run(ctx, "kubectl", "create", "namespace", "clinic-bound")
+		run(ctx, "kubectl", "create", "rolebinding", "paddock-site-secrets", "--namespace", "clinic-bound",
+			"--clusterrole=paddock-site-secrets", "--serviceaccount="+namespace+":paddock-controller")
+		for where, want := range map[string][]string{
+			"default":      {},
+			"clinic-bound": {"secrets [] [] [get create]", "secrets [] [paddock-postgres] [delete]"},
+		} {
+			Eventually(func() []string {
+				return secretRights(run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,
+					"--as", "system:serviceaccount:"+namespace+":paddock-controller", "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated"))
+			}).WithTimeout(learns).Should(ConsistOf(want))
+		}
+		install(ctx, "rbac.secrets=Cluster")
+	}, NodeTimeout(time.Minute))
+
 	It("gives no right by a wildcard", func(ctx SpecContext) {
 		var roles rbacv1.RoleList
 		var clusterRoles rbacv1.ClusterRoleList
@@ -94,7 +111,7 @@ var _ = Describe("The chart", Ordered, func() {
 		Expect(admin.List(ctx, &roles, ours)).To(Succeed())
 		Expect(admin.List(ctx, &clusterRoles, ours)).To(Succeed())
 		Expect(roles.Items).To(HaveLen(2))
-		Expect(clusterRoles.Items).To(HaveLen(5))
+		Expect(clusterRoles.Items).To(HaveLen(7))
 		var rules []rbacv1.PolicyRule
 		for _, role := range roles.Items {
 			rules = append(rules, role.Rules...)
@@ -191,6 +208,17 @@ func apiService(ctx context.Context) *apiregistrationv1.APIService {
 	GinkgoHelper()
 	found := &apiregistrationv1.APIService{}
 	Expect(admin.Get(ctx, client.ObjectKey{Name: "v1alpha1.r4.fhir.paddock.health"}, found)).To(Succeed())
+	return found
+}
+
+// secretRights are the lines about Secrets among an account's rights.
+func secretRights(rights string) []string {
+	var found []string
+	for line := range strings.Lines(rights) {
+		if strings.HasPrefix(line, "secrets ") {
+			found = append(found, strings.Join(strings.Fields(line), " "))
+		}
+	}
 	return found
 }
 

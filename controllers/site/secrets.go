@@ -1,0 +1,69 @@
+package site
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/secrets"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+// secretName is that of the Secret with the connection to the Site's database, empty where the
+// Site needs none.
+func secretName(site *v1alpha1.Site) string {
+	switch postgres := site.Spec.Storage.Postgres; {
+	case site.Spec.Storage.Type != v1alpha1.StoragePostgres || postgres == nil:
+		return ""
+	case postgres.External != nil:
+		return postgres.External.SecretRef.Name
+	default:
+		return provision.Name
+	}
+}
+
+// siteSecrets reads Secrets of Sites' namespaces.
+func (r *Reconciler) siteSecrets() client.Reader {
+	if r.SecretAccess == secrets.Namespaced {
+		return r.Live
+	}
+	return r.Client
+}
+
+func secretsForbidden(namespace, operator string) *verdict {
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretsForbidden, secrets.Forbidden(namespace, operator)}
+}
+
+// mayReadSecret finds out whether the owner of the namespace lets us read the Secret that the
+// Site needs. Until then the Site takes nothing; what it has taken, and what is known of its
+// data, stays.
+func (r *Reconciler) mayReadSecret(ctx context.Context, s *scope) (step, error) {
+	name := secretName(s.site)
+	if r.SecretAccess != secrets.Namespaced || name == "" {
+		return proceed, nil
+	}
+	_, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: s.site.Namespace, Name: name})
+	if !apierrors.IsForbidden(err) {
+		return proceed, err
+	}
+	s.found.accepted = secretsForbidden(s.site.Namespace, r.Namespace)
+	s.requeueAfter = secrets.RetryInterval
+	return settle, nil
+}
+
+// lookAgain wakes the Site for a Secret that is not watched.
+func (r *Reconciler) lookAgain(s *scope) {
+	if r.SecretAccess != secrets.Namespaced {
+		return
+	}
+	switch {
+	case s.requeueAfter == 0:
+		s.requeueAfter = secrets.RetryInterval
+	case s.requeueAfter > secrets.Interval:
+		s.requeueAfter = secrets.Interval
+	}
+}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,28 +61,47 @@ func (b *databaseBench) cost(ctx context.Context, in installation) (c cost, err 
 	return c, err
 }
 
-// cpuOf tells the processor time of a server, and of a database's main process and sessions.
-func cpuOf(server, database int) func() (time.Duration, time.Duration) {
-	return func() (ofServer, ofDatabase time.Duration) {
-		all, err := procfs.AllProcs()
-		if err != nil {
-			return 0, 0
-		}
-		for _, process := range all {
-			stat, err := process.Stat()
-			if err != nil {
-				continue // it ended meanwhile
-			}
-			spent := time.Duration(stat.CPUTime() * float64(time.Second))
-			switch {
-			case stat.PID == server:
-				ofServer += spent
-			case stat.PID == database || stat.PPID == database:
-				ofDatabase += spent
-			}
-		}
-		return ofServer, ofDatabase
+// processes are those whose processor time is told: only one of the servers is at work in a
+// turn, which is the one that the turn is about.
+type processes struct {
+	servers  []int
+	database int
+}
+
+// processorTime is what the servers have taken, the database with its sessions, and this
+// process, which is the load generator.
+type processorTime struct{ server, database, client time.Duration }
+
+func (t processorTime) since(before processorTime, requests int) processorTime {
+	each := time.Duration(requests)
+	return processorTime{(t.server - before.server) / each, (t.database - before.database) / each, (t.client - before.client) / each}
+}
+
+// spent tells the processor time so far; nobody's where there are no processes.
+func (p *processes) spent() (t processorTime) {
+	if p == nil {
+		return t
 	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return t
+	}
+	for _, process := range all {
+		stat, err := process.Stat()
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		spent := time.Duration(stat.CPUTime() * float64(time.Second))
+		switch {
+		case slices.Contains(p.servers, stat.PID):
+			t.server += spent
+		case stat.PID == p.database || stat.PPID == p.database:
+			t.database += spent
+		case stat.PID == os.Getpid():
+			t.client += spent
+		}
+	}
+	return t
 }
 
 // tell prints the cost of the writes since. Those of the floor handler are in it: what it

@@ -19,7 +19,7 @@ func benchEndurance(ctx context.Context, o options, in installation) error {
 		fmt.Print("| turn | requests/s | p50 | p99 | CPU of the API server | of the database |\n|---|---|---|---|---|---|\n")
 		for i, t := range turns {
 			fmt.Printf("| %d | %.0f | %.1f ms | %.1f ms | %d µs | %d µs |\n", i+1, t.perSecond,
-				t.p50.Seconds()*1000, t.p99.Seconds()*1000, t.server.Microseconds(), t.backend.Microseconds())
+				t.p50.Seconds()*1000, t.p99.Seconds()*1000, t.took.server.Microseconds(), t.took.database.Microseconds())
 		}
 		fmt.Printf("\nThe last turn of %s per second turn: %.2f (goal 0.90), %d errors\n", o.turn,
 			turns[len(turns)-1].perSecond/turns[min(1, len(turns)-1)].perSecond, results["mix"].errors)

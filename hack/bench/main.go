@@ -27,8 +27,8 @@ type options struct {
 	records int
 	// aggregated has the API server serve the aggregated API too.
 	aggregated bool
-	// cpu, unless nil, is the processor time that the API server and its database have taken.
-	cpu func() (server, backend time.Duration)
+	// processes, unless nil, are those whose processor time is told.
+	processes *processes
 }
 
 func main() {

@@ -23,8 +23,8 @@ type workload struct {
 type turn struct {
 	perSecond float64
 	p50, p99  time.Duration
-	// server and backend are the processor time that a request took, where it is known.
-	server, backend time.Duration
+	// took is the processor time of a request, where it is known.
+	took processorTime
 }
 
 type result struct {
@@ -68,7 +68,7 @@ func takeTurn(ctx context.Context, o options, w workload, next map[string]int) (
 	var took []time.Duration
 	var failed int
 	var first error
-	server, backend := o.cpuTime()
+	before := o.processes.spent()
 	began := time.Now()
 	for range o.clients {
 		group.Go(func() {
@@ -92,21 +92,13 @@ func takeTurn(ctx context.Context, o options, w workload, next map[string]int) (
 	}
 	group.Wait()
 	elapsed := time.Since(began)
-	serverAfter, backendAfter := o.cpuTime()
+	after := o.processes.spent()
 	slices.Sort(took)
-	each := time.Duration(len(took))
 	return turn{
 		perSecond: float64(len(took)-failed) / elapsed.Seconds(),
 		p50:       took[len(took)/2], p99: took[len(took)*99/100],
-		server: (serverAfter - server) / each, backend: (backendAfter - backend) / each,
+		took: after.since(before, len(took)),
 	}, failed, first
-}
-
-func (o options) cpuTime() (server, backend time.Duration) {
-	if o.cpu == nil {
-		return 0, 0
-	}
-	return o.cpu()
 }
 
 // median orders the turns by throughput and returns the one in the middle.
@@ -134,9 +126,9 @@ func report(out io.Writer, o options, results map[string]*result, ratios []ratio
 	fmt.Fprintf(out, "%d clients, %d turns of %s each, %d CPUs, fsync on\n\n", o.clients, o.rounds, o.turn, runtime.NumCPU())
 	fmt.Fprint(out, "| workload | requests/s (range) | p50 | p99 | errors |")
 	rule := "\n|---|---|---|---|---|"
-	if o.cpu != nil {
-		fmt.Fprint(out, " CPU of the API server | of the database |")
-		rule += "---|---|"
+	if o.processes != nil {
+		fmt.Fprint(out, " CPU of the server | of the database | of the load generator |")
+		rule += "---|---|---|"
 	}
 	fmt.Fprintln(out, rule)
 	names := make([]string, 0, len(results))
@@ -151,8 +143,8 @@ func report(out io.Writer, o options, results map[string]*result, ratios []ratio
 		least, most := r.span()
 		fmt.Fprintf(out, "| %s | %.0f (%.0f–%.0f) | %.1f ms | %.1f ms | %d |", name, m.perSecond, least, most,
 			m.p50.Seconds()*1000, m.p99.Seconds()*1000, r.errors)
-		if o.cpu != nil {
-			fmt.Fprintf(out, " %d µs | %d µs |", m.server.Microseconds(), m.backend.Microseconds())
+		if o.processes != nil {
+			fmt.Fprintf(out, " %d µs | %d µs | %d µs |", m.took.server.Microseconds(), m.took.database.Microseconds(), m.took.client.Microseconds())
 		}
 		fmt.Fprintln(out)
 		if r.first != nil {

@@ -101,7 +101,7 @@ func withDatabase(ctx context.Context, o *options, in installation, bench func(*
 	if err != nil {
 		return err
 	}
-	o.cpu = cpuOf(in.paddock.APIServers[0].Pid(), d.server.Pid())
+	o.processes = &processes{servers: []int{in.paddock.APIServers[0].Pid()}, database: d.server.Pid()}
 	return bench(&databaseBench{
 		database: d, site: newSite(in.paddock.URLs[0]+"/site/"+databaseSite+"/fhir", token), searches: databaseSearches(d),
 	})
@@ -113,7 +113,7 @@ func benchPostgres(ctx context.Context, o options, in installation) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	return withDatabase(ctx, &o, in, func(b *databaseBench) error {
-		if err := b.prepare(ctx); err != nil {
+		if err := b.prepare(ctx, o.processes); err != nil {
 			return err
 		}
 		if err := b.tellSize(ctx); err != nil {
@@ -147,8 +147,8 @@ type databaseBench struct {
 }
 
 // prepare finds out what the searches answer and what statements they send, and starts the
-// baselines.
-func (b *databaseBench) prepare(ctx context.Context) error {
+// baselines, which it adds to the processes.
+func (b *databaseBench) prepare(ctx context.Context, all *processes) error {
 	answers, err := os.MkdirTemp("", "paddock-bench-answers")
 	if err != nil {
 		return err
@@ -193,11 +193,11 @@ func (b *databaseBench) prepare(ctx context.Context) error {
 	if _, b.pool, err = b.database.open(ctx, nil); err != nil {
 		return err
 	}
-	return b.startBaselines(ctx, answers)
+	return b.startBaselines(ctx, answers, all)
 }
 
-func (b *databaseBench) startBaselines(ctx context.Context, answers string) error {
-	address, err := startStatic(ctx, answers)
+func (b *databaseBench) startBaselines(ctx context.Context, answers string, all *processes) error {
+	address, static, err := startStatic(ctx, answers)
 	if err != nil {
 		return err
 	}
@@ -206,8 +206,9 @@ func (b *databaseBench) startBaselines(ctx context.Context, answers string) erro
 	if err != nil {
 		return err
 	}
-	address, err = startSelf(ctx, "-floor", string(description))
+	address, floor, err := startSelf(ctx, "-floor", string(description))
 	b.floor = newSite(address, "none")
+	all.servers = append(all.servers, static, floor)
 	return err
 }
 

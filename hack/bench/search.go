@@ -206,7 +206,7 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 			return err
 		}
 	}
-	address, err := startStatic(ctx, dir)
+	address, _, err := startStatic(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -41,26 +41,26 @@ func serveStatic(dir string) error {
 }
 
 // startStatic starts serveStatic as a process, as the API server is one. It returns
-// its address.
-func startStatic(ctx context.Context, dir string) (string, error) {
+// its address and its process.
+func startStatic(ctx context.Context, dir string) (address string, pid int, err error) {
 	return startSelf(ctx, "-static", dir)
 }
 
 // startSelf starts this program as one that says on its standard output where it serves.
-func startSelf(ctx context.Context, arguments ...string) (address string, err error) {
+func startSelf(ctx context.Context, arguments ...string) (address string, pid int, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	command := exec.CommandContext(ctx, self, arguments...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := command.Start(); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	address, err = bufio.NewReader(out).ReadString('\n')
-	return strings.TrimSpace(address), err
+	return strings.TrimSpace(address), command.Process.Pid, err
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,44 +35,77 @@ func packBody(body store.Body) []byte {
 	return append(head, packed...)
 }
 
-// unpackBody shares nothing with what it reads.
-func unpackBody(packed []byte) (store.Body, error) {
+// packedBody is what is stored of a body, taken apart.
+type packedBody struct {
+	codec                byte
+	idOffset, metaOffset int
+	rest                 []byte
+	// size is what the text comes to.
+	size int
+}
+
+func readPacked(packed []byte) (packedBody, error) {
 	if len(packed) == 0 {
-		return store.Body{}, errBadBody
+		return packedBody{}, errBadBody
 	}
 	codec, rest := packed[0], packed[1:]
 	if codec == codecNone {
-		return store.Body{}, nil
+		return packedBody{}, nil
 	}
 	idOffset, n := binary.Uvarint(rest)
 	if n <= 0 {
-		return store.Body{}, errBadBody
+		return packedBody{}, errBadBody
 	}
 	metaOffset, m := binary.Uvarint(rest[n:])
 	if m <= 0 {
-		return store.Body{}, errBadBody
+		return packedBody{}, errBadBody
 	}
-	body := store.Body{IDOffset: int(idOffset), MetaOffset: int(metaOffset)}
-	rest = rest[n+m:]
+	b := packedBody{codec: codec, idOffset: int(idOffset), metaOffset: int(metaOffset), rest: rest[n+m:]}
 	switch codec {
 	case codecPlain:
-		body.JSON = bytes.Clone(rest)
-		return body, nil
+		b.size = len(b.rest)
+		return b, nil
 	case codecS2:
-		size, err := s2.DecodedLen(rest)
+		size, err := s2.DecodedLen(b.rest)
 		if err == nil && size > maxBody {
 			err = s2.ErrTooLarge
 		}
-		if err == nil {
-			body.JSON, err = dictionary.Decode(nil, rest)
-		}
 		if err != nil {
+			return packedBody{}, fmt.Errorf("%w: %w", errBadBody, err)
+		}
+		b.size = size
+		return b, nil
+	default:
+		return packedBody{}, fmt.Errorf("%w: codec %d is not known", errBadBody, codec)
+	}
+}
+
+// unpack writes the text into room, which is empty and has the size.
+func (b packedBody) unpack(room []byte) (store.Body, error) {
+	body := store.Body{IDOffset: b.idOffset, MetaOffset: b.metaOffset}
+	switch b.codec {
+	case codecNone:
+		return store.Body{}, nil
+	case codecPlain:
+		room = append(room, b.rest...)
+		body.JSON = room
+		return body, nil
+	default:
+		var err error
+		if body.JSON, err = dictionary.Decode(room, b.rest); err != nil {
 			return store.Body{}, fmt.Errorf("%w: %w", errBadBody, err)
 		}
 		return body, nil
-	default:
-		return store.Body{}, fmt.Errorf("%w: codec %d is not known", errBadBody, codec)
 	}
+}
+
+// unpackBody shares nothing with what it reads.
+func unpackBody(packed []byte) (store.Body, error) {
+	b, err := readPacked(packed)
+	if err != nil {
+		return store.Body{}, err
+	}
+	return b.unpack(make([]byte, 0, b.size))
 }
 
 // noBody is what is stored of a tombstone's.

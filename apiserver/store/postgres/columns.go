@@ -58,7 +58,7 @@ func (c *columns) int64() int64 { return int64(binary.BigEndian.Uint64(c.fixed(p
 
 func (c *columns) int16() int16 { return int16(binary.BigEndian.Uint16(c.fixed(pgtype.Int2OID, 2))) }
 func (c *columns) bool() bool   { return c.fixed(pgtype.BoolOID, 1)[0] != 0 }
-func (c *columns) text() string { return string(c.take(pgtype.TextOID)) }
 
-// bytes is the connection's: valid until the next row.
+// text and bytes are the connection's: valid until the next row.
+func (c *columns) text() []byte  { return c.take(pgtype.TextOID) }
 func (c *columns) bytes() []byte { return c.take(pgtype.ByteaOID) }

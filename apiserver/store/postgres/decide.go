@@ -25,9 +25,12 @@ type state struct {
 }
 
 // record is the state as the contract has it.
-func (s *Site) record(at *state) store.Record {
+func (s *Site) record(at *state) store.Record { return s.recordOf(at, &texts{}) }
+
+// recordOf is record for one of several whose texts are kept together.
+func (s *Site) recordOf(at *state, kept *texts) store.Record {
 	return store.Record{
-		Key: at.key, UID: s.uid(at.rid), Version: at.version, Revision: revision(at.rid, at.version, at.metadata.changes),
+		Key: at.key, UID: s.uid(at.rid, kept), Version: at.version, Revision: revision(at.rid, at.version, at.metadata.changes, kept),
 		Created: createdAt(at.rid), Updated: at.updated, Method: at.method, Deleted: at.deleted,
 		Body: at.body, Claims: at.claims, Metadata: at.metadata.text, MetadataVersion: at.metadata.of(),
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,7 +14,10 @@ func (s *Site) SetBounds(few, some, many, ranked int) { s.bounds = bounds{few, s
 
 // Through is the site by way of another pool.
 func (s *Site) Through(pool *pgxpool.Pool) *Site {
-	return &Site{pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{}}
+	return &Site{
+		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{},
+		questions: newQuestions(pool, s.timeout),
+	}
 }
 
 // SetRenewPause sets how long Renew waits between passes.
@@ -24,4 +28,22 @@ func (s *Site) Prepared(op store.Op, now time.Time) (sql string, args []any) {
 	p := plan{action: doCreate, next: s.first(op, now)}
 	c := s.change(&p, nil, rows{}, func(st *statement, p *plan, _ *state) string { return stamped(st, p) })
 	return c.sql, c.statement.args
+}
+
+// Ask has a statement answered together with others, and tells how many rows it has and the
+// first value in them.
+func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first int64, err error) {
+	rows := newFetched()
+	if err := s.questions.rowsOf(ctx, sql, args, rows); err != nil {
+		return 0, 0, err
+	}
+	err = rows.each(func(n int, c *columns) error {
+		if value := c.int64(); n == 0 {
+			first = value
+		}
+		return c.err
+	})
+	n = rows.len()
+	rows.release()
+	return n, first, err
 }

@@ -86,7 +86,7 @@ func (a *answersOf) check(t *testing.T, want map[int64]any) {
 
 func newSlowReads() (*slowReads, *lookups, *answersOf) {
 	reads := &slowReads{next: make(chan error)}
-	return reads, &lookups{read: reads.find, timeout: time.Second}, &answersOf{all: map[int64]any{}}
+	return reads, newLookups(reads.find, time.Second), &answersOf{all: map[int64]any{}}
 }
 
 func (l *lookups) checkIdle(t *testing.T) {
@@ -183,11 +183,11 @@ func TestLookupsPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, answers := newSlowReads()
 		begun, end := make(chan struct{}), make(chan struct{})
-		l.read = func(context.Context, []int64) (map[int64]lookedUp, error) {
+		l.ask = readsOf(func(context.Context, []int64) (map[int64]lookedUp, error) {
 			close(begun)
 			<-end
 			panic("broken")
-		}
+		}).all
 		go func() {
 			defer func() { _ = recover() }()
 			_, _ = l.get(t.Context(), 1)
@@ -195,7 +195,7 @@ func TestLookupsPanic(t *testing.T) {
 		<-begun
 		reads := &slowReads{next: make(chan error, 1)}
 		answers.ask(t.Context(), l, 2)
-		l.read = reads.find
+		l.ask = readsOf(reads.find).all
 		reads.next <- nil
 		close(end)
 		answers.check(t, map[int64]any{2: int64(2)})
@@ -204,13 +204,13 @@ func TestLookupsPanic(t *testing.T) {
 }
 
 func TestLookupsOfMany(t *testing.T) {
-	l := &lookups{timeout: time.Minute, read: func(_ context.Context, selves []int64) (map[int64]lookedUp, error) {
+	l := newLookups(func(_ context.Context, selves []int64) (map[int64]lookedUp, error) {
 		records := map[int64]lookedUp{}
 		for _, self := range selves {
 			records[self] = lookedUp{at: &state{rid: self}}
 		}
 		return records, nil
-	}}
+	}, time.Minute)
 	var group sync.WaitGroup
 	for worker := range int64(64) {
 		group.Go(func() {

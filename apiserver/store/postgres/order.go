@@ -12,6 +12,8 @@ import (
 type place struct {
 	order.Place
 	at *state
+	// packed is the record's body.
+	packed []byte
 }
 
 // ranking is how a statement orders records.

@@ -51,7 +51,8 @@ type Site struct {
 	timeout time.Duration
 	// renewPause is between two passes of Renew.
 	renewPause time.Duration
-	lookups    lookups
+	lookups    *lookups
+	questions  *questions
 	index      indexer
 	bounds     bounds
 	stats      statsCache
@@ -159,7 +160,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
-	s.lookups.read, s.lookups.timeout = s.findAll, s.timeout
+	s.lookups, s.questions = newLookups(s.findAll, s.timeout), newQuestions(pool, s.timeout)
 	if options.Extract == nil {
 		options.Extract = func(string, []byte) []store.Entry { return nil }
 	}

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,24 +44,35 @@ const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ix
 // scanState reads them from a row, of which there may be more columns.
 func scanState(c *columns) (*state, error) {
 	var at state
-	at.key.Type, at.id = c.text(), c.text()
-	at.key.ID = cmp.Or(c.text(), at.id)
+	var own texts
+	packed, err := at.scan(c, &own)
+	if err != nil {
+		return nil, err
+	}
+	at.body, err = unpackBody(packed)
+	return &at, err
+}
+
+// scan is scanState without the body, of which it returns what is stored.
+func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
+	typ, id, spelling := c.text(), c.text(), c.text()
 	at.rid, at.self, at.version = c.int64(), c.int64(), c.int64()
 	at.updated, at.sum = time.UnixMilli(c.int64()).UTC(), c.int64()
 	at.method, at.deleted = methodOf(c.int16()), c.bool()
-	claims, body, packed := c.bytes(), c.bytes(), c.bytes()
+	claims, body, beside := c.bytes(), c.bytes(), c.bytes()
 	if c.err != nil {
 		return nil, c.err
 	}
-	var err error
-	if at.metadata, err = unpackMetadata(packed); err != nil {
+	at.id = kept.keep(id)
+	at.key = store.Key{Type: kept.keepRepeated(typ), ID: at.id}
+	if len(spelling) > 0 {
+		at.key.ID = kept.keep(spelling)
+	}
+	if at.metadata, err = unpackMetadata(beside); err != nil {
 		return nil, err
 	}
-	if at.claims, err = unpackClaims(claims); err != nil {
-		return nil, err
-	}
-	at.body, err = unpackBody(body)
-	return &at, err
+	at.claims, err = unpackClaims(claims)
+	return body, err
 }
 
 // findRecord goes by the hash of type and id, which only one index has: the right one is
@@ -171,9 +181,10 @@ const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, 
 // scanVersion reads them from a row, of which there may be more columns.
 func (s *Site) scanVersion(c *columns) (store.Record, error) {
 	var r store.Record
-	r.Key.Type, r.Key.ID, r.Version = c.text(), c.text(), c.int64()
+	r.Key.Type, r.Key.ID, r.Version = string(c.text()), string(c.text()), c.int64()
 	rid := c.int64()
-	r.UID, r.Created, r.Updated = s.uid(rid), createdAt(rid), time.UnixMilli(c.int64()).UTC()
+	var kept texts
+	r.UID, r.Created, r.Updated = s.uid(rid, &kept), createdAt(rid), time.UnixMilli(c.int64()).UTC()
 	newest, claims, packed := c.bool(), c.bytes(), c.bytes()
 	r.Method, r.Deleted = methodOf(c.int16()), c.bool()
 	body := c.bytes()
@@ -189,7 +200,7 @@ func (s *Site) scanVersion(c *columns) (store.Record, error) {
 		if err != nil {
 			return store.Record{}, err
 		}
-		r.Revision = revision(rid, r.Version, beside.changes)
+		r.Revision = revision(rid, r.Version, beside.changes, &kept)
 		r.Metadata, r.MetadataVersion = beside.text, beside.of()
 	}
 	r.Body, err = unpackBody(body)

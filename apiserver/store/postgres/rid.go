@@ -35,21 +35,22 @@ func createdAt(rid int64) time.Time { return time.UnixMilli(rid>>ridShift + ridE
 
 // uid is the uid of the record with a rid: a UUID of version 8 made of it and of what tells
 // the site from all others.
-func (s *Site) uid(rid int64) string {
+func (s *Site) uid(rid int64, kept *texts) string {
 	var id uuid.UUID
 	top, salt := uint64(rid)<<1, s.salt
 	binary.BigEndian.PutUint64(id[:8], top>>16<<16|0x8000|top>>4&0xfff)
 	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|top&0xf<<58|salt&(1<<58-1))
-	return id.String()
+	text, _ := id.MarshalText() // never fails
+	return kept.keep(text)
 }
 
 // revision changes with every write, that of metadata alone included, and is not repeated
 // when a record is purged and made again.
-func revision(rid, version int64, changes uint64) string {
+func revision(rid, version int64, changes uint64, kept *texts) string {
 	text := strconv.AppendInt(make([]byte, 0, 32), rid, 36)
 	text = strconv.AppendInt(append(text, '.'), version, 10)
 	if changes > 0 {
 		text = strconv.AppendUint(append(text, '.'), changes, 10)
 	}
-	return string(text)
+	return kept.keep(text)
 }

@@ -64,6 +64,7 @@ type reader struct {
 	after   *order.Place
 	paths   []path
 	answers answers
+	texts   texts
 }
 
 func (r *reader) search() (store.Page, error) {
@@ -85,9 +86,10 @@ func (r *reader) search() (store.Page, error) {
 	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
 	var places []place
 	more := r.query.Count == 0
+	rows := newFetched()
 	if r.query.Count > 0 {
 		var err error
-		if places, err = r.places(); err != nil {
+		if places, err = r.places(rows); err != nil {
 			return store.Page{}, err
 		}
 		if more = len(places) > r.query.Count; more {
@@ -97,15 +99,15 @@ func (r *reader) search() (store.Page, error) {
 			}
 		}
 	}
-	page.Records = slices.Grow(page.Records, len(places))
-	for _, at := range places {
-		page.Records = append(page.Records, r.site.record(at.at))
+	var err error
+	if page.Records, err = r.records(places); err != nil {
+		return store.Page{}, err
 	}
+	rows.release()
 	switch {
 	case counted && !more && r.after == nil && (skip == 0 || len(places) > 0):
 		page.Total = skip + int64(len(places))
 	case counted:
-		var err error
 		if page.Total, err = r.count(); err != nil {
 			return store.Page{}, err
 		}
@@ -127,32 +129,35 @@ func (r *reader) settle() error {
 	return nil
 }
 
-// places reads the places of a page, and one more if there is one.
-func (r *reader) places() ([]place, error) {
+// places reads the places of a page, and one more if there is one. Their bodies are still
+// packed, and those of the rows.
+func (r *reader) places(rows *fetched) ([]place, error) {
+	var err error
 	if r.query.Skip > 0 {
-		return r.placesBehind()
+		err = r.askBehind(rows)
+	} else {
+		err = r.ask(rows)
 	}
-	var all []place
-	take := func(rows pgx.Rows) error {
-		defer rows.Close()
-		for rows.Next() {
-			at, err := r.scanPlace(rows)
-			if err != nil {
-				return err
-			}
-			all = append(all, at)
-		}
-		return rows.Err()
-	}
-	if err := r.ask(take); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
-	return all, nil
+	states := make([]state, rows.len())
+	places := make([]place, len(states))
+	err = rows.each(func(n int, c *columns) (err error) {
+		places[n], err = r.scanPlace(c, &states[n])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.query.Skip == 0 { // otherwise they come in order
+		slices.SortFunc(places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
+	}
+	return places, nil
 }
 
 // ask sends the statements of a page, one for each type. A batch costs more than a query.
-func (r *reader) ask(take func(pgx.Rows) error) error {
+func (r *reader) ask(into *fetched) error {
 	batch := &pgx.Batch{}
 	for _, typeName := range r.query.Types {
 		c := r.compiler()
@@ -166,13 +171,16 @@ func (r *reader) ask(take func(pgx.Rows) error) error {
 			return err
 		}
 		if len(r.query.Types) == 1 {
+			if s.short() && r.query.Count <= mostShort {
+				return r.site.questions.rowsOf(r.ctx, c.sql(branches), c.args, into)
+			}
 			rows, err := r.site.pool.Query(r.ctx, c.sql(branches), c.args...)
 			if err != nil {
 				return err
 			}
-			return take(rows)
+			return into.take(rows)
 		}
-		batch.Queue(c.sql(branches), c.args...).Query(take)
+		batch.Queue(c.sql(branches), c.args...).Query(into.take)
 	}
 	return r.site.pool.SendBatch(r.ctx, batch).Close()
 }
@@ -190,9 +198,8 @@ func (r *reader) source(c *compiler, typeName string) *source {
 // unranked is what all records have in the order of creation.
 var unranked = make([]order.Rank, 1)
 
-func (r *reader) scanPlace(row pgx.CollectableRow) (place, error) {
-	c := columnsOf(row)
-	at, err := scanState(c)
+func (r *reader) scanPlace(c *columns, at *state) (place, error) {
+	packed, err := at.scan(c, &r.texts)
 	if err != nil {
 		return place{}, err
 	}
@@ -203,7 +210,7 @@ func (r *reader) scanPlace(row pgx.CollectableRow) (place, error) {
 			ranks[i] = order.Rank{Missing: c.bool(), Number: c.int64(), Text: string(c.bytes())}
 		}
 	}
-	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at}, c.err
+	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at, packed}, c.err
 }
 
 // count counts the matches of all types, as far as the query's total wants it.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
@@ -18,11 +16,11 @@ func rankNames(o order.Order) string {
 	return strings.Join(names, ", ")
 }
 
-// placesBehind reads the places of a page behind those that are skipped, and one more if
+// askBehind reads the places of a page behind those that are skipped, and one more if
 // there is one. What is skipped is walked in the indexes: only the rows of the page are read.
-func (r *reader) placesBehind() ([]place, error) {
+func (r *reader) askBehind(into *fetched) error {
 	if len(r.query.Types) == 0 {
-		return nil, nil
+		return nil
 	}
 	c := r.compiler()
 	ranks, by := "", ""
@@ -40,7 +38,7 @@ func (r *reader) placesBehind() ([]place, error) {
 		s.limit, s.onlyRid = limit, true
 		branches, err := s.branches()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all[i] = "SELECT " + c.arg(typeName) + "::text, b.* FROM (" + branches + ") b"
 	}
@@ -48,12 +46,12 @@ func (r *reader) placesBehind() ([]place, error) {
 	page := "SELECT * FROM (" + strings.Join(all, " UNION ALL ") + ") p(typ, rid" + ranks + ") ORDER BY " + by + "rid " + way + ", typ " + way +
 		" LIMIT " + c.arg(r.query.Count+1) + " OFFSET " + c.arg(r.query.Skip)
 	if err := c.fits(); err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := r.site.pool.Query(r.ctx, c.sql("SELECT "+stateColumns+ranks+" FROM ("+page+
 		") p CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = p.typ AND x.rid = p.rid LIMIT 1) r"), c.args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (place, error) { return r.scanPlace(row) })
+	return into.take(rows)
 }

@@ -144,6 +144,23 @@ func (s *source) branches() (string, error) {
 	return strings.Join(append(branches, walk), " UNION ALL "), nil
 }
 
+// mostShort is up to how many records a page is short.
+const mostShort = 100
+
+// short reports whether a page costs what its records cost, whatever the site holds: each
+// step of the walk gives one of them.
+func (s *source) short() bool {
+	restricted := s.access != nil && !isAll(s.access[s.typeName])
+	return s.order.ByCreation() && !restricted &&
+		(len(s.parts) == 0 || len(s.parts) == 1 && s.lists == 1 && s.parts[0].list.ordered && s.parts[0].list.exact)
+}
+
+// isAll reports whether access to a type is to all of it.
+func isAll(condition store.Condition) bool {
+	all, ok := condition.(store.All)
+	return ok && len(all) == 0
+}
+
 // few is up to how many records of a list are put in order: a walk along the values of a
 // parameter costs less than to rank many, as rids alone are tested against the list.
 func (s *source) few(part int) int {

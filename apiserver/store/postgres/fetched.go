@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// fetched are rows as they came, away from their connection, which others wait for. What
+// is made of them is made knowing how many there are.
+type fetched struct {
+	fields []pgconn.FieldDescription
+	bytes  []byte
+	// ends are where the values end in bytes, isNull for one that is NULL.
+	ends []int
+}
+
+const isNull = -1
+
+// mostKept is how many bytes of rows are kept room for until the next rows.
+const mostKept = 1 << 20
+
+var rooms = sync.Pool{New: func() any { return &fetched{} }}
+
+// newFetched makes room for rows, which release gives back.
+func newFetched() *fetched { return rooms.Get().(*fetched) }
+
+func (f *fetched) release() {
+	if cap(f.bytes) > mostKept {
+		return
+	}
+	f.empty()
+	rooms.Put(f)
+}
+
+func (f *fetched) empty() {
+	clear(f.fields)
+	f.fields, f.bytes, f.ends = f.fields[:0], f.bytes[:0], f.ends[:0]
+}
+
+// take takes rows in, all of them of the same columns.
+func (f *fetched) take(rows pgx.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		if len(f.fields) == 0 {
+			f.fields = append(f.fields, rows.FieldDescriptions()...)
+		}
+		for _, value := range rows.RawValues() {
+			if value == nil {
+				f.ends = append(f.ends, isNull)
+				continue
+			}
+			f.bytes = append(f.bytes, value...)
+			f.ends = append(f.ends, len(f.bytes))
+		}
+	}
+	return rows.Err()
+}
+
+// len is how many rows there are.
+func (f *fetched) len() int { return len(f.ends) / max(1, len(f.fields)) }
+
+// each visits the rows. The columns are valid until the next one, what bytes returns of
+// them until release.
+func (f *fetched) each(visit func(n int, c *columns) error) error {
+	values := make([][]byte, len(f.fields))
+	var c columns
+	begin := 0
+	for n := range f.len() {
+		for i, end := range f.ends[n*len(f.fields) : (n+1)*len(f.fields)] {
+			if values[i] = nil; end != isNull {
+				values[i], begin = f.bytes[begin:end:end], end
+			}
+		}
+		c.fields, c.values = f.fields, values
+		if err := visit(n, &c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

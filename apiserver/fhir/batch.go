@@ -63,7 +63,7 @@ func (h *handler) bundle(w http.ResponseWriter, r *request) error {
 	for _, e := range entries {
 		b.answered(e)
 	}
-	return r.respond(w, http.StatusOK, b.done())
+	return r.respondBundle(w, b)
 }
 
 // processEach processes the entries of a batch, of which each succeeds or fails by

@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,6 +16,9 @@ import (
 type bundle struct {
 	json    []byte
 	entries int
+	// typeName is that of the latest fullUrl, which begins with typeURL.
+	typeName string
+	typeURL  []byte
 }
 
 // link is one of a bundle's links.
@@ -36,7 +40,7 @@ func newBundle(kind string, total int64, links []link, whole ...store.Record) *b
 	for i := range whole {
 		size += len(whole[i].Body.JSON) + entryOverhead
 	}
-	b := &bundle{json: make([]byte, 0, size)}
+	b := &bundle{json: slices.Grow(takeRoom(), size)}
 	b.text(`{"resourceType":"Bundle","type":`).quote(kind)
 	if total != store.UnknownTotal {
 		b.text(`,"total":`)
@@ -66,6 +70,16 @@ func (b *bundle) entry() *bundle {
 		return b.text(`,"entry":[`)
 	}
 	return b.text(",")
+}
+
+// fullURL appends the address of a record. The id needs no quoting: it has been checked.
+func (b *bundle) fullURL(r *request, key store.Key) *bundle {
+	if b.typeName != key.Type {
+		quoted, _ := jsontext.AppendQuote(b.typeURL[:0], r.recordURL(store.Key{Type: key.Type}))
+		b.typeName, b.typeURL = key.Type, quoted[:len(quoted)-1]
+	}
+	b.json = append(append(append(b.json, b.typeURL...), key.ID...), '"')
+	return b
 }
 
 func (b *bundle) text(s string) *bundle {
@@ -98,7 +112,7 @@ func (b *bundle) outcome(issues []r4.Issue) error {
 
 // version adds a version to a history. Contract 2.4; R4 http.html#history.
 func (b *bundle) version(r *request, rec store.Record) error {
-	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key))
+	b.entry().text(`{"fullUrl":`).fullURL(r, rec.Key)
 	if !rec.Deleted {
 		b.text(`,"resource":`)
 		if err := b.resource(rec, part{}); err != nil {

@@ -72,5 +72,5 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 			return err
 		}
 	}
-	return r.respond(w, http.StatusOK, b.done())
+	return r.respondBundle(w, b)
 }

@@ -63,11 +63,11 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	}
 	links := h.pageLinks(r.searchURL(), query, binding, page.Next)
 	links = append([]link{{"search", links[1].url}}, links...) // what is searched for is where its pages begin
-	body, err := r.searchset(query, page, links)
+	found, err := r.searchset(query, page, links)
 	if err != nil {
 		return err
 	}
-	return r.respond(w, http.StatusOK, body)
+	return r.respondBundle(w, found)
 }
 
 // matches finds the records that a query asks for. The caller may list its types.

@@ -10,7 +10,7 @@ import (
 
 // searchset is the bundle of a page of matches: these, what is included, and what is to
 // be said about the search itself. R4 search.html#return.
-func (r *request) searchset(query search.Query, page store.Page, links []link) ([]byte, error) {
+func (r *request) searchset(query search.Query, page store.Page, links []link) (*bundle, error) {
 	var whole []store.Record
 	if query.Summary == search.NoSummary && len(query.Elements) == 0 {
 		whole = page.Records
@@ -38,12 +38,12 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 			return nil, err
 		}
 	}
-	return b.done(), nil
+	return b, nil
 }
 
 // found adds a record to a searchset.
 func (b *bundle) found(r *request, mode string, rec store.Record, shown part, near []store.Near) error {
-	b.entry().text(`{"fullUrl":`).quote(r.recordURL(rec.Key)).text(`,"resource":`)
+	b.entry().text(`{"fullUrl":`).fullURL(r, rec.Key).text(`,"resource":`)
 	if err := b.resource(rec, shown); err != nil {
 		return err
 	}

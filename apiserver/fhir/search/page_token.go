@@ -57,7 +57,7 @@ var encoding = base64.RawURLEncoding.Strict()
 
 // Seal makes a page token of a position.
 func (t Tokens) Seal(to Binding, position []byte, now time.Time) string {
-	payload := []byte{tokenVersion}
+	payload := append(make([]byte, 0, 1+expirySize+len(position)+sha256.Size), tokenVersion)
 	payload = binary.BigEndian.AppendUint64(payload, uint64(now.Add(tokenLife).Unix()))
 	payload = append(payload, position...)
 	return encoding.EncodeToString(append(payload, t.sign(to, payload)...))
@@ -83,10 +83,17 @@ func (t Tokens) Open(to Binding, token string, now time.Time) ([]byte, error) {
 
 // sign covers every field with its length, so that none can run into the next.
 func (t Tokens) sign(to Binding, payload []byte) []byte {
-	mac := hmac.New(sha256.New, t.key)
-	for _, field := range []string{"page token", to.Site, to.Scope, to.Query, to.Caller, string(payload)} {
-		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))
-		mac.Write([]byte(field))
+	fields := []string{"page token", to.Site, to.Scope, to.Query, to.Caller, string(payload)}
+	size := 0
+	for _, field := range fields {
+		size += 8 + len(field)
 	}
+	signed := make([]byte, 0, size)
+	for _, field := range fields {
+		signed = binary.BigEndian.AppendUint64(signed, uint64(len(field)))
+		signed = append(signed, field...)
+	}
+	mac := hmac.New(sha256.New, t.key)
+	mac.Write(signed)
 	return mac.Sum(nil)
 }

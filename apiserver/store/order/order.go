@@ -44,21 +44,6 @@ type rankJSON struct {
 	Text    []byte `json:"t,omitempty"`
 }
 
-// MarshalJSON implements json.Marshaler.
-func (r Rank) MarshalJSON() ([]byte, error) {
-	return json.Marshal(rankJSON{r.Missing, r.Number, []byte(r.Text)})
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (r *Rank) UnmarshalJSON(text []byte) error {
-	var read rankJSON
-	if err := json.Unmarshal(text, &read); err != nil {
-		return err
-	}
-	*r = Rank{read.Missing, read.Number, string(read.Text)}
-	return nil
-}
-
 // Compare compares two ranks that are not missing, ascending.
 func (r Rank) Compare(other Rank) int {
 	return cmp.Or(cmp.Compare(r.Number, other.Number), cmp.Compare(r.Text, other.Text))
@@ -66,12 +51,19 @@ func (r Rank) Compare(other Rank) int {
 
 // Place is a record's place in an order.
 type Place struct {
-	Ranks []Rank `json:"r"`
+	Ranks []Rank
 	// Created, Type and ID tell records of the same ranks apart. Created rises with the
 	// time of creation; how finely is the engine's to say.
-	Created int64  `json:"c"`
-	Type    string `json:"y"`
-	ID      string `json:"i"`
+	Created  int64
+	Type, ID string
+}
+
+// placeJSON is a place as positions have it.
+type placeJSON struct {
+	Ranks   []rankJSON `json:"r"`
+	Created int64      `json:"c"`
+	Type    string     `json:"y"`
+	ID      string     `json:"i"`
 }
 
 // Compare tells which of two places comes first.
@@ -104,13 +96,17 @@ func Directed(c int, descending bool) int {
 
 // position is the last place of a page, and the order that it is a place in.
 type position struct {
-	Order Order  `json:"o"`
-	Last  *Place `json:"l"`
+	Order Order      `json:"o"`
+	Last  *placeJSON `json:"l"`
 }
 
 // Position writes where a page ended.
 func (o Order) Position(last *Place) (store.Position, error) {
-	return json.Marshal(position{o, last})
+	ranks := make([]rankJSON, len(last.Ranks))
+	for i, r := range last.Ranks {
+		ranks[i] = rankJSON{r.Missing, r.Number, []byte(r.Text)}
+	}
+	return json.Marshal(position{o, &placeJSON{ranks, last.Created, last.Type, last.ID}})
 }
 
 // Parse reads a position back; nil is before all places.
@@ -122,5 +118,9 @@ func (o Order) Parse(from store.Position) (*Place, error) {
 	if err := json.Unmarshal(from, &at); err != nil || at.Last == nil || !slices.Equal(at.Order, o) || len(at.Last.Ranks) != len(o) {
 		return nil, store.ErrBadPosition
 	}
-	return at.Last, nil
+	ranks := make([]Rank, len(at.Last.Ranks))
+	for i, r := range at.Last.Ranks {
+		ranks[i] = Rank{r.Missing, r.Number, string(r.Text)}
+	}
+	return &Place{ranks, at.Last.Created, at.Last.Type, at.Last.ID}, nil
 }

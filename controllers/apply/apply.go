@@ -1,6 +1,7 @@
 // Package apply writes what controllers found out about an object: by server-side apply,
 // with the uid and the version of what was read, so that nothing lands on a namesake or
-// over newer findings. It decides nothing.
+// over newer findings. It also tells whether an object is as it would be applied, so that
+// what is right already is not written.
 package apply
 
 import (

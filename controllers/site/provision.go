@@ -46,12 +46,16 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 	}
 	options.Certificate = provision.Certificate(secret)
 	for _, object := range provision.Render(site, options) {
-		if bad, err := r.ensure(ctx, object); err != nil || bad != nil {
+		bad, err := r.ensure(ctx, r.readerOf(object), object, apply.Covers) // ensure.go
+		if kindMissing(err) {
+			return dsn.Connection{}, &engineMissing, nil
+		}
+		if err != nil || bad != nil {
 			return dsn.Connection{}, bad, err
 		}
 	}
 	if engine == v1alpha1.EngineCloudNativePG {
-		if err := r.clusters.start(); err != nil { // watch_clusters.go
+		if err := r.clusters.start(); err != nil { // watch_late.go
 			return dsn.Connection{}, nil, err
 		}
 	}
@@ -79,6 +83,14 @@ func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha
 		}
 	}
 	return o, errors.Join(errs[:]...)
+}
+
+// readerOf is where an object of a database is read: as viewDatabase does.
+func (r *Reconciler) readerOf(object client.Object) client.Reader {
+	if _, untyped := object.(*unstructured.Unstructured); untyped {
+		return r.Live
+	}
+	return r.Client
 }
 
 // decideProvision says why the data that is there, if any, is not the Site's to use.
@@ -152,49 +164,6 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		return nil, nil, fmt.Errorf("create Secret %s: %w", name, err)
 	}
 	return secret, nil, nil
-}
-
-// ensure applies an object, unless it is there as it should be. The verdict, unless nil, is
-// why the API server does not take it.
-func (r *Reconciler) ensure(ctx context.Context, object client.Object) (*verdict, error) {
-	config, err := provision.Config(object)
-	if err != nil {
-		return nil, err
-	}
-	if current, err := r.current(ctx, object); err != nil {
-		return nil, err
-	} else if current != nil {
-		if same, err := provision.Covers(current, config); same || err != nil {
-			return nil, err
-		}
-	}
-	kind := config.GetKind()
-	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), apply.FieldOwner, client.ForceOwnership)
-	switch {
-	case kindMissing(err):
-		return &engineMissing, nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("%s %s is refused: %s", kind, provision.Name, err)}, nil
-	case err != nil:
-		return nil, fmt.Errorf("apply %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
-	}
-	return nil, nil
-}
-
-// current is the object as it is now, nil if there is none.
-func (r *Reconciler) current(ctx context.Context, object client.Object) (client.Object, error) {
-	now, ok := object.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("copy %T: the copy is of another type", object)
-	}
-	var from client.Reader = r.Client
-	if _, untyped := object.(*unstructured.Unstructured); untyped {
-		from = r.Live
-	}
-	if there, err := findInto(ctx, from, client.ObjectKeyFromObject(object), now); !there {
-		return nil, err
-	}
-	return now, nil
 }
 
 // connectionTo says how to reach the Site's database.

@@ -118,3 +118,11 @@ func anyOf(texts map[string]string) map[string]any {
 	}
 	return out
 }
+
+func quantities(list corev1.ResourceList) map[string]any {
+	out := map[string]any{}
+	for name, quantity := range list {
+		out[string(name)] = quantity.String()
+	}
+	return out
+}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 func TestCovers(t *testing.T) {
@@ -19,7 +21,7 @@ func TestCovers(t *testing.T) {
 		}
 		return set
 	}
-	config, err := Config(rendered())
+	config, err := apply.Config(rendered())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestCovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := rendered()
 			tt.change(live)
-			got, err := Covers(live, config)
+			got, err := apply.Covers(live, config)
 			if err != nil || got != tt.want {
 				t.Errorf("got %t, %v, want %t", got, err, tt.want)
 			}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
 )
 
 var testOptions = Options{
@@ -48,7 +49,7 @@ func renderFile(t *testing.T, input string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	for _, object := range Render(readSite(t, input), testOptions) {
-		config, err := Config(object)
+		config, err := apply.Config(object)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,9 @@
-package provision
+package apply
 
 import (
 	"fmt"
+	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +33,20 @@ func Covers(live client.Object, config *unstructured.Unstructured) (bool, error)
 		}
 	}
 	return true, nil
+}
+
+// Same reports whether an object is as a config asks, with nothing added to its spec. It is
+// for specs whose every default the config has.
+func Same(live client.Object, config *unstructured.Unstructured) (bool, error) {
+	covered, err := Covers(live, config)
+	if !covered || err != nil {
+		return false, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return false, fmt.Errorf("convert %T: %w", live, err)
+	}
+	return reflect.DeepEqual(content["spec"], config.Object["spec"]), nil
 }
 
 func covers(live, want any) bool {
@@ -78,12 +92,4 @@ func dropNull(value any) {
 			dropNull(item)
 		}
 	}
-}
-
-func quantities(list corev1.ResourceList) map[string]any {
-	out := map[string]any{}
-	for name, quantity := range list {
-		out[string(name)] = quantity.String()
-	}
-	return out
 }

@@ -49,6 +49,9 @@ const (
 	// ConditionSchemaReady is true when the database has the tables that this release
 	// needs. Only with storage.type Postgres.
 	ConditionSchemaReady = "SchemaReady"
+	// ConditionExposed is true when the address that spec.exposure asks for leads to the
+	// site, as far as the cluster tells. Only with spec.exposure.
+	ConditionExposed = "Exposed"
 	// ConditionIndexReady is true when searches find all that the release of the API
 	// servers can search for; false while records are indexed anew after an upgrade.
 	// Only with storage.type Postgres. The API servers report it.
@@ -103,7 +106,7 @@ const (
 	ReasonMajorUpgrade = "MajorUpgrade"
 	// ReasonEngineMissing: the operator that runs the engine is not installed.
 	ReasonEngineMissing = "EngineMissing"
-	// ReasonRefused: the API server refuses an object that the database needs.
+	// ReasonRefused: the API server refuses an object that the database, or the address, needs.
 	ReasonRefused = "Refused"
 )
 
@@ -117,6 +120,23 @@ const (
 	ReasonMigrationFailed = "MigrationFailed"
 	// ReasonNoDatabase: there is no database to migrate yet.
 	ReasonNoDatabase = "NoDatabase"
+)
+
+// Reasons of the Exposed condition, besides NotAccepted and Refused.
+const (
+	// ReasonExposed: the objects that lead to the site are there, and taken where they tell.
+	ReasonExposed = "Exposed"
+	// ReasonHostNotAllowed: the operator does not allow the host.
+	ReasonHostNotAllowed = "HostNotAllowed"
+	// ReasonGatewayNotAllowed: the operator does not allow the Gateway.
+	ReasonGatewayNotAllowed = "GatewayNotAllowed"
+	// ReasonGatewayAPIMissing: the kinds of the Gateway API are not installed.
+	ReasonGatewayAPIMissing = "GatewayAPIMissing"
+	// ReasonRoutePending: no controller has told yet what it makes of the HTTPRoute.
+	ReasonRoutePending = "RoutePending"
+	// ReasonRouteNotAccepted: a Gateway does not take the HTTPRoute; the message is its
+	// controller's.
+	ReasonRouteNotAccepted = "RouteNotAccepted"
 )
 
 // Reasons of the IndexReady condition.
@@ -205,6 +225,11 @@ type SiteSpec struct {
 	// limits bound what one request may ask of the site.
 	// +optional
 	Limits Limits `json:"limits,omitzero"`
+
+	// exposure gives the site an address of its own. Without it the site is reached at that
+	// of the installation.
+	// +optional
+	Exposure *Exposure `json:"exposure,omitempty"`
 }
 
 // Storage says where records are kept.
@@ -380,7 +405,7 @@ type SiteStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady,
+	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady, Exposed,
 	// IndexReady, StorageNearLimit.
 	// +optional
 	// +listType=map
@@ -396,7 +421,8 @@ type SiteStatus struct {
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
 
-	// url is the address of the site; the FHIR API is at url + "/fhir".
+	// url is the address of the site; the FHIR API is at url + "/fhir". Links in answers
+	// begin with it.
 	// +optional
 	URL string `json:"url,omitempty"`
 }

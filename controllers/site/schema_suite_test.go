@@ -35,6 +35,10 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a database of its own", "oak", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`)),
 		Entry("a database of its own, with all there is", "oak", postgres(`{provisioned: {engine: CloudNativePG, version: "17.6", instances: 2,
 			storage: {size: 1Gi, storageClassName: fast}, resources: {requests: {cpu: 1}, limits: {memory: 1Gi}}, backup: {schedule: "0 0 2 * * *"}}}`)),
+		Entry("a host", "oak", `{exposure: {ingress: {host: oak.clinics.example.org}}}`),
+		Entry("a host that begins with digits", "oak", `{exposure: {ingress: {host: 1042.example.org}}}`),
+		Entry("a route", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: infra, name: public, sectionName: https}, {namespace: infra, name: other}],
+			hostnames: [oak.example.org, oak.example.com]}}}`),
 		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
 	)
 
@@ -88,6 +92,22 @@ var _ = Describe("The schema of Site", func() {
 		Entry("nothing included", "oak", `{limits: {maxIncluded: 0}}`, "spec.limits.maxIncluded"),
 		Entry("no records", "oak", `{storage: {cluster: {maxRecords: 0}}}`, "spec.storage.cluster.maxRecords"),
 		Entry("too many versions", "oak", `{storage: {cluster: {maxVersions: 1001}}}`, "spec.storage.cluster.maxVersions"),
+		Entry("exposure to nothing", "oak", `{exposure: {}}`, "exactly one of exposure.ingress and exposure.httpRoute"),
+		Entry("exposure twice", "oak", `{exposure: {ingress: {host: a.example.org}, httpRoute: {parentRefs: [{namespace: a, name: a}], hostnames: [a.example.org]}}}`,
+			"exactly one of exposure.ingress and exposure.httpRoute"),
+		Entry("every host", "oak", `{exposure: {ingress: {host: "*.example.org"}}}`, "spec.exposure.ingress.host"),
+		Entry("no host", "oak", `{exposure: {ingress: {}}}`, "spec.exposure.ingress.host"),
+		Entry("an empty host", "oak", `{exposure: {ingress: {host: ""}}}`, "spec.exposure.ingress.host"),
+		Entry("a host without a domain", "oak", `{exposure: {ingress: {host: localhost}}}`, "spec.exposure.ingress.host"),
+		Entry("a host with a port", "oak", `{exposure: {ingress: {host: "oak.example.org:443"}}}`, "spec.exposure.ingress.host"),
+		Entry("a host with a path", "oak", `{exposure: {ingress: {host: oak.example.org/site/other}}}`, "spec.exposure.ingress.host"),
+		Entry("a host in capitals", "oak", `{exposure: {ingress: {host: Oak.example.org}}}`, "spec.exposure.ingress.host"),
+		Entry("a host that is an address", "oak", `{exposure: {ingress: {host: 192.0.2.1}}}`, "must be a name, not an address"),
+		Entry("a route without a Gateway", "oak", `{exposure: {httpRoute: {parentRefs: [], hostnames: [a.example.org]}}}`, "spec.exposure.httpRoute.parentRefs"),
+		Entry("a route without a host", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: a, name: a}], hostnames: []}}}`, "spec.exposure.httpRoute.hostnames"),
+		Entry("a Gateway without its namespace", "oak", `{exposure: {httpRoute: {parentRefs: [{name: a}], hostnames: [a.example.org]}}}`, "namespace"),
+		Entry("a Gateway twice", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: a, name: a}, {namespace: a, name: a, sectionName: b}], hostnames: [a.example.org]}}}`,
+			"Duplicate value"),
 		Entry("a displayName that is too long", "oak", `{displayName: `+strings.Repeat("a", 201)+`}`, "spec.displayName"),
 	)
 

@@ -30,9 +30,9 @@ type Site struct {
 	EnforceReferences bool
 	// MaxBodySize is the most bytes of a resource.
 	MaxBodySize int64
-	// BaseURL is the public address of the site's FHIR API: what refers there refers to its
+	// Bases are the public addresses of the site's FHIR API: what refers there refers to its
 	// records.
-	BaseURL string
+	Bases []string
 }
 
 // Sites finds the sites of namespaces.

@@ -126,7 +126,7 @@ func (w *writing) put(sent r4v1.Object, checked *strategy) (store.Op, error) {
 // write carries out an operation, or finds out what would become of it.
 func (w *writing) write(ctx context.Context, op store.Op) (store.Record, error) {
 	writer := integrity.Writer{
-		Store: w.site.Store, Authorizer: w.authorizer, Caller: w.caller, Site: w.site.Access, Bases: []string{w.site.BaseURL},
+		Store: w.site.Store, Authorizer: w.authorizer, Caller: w.caller, Site: w.site.Access, Bases: w.site.Bases,
 	}
 	if w.dryRun {
 		return w.rehearse(ctx, writer, op)

@@ -88,14 +88,15 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 	return made, "", false, err
 }
 
-// newID is the client's, else one that a repeated request with the same key has too, else
+// newID is the client's, else one that a repeated request with the same key has too, also
+// where the site has got another address since, else
 // a new one.
 func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (string, error) {
 	switch {
 	case chosen != "":
 		return chosen, nil
 	case key.key != "":
-		return uuid.NewSHA1(uuid.NameSpaceURL, []byte(r.site.BaseURL+"/"+k.segment+"#"+key.key)).String(), nil
+		return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/site/"+r.site.ID+"/"+k.segment+"#"+key.key)).String(), nil
 	}
 	id, err := uuid.NewV7()
 	return id.String(), err

@@ -48,7 +48,7 @@ func (h *handler) entriesOf(bundle sentBundle, r *request, spoken *dialect) []*e
 			authorizer: r.authorizer, inBundle: true,
 		}}
 		entries[i] = e
-		address, err := e.address(r.site.BaseURL)
+		address, err := e.address(r.bases())
 		if err != nil {
 			e.err = err
 			continue
@@ -77,14 +77,21 @@ func (h *handler) entriesOf(bundle sentBundle, r *request, spoken *dialect) []*e
 	return entries
 }
 
-// address turns the url of the entry, which is relative to the base, into one that
+// address turns the url of the entry, which is relative to one of the bases, into one that
 // the router knows. Whose site it is has been settled.
-func (e *entry) address(base string) (*url.URL, error) {
+func (e *entry) address(bases []string) (*url.URL, error) {
 	if len(e.issues) > 0 {
 		return nil, e.issues
 	}
-	invalid := r4.Errors{invalidBundle(e.at+".request.url", "the url "+r4.Quote(e.url)+" names nothing below "+base)}
-	relative, err := url.Parse(strings.TrimPrefix(e.url, base+"/"))
+	invalid := r4.Errors{invalidBundle(e.at+".request.url", "the url "+r4.Quote(e.url)+" names nothing below "+bases[0])}
+	below := e.url
+	for _, base := range bases {
+		if rest, found := strings.CutPrefix(e.url, base+"/"); found {
+			below = rest
+			break
+		}
+	}
+	relative, err := url.Parse(below)
 	if err != nil || relative.Scheme != "" || relative.Host != "" || relative.User != nil || relative.Fragment != "" {
 		return nil, invalid
 	}

@@ -39,6 +39,8 @@ type Site struct {
 	// BaseURL is the public address, without a trailing slash, such as
 	// https://host/site/1042/fhir.
 	BaseURL string
+	// OtherURLs are further addresses of it: what refers there refers to the same records.
+	OtherURLs []string
 	// PagesURL is where links to other pages start, if that is not BaseURL: an address by
 	// which this caller reaches the site.
 	PagesURL string

@@ -122,7 +122,7 @@ func (r *request) includePatients(page *store.Page, ids []string) error {
 }
 
 // bases are the addresses of the site: what refers there refers to its records.
-func (r *request) bases() []string { return []string{r.site.BaseURL} }
+func (r *request) bases() []string { return append([]string{r.site.BaseURL}, r.site.OtherURLs...) }
 
 func (r *request) maxIncluded() int { return cmp.Or(r.site.MaxIncluded, defaultMaxIncluded) }
 

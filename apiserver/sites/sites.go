@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +33,9 @@ const defaultMaxBodySize = 4 << 20
 
 // Site is a site that answers to a siteID.
 type Site struct {
-	ID     string
+	ID string
+	// URL is the site's own address, empty where it has none.
+	URL    string
 	Access access.Site
 	// Store is nil while the storage is not ready.
 	Store        store.Store
@@ -232,7 +235,8 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 func (s *Sites) describe(ctx context.Context, siteID string, held heldSite, before store.Store) Site {
 	object := &held.object
 	site := Site{
-		ID: siteID,
+		ID:  siteID,
+		URL: urlOf(object),
 		Access: access.Site{
 			Namespace: object.Namespace, Name: object.Name,
 			APIServerAudience: object.Spec.Access.Kubernetes.APIServerAudience,
@@ -261,6 +265,14 @@ func (s *Sites) describe(ctx context.Context, siteID string, held heldSite, befo
 		site.Store = s.options.Cluster.Open(object.Namespace, held.key, limits(object.Spec.Storage.Cluster))
 	}
 	return site
+}
+
+// urlOf is the site's address as the controller found it allowed.
+func urlOf(object *sitesv1.Site) string {
+	if object.Spec.Exposure == nil || !strings.HasSuffix(object.Status.URL, "/site/"+object.SiteID()) {
+		return ""
+	}
+	return object.Status.URL
 }
 
 // zoneOf is the site's zone. The API server has checked its name; where this program

@@ -72,16 +72,32 @@ func (a *admission) findSite(siteID string) (sites.Site, error) {
 	return site, nil
 }
 
-// baseURL is the public address of a site's FHIR API.
-func (a *admission) baseURL(site sites.Site) string {
-	return a.publicURL + "/site/" + site.ID + "/fhir"
+// addresses are those of a site: first the one with which its links begin, which is its own
+// where it has one. The Host header of a request has no say in it: anybody can write one.
+func (a *admission) addresses(site sites.Site) []string {
+	common := a.publicURL + "/site/" + site.ID
+	if site.URL == "" || site.URL == common {
+		return []string{common}
+	}
+	return []string{site.URL, common}
+}
+
+// fhirURLs are the addresses of a site's FHIR API.
+func (a *admission) fhirURLs(site sites.Site) []string {
+	urls := a.addresses(site)
+	for i := range urls {
+		urls[i] += "/fhir"
+	}
+	return urls
 }
 
 // describe tells the facade of a site.
 func (a *admission) describe(site sites.Site) fhir.Site {
+	urls := a.fhirURLs(site)
 	return fhir.Site{
 		ID:               site.ID,
-		BaseURL:          a.baseURL(site),
+		BaseURL:          urls[0],
+		OtherURLs:        urls[1:],
 		Access:           site.Access,
 		Store:            site.Store,
 		UpdateCreate:     site.UpdateCreate,

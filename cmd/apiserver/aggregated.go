@@ -102,6 +102,6 @@ func (a *admission) Site(namespace string) (aggregated.Site, error) {
 		UpdateCreate:      site.UpdateCreate,
 		EnforceReferences: site.EnforceReferences,
 		MaxBodySize:       site.MaxBodySize,
-		BaseURL:           a.baseURL(site),
+		Bases:             a.fhirURLs(site),
 	}, nil
 }

@@ -82,7 +82,7 @@ func (a *admission) describeAHDS(site sites.Site) ahds.Site {
 	}
 	return ahds.Site{
 		ID:          site.ID,
-		BaseURL:     a.publicURL + "/site/" + site.ID + "/ahds/v1",
+		BaseURL:     a.addresses(site)[0] + "/ahds/v1",
 		Access:      site.Access,
 		Store:       site.Store,
 		MaxBodySize: site.MaxBodySize,

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/sites"
+)
+
+func TestAddresses(t *testing.T) {
+	const common, own = "https://fhir.example.org/site/1042", "https://oak.example.org/site/1042"
+	a := &admission{publicURL: "https://fhir.example.org"}
+	for name, test := range map[string]struct {
+		url  string
+		want []string
+	}{
+		"the installation's":    {"", []string{common}},
+		"the same, by name":     {common, []string{common}},
+		"one of the site's own": {own, []string{own, common}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := sites.Site{ID: "1042", URL: test.url}
+			if diff := cmp.Diff(test.want, a.addresses(site)); diff != "" {
+				t.Errorf("addresses (-want +got):\n%s", diff)
+			}
+			described := a.describe(site)
+			got := append([]string{described.BaseURL}, described.OtherURLs...)
+			for i := range test.want {
+				test.want[i] += "/fhir"
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("the FHIR API's (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -85,6 +85,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		SecretAccess:       opts.secrets,
 		PostgresImage:      opts.postgresImage,
 		CloudNativePGImage: opts.cloudNativePGImage,
+		Exposure:           opts.exposure.forSites(opts.namespace),
 		Now:                time.Now,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {

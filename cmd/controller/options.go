@@ -33,6 +33,8 @@ type options struct {
 	postgresNetworks egress.Networks
 	// The images of databases that Sites have made, without a tag.
 	postgresImage, cloudNativePGImage string
+	// exposure says which addresses Sites may have.
+	exposure exposureOptions
 	// certificateNames are the API servers' DNS names, if the controller keeps their certificate.
 	certificateNames []string
 	// webhookNames are the DNS names of the webhook server, if the controller keeps its certificate.
@@ -80,6 +82,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	})
 	fs.StringVar(&opts.webhookSecret, "webhook-secret", webhookSecret, "Secret of the operator's namespace with the certificate of the admission webhook: tls.crt and tls.key")
 	fs.StringVar(&opts.webhookAddress, "webhook-address", ":9443", "address of the admission webhook, TLS; 0 turns it off")
+	opts.exposure.register(fs)
 	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
 	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
 	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
@@ -96,7 +99,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	}
 	_, _, err := opts.webhookHostPort()
 	return opts, errors.Join(opts.checkPublicURL(), err, checkImage("postgres-image", opts.postgresImage),
-		checkImage("cloudnativepg-image", opts.cloudNativePGImage))
+		checkImage("cloudnativepg-image", opts.cloudNativePGImage), opts.exposure.check())
 }
 
 // checkNames refuses what is not the name of a host.

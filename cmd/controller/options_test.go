@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestParseOptions(t *testing.T) {
@@ -15,6 +16,7 @@ func TestParseOptions(t *testing.T) {
 		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
 		webhookAddress: ":9443", webhookSecret: "paddock-controller-tls", secrets: "Cluster",
 		postgresImage: "docker.io/library/postgres", cloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
+		exposure: exposureOptions{scheme: "https", facadePort: 80},
 	}
 	tests := map[string]struct {
 		args []string
@@ -35,6 +37,9 @@ func TestParseOptions(t *testing.T) {
 				"--certificate-names=a.ops.svc,b.ops.svc",
 				"--webhook-address=[::1]:443", "--webhook-secret=mine", "--webhook-certificate-names=c.ops.svc",
 				"--secrets=Namespaced",
+				"--ingress-hosts=fhir.example.org,*.clinics.example.org", "--ingress-scheme=http", "--ingress-class=public",
+				"--ingress-annotation=example.org/body-size=4m", "--ingress-annotation=example.org/rules=a=b,c",
+				"--ingress-tls-secret=fhir-tls", "--gateways=infra/public,infra/partners", "--facade-port=8080",
 			},
 			want: func(o *options) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
@@ -43,6 +48,11 @@ func TestParseOptions(t *testing.T) {
 				o.secrets = "Namespaced"
 				o.webhookAddress, o.webhookSecret, o.webhookNames = "[::1]:443", "mine", []string{"c.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
+				o.exposure = exposureOptions{
+					hosts: []string{"fhir.example.org", "*.clinics.example.org"}, scheme: "http", class: "public", tlsSecret: "fhir-tls",
+					annotations: map[string]string{"example.org/body-size": "4m", "example.org/rules": "a=b,c"},
+					gateways:    []types.NamespacedName{{Namespace: "infra", Name: "public"}, {Namespace: "infra", Name: "partners"}}, facadePort: 8080,
+				}
 			},
 		},
 		"the version alone": {
@@ -63,6 +73,13 @@ func TestParseOptions(t *testing.T) {
 		"other Secrets":         {args: []string{"--public-url=https://fhir.example.org", "--secrets=namespaced"}, err: "Cluster or Namespaced"},
 		"a webhook on no port":  {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=127.0.0.1"}, err: "--webhook-address"},
 		"a webhook on any port": {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=:0"}, err: "--webhook-address"},
+		"a host with a port":    {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=a.example.org:80"}, err: "ingress-hosts"},
+		"every host":            {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=*"}, err: "ingress-hosts"},
+		"a scheme of no hosts":  {args: []string{"--public-url=https://fhir.example.org", "--ingress-scheme=ftp"}, err: "ingress-scheme"},
+		"a nameless annotation": {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation==4m"}, err: "ingress-annotation"},
+		"a valueless one":       {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation=a"}, err: "ingress-annotation"},
+		"a Gateway's name":      {args: []string{"--public-url=https://fhir.example.org", "--gateways=public"}, err: "gateways"},
+		"a port of no service":  {args: []string{"--public-url=https://fhir.example.org", "--facade-port=0"}, err: "facade-port"},
 		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
 		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
 		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},
@@ -85,7 +102,7 @@ func TestParseOptions(t *testing.T) {
 			if tt.want != nil {
 				tt.want(&want)
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}, exposureOptions{})); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -107,8 +106,8 @@ func (r *Reconciler) withdrawConnection(ctx context.Context, site types.Namespac
 // a published connection is of, whether or not it still exists.
 func (r *Reconciler) sitesOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetNamespace() == r.Namespace {
-		if namespace, name, ok := strings.Cut(obj.GetAnnotations()[v1alpha1.SiteAnnotation], "/"); ok {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+		if requests := siteOfAnnotation(ctx, obj); len(requests) > 0 { // expose.go
+			return requests
 		}
 	}
 	return r.sites(ctx, client.InNamespace(obj.GetNamespace()))

@@ -1,6 +1,6 @@
 // Package site reconciles Sites: it claims the siteID and the namespace for one
-// Site, makes the storage ready, and says in the status what came of it. It serves
-// no request and reads no record.
+// Site, makes the storage ready, leads the address that it asks for to the API servers,
+// and says in the status what came of it. It serves no request and reads no record.
 package site
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/controllers/secrets"
+	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
 // Reconciler brings Sites to what their specs ask for.
@@ -42,10 +43,13 @@ type Reconciler struct {
 	// PostgresImage and CloudNativePGImage are the images of databases that Sites have
 	// made, without a tag.
 	PostgresImage, CloudNativePGImage string
+	// Exposure says which addresses Sites may have, and how they lead to the API servers.
+	Exposure exposure.Options
 	// Now is the clock.
 	Now func() time.Time
 
-	clusters *clusterWatch
+	clusters *lateWatch
+	gateways *gatewayAPI
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sites,verbs=get;list;watch;patch
@@ -68,13 +72,20 @@ type Reconciler struct {
 // The Secrets of Sites' namespaces are in roles of their own, which are bound everywhere or by
 // the owners of namespaces: config/rbac/controller_secrets.yaml, site_secrets_role.yaml.
 
-// Reconcile brings one Site's claims and storage to what its spec asks for.
+// The way to a Site: in the operator's namespace for all of them, and a route of one name in
+// the Site's own.
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=paddock-facade,verbs=get;list;watch;create;patch;delete
+
+// Reconcile brings one Site's claims, storage and address to what its spec asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	site := &v1alpha1.Site{}
 	switch err := r.Client.Get(ctx, req.NamespacedName, site); {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, errors.Join(
 			r.withdrawConnection(ctx, req.NamespacedName), // connection.go
+			r.withdrawExposure(ctx, req.NamespacedName),   // expose.go
 			r.markNamespace(ctx, req.Namespace, nil),      // namespace.go
 		)
 	case err != nil:
@@ -91,6 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
 		phase{"protecting the namespace", r.protect},      // namespace.go: not to be deleted with data that is to stay
 		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no records but the claim's own; a database with our tables
+		phase{"exposing the site", r.expose},              // expose.go: the way from the address that it asks for
 	)
 	if next != leave {
 		err = errors.Join(err, r.patchStatus(ctx, s)) // status.go

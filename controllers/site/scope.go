@@ -24,6 +24,13 @@ type scope struct {
 	requeueAfter time.Duration
 }
 
+// lookAgain wakes the Site no later than that.
+func (s *scope) lookAgain(after time.Duration) {
+	if s.requeueAfter == 0 || after < s.requeueAfter {
+		s.requeueAfter = after
+	}
+}
+
 // findings are what the phases found out. A nil verdict was not looked at, and
 // leaves the condition as it was.
 type findings struct {
@@ -31,6 +38,10 @@ type findings struct {
 	storageReady *verdict
 	// schemaReady is found of Postgres storage alone.
 	schemaReady *verdict
+	// exposed is found only of a Site that asks for an address.
+	exposed *verdict
+	// url is the address of the Site, empty where it was not looked at.
+	url string
 	// siteKey of the data that storageReady and schemaReady speak of.
 	siteKey string
 	// deleting: the Site is on its way out.

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -25,12 +26,14 @@ var ownConditions = []string{
 	v1alpha1.ConditionAccepted,
 	v1alpha1.ConditionStorageReady,
 	v1alpha1.ConditionSchemaReady,
+	v1alpha1.ConditionExposed,
 }
 
 // passing are reasons that may pass without anybody acting.
 var passing = []string{
 	v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonMigrationFailed,
 	v1alpha1.ReasonProvisioning, v1alpha1.ReasonPodPending, v1alpha1.ReasonUnavailable,
+	v1alpha1.ReasonRoutePending,
 }
 
 // statusOf is the status that the findings call for, as far as it is the controller's.
@@ -46,20 +49,33 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 		status.SiteKey = site.Status.SiteKey
 	}
 	if accepted.status == metav1.ConditionTrue {
-		status.URL = publicURL + "/site/" + status.SiteID
+		status.URL = cmp.Or(found.url, site.Status.URL, publicURL+"/site/"+status.SiteID)
 	}
+	// With the first cause of trouble last.
 	needs := []verdict{storageReady, accepted}
-	verdicts := []verdict{accepted, storageReady}
+	verdicts := map[string]verdict{v1alpha1.ConditionAccepted: accepted, v1alpha1.ConditionStorageReady: storageReady}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		schemaReady := known(site, v1alpha1.ConditionSchemaReady, found.schemaReady)
-		needs, verdicts = append([]verdict{schemaReady}, needs...), append(verdicts, schemaReady)
+		needs, verdicts[v1alpha1.ConditionSchemaReady] = append([]verdict{schemaReady}, needs...), schemaReady
+	}
+	if site.Spec.Exposure != nil {
+		exposed := known(site, v1alpha1.ConditionExposed, found.exposed)
+		needs, verdicts[v1alpha1.ConditionExposed] = append([]verdict{exposed}, needs...), exposed
 	}
 	ready, reconciling, stalled := summarise(needs, found, status.URL)
+	verdicts[v1alpha1.ConditionReady] = ready
+	verdicts[v1alpha1.ConditionReconciling] = reconciling
+	verdicts[v1alpha1.ConditionStalled] = stalled
 	// Every own condition comes with its time from the status there is.
 	status.Conditions = own(site.Status).Conditions
-	for i, v := range append([]verdict{ready, reconciling, stalled}, verdicts...) {
+	for _, condition := range ownConditions {
+		v, spoken := verdicts[condition]
+		if !spoken { // such as Exposed of a Site that no longer asks for an address
+			meta.RemoveStatusCondition(&status.Conditions, condition)
+			continue
+		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type:               ownConditions[i],
+			Type:               condition,
 			Status:             v.status,
 			Reason:             v.reason,
 			Message:            v.message,

@@ -125,6 +125,8 @@ var _ = Describe("An idle controller", func() {
 		expectReady(ctx, createSite(ctx, namespace, "oak", "idle"))
 		expectRefused(ctx, createSite(ctx, namespace, "elm", "idle-too"), v1alpha1.ReasonNamespaceOccupied)
 		expectRefused(ctx, createSite(ctx, newNamespace(ctx), "oak", "idle"), v1alpha1.ReasonSiteIDTaken)
+		expectReady(ctx, createExposed(ctx, "idle-exposed", ingressTo("records.example.com")))
+		expectAddress(ctx, createExposed(ctx, "idle-hidden", ingressTo("records.example.net")), "False HostNotAllowed "+publicURL+"/site/idle-hidden")
 
 		// Events are written a little after what they tell of.
 		begin := time.Now().Add(2 * time.Second)

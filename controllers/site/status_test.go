@@ -22,11 +22,20 @@ var (
 	haunted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, "foreign"}
 	unready = &verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "none"}
 	away    = &verdict{metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnreachable, "away"}
+	exposed = &verdict{metav1.ConditionTrue, v1alpha1.ReasonExposed, "exposed"}
+	barred  = &verdict{metav1.ConditionFalse, v1alpha1.ReasonHostNotAllowed, "barred"}
+	routing = &verdict{metav1.ConditionFalse, v1alpha1.ReasonRoutePending, "routing"}
 	unknown = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "not yet"}
 )
 
 func TestStatusOf(t *testing.T) {
 	serving := statusOf(oak, findings{accepted: holds, storageReady: stored, siteKey: "key"}, "https://fhir.example.org", earlier)
+	asks := &v1alpha1.Exposure{Ingress: &v1alpha1.IngressExposure{Host: "oak.example.org"}}
+	asking := oak.DeepCopy()
+	asking.Spec.Exposure = asks
+	shown := statusOf(asking, findings{
+		accepted: holds, storageReady: stored, siteKey: "key", exposed: exposed, url: "https://oak.example.org/site/1042",
+	}, "https://fhir.example.org", earlier)
 	tests := map[string]struct {
 		before v1alpha1.SiteStatus
 		found  findings
@@ -35,6 +44,7 @@ func TestStatusOf(t *testing.T) {
 		url     string
 		siteKey string
 		storage v1alpha1.StorageType
+		asks    *v1alpha1.Exposure
 	}{
 		"serving": {
 			found: findings{accepted: holds, storageReady: stored, siteKey: "key"},
@@ -119,6 +129,60 @@ func TestStatusOf(t *testing.T) {
 			},
 			url: "https://fhir.example.org/site/1042",
 		},
+		"exposed": {
+			asks:  asks,
+			found: findings{accepted: holds, storageReady: stored, siteKey: "key", exposed: exposed, url: "https://oak.example.org/site/1042"},
+			want: map[string]string{
+				"Ready": "True Serving", "Reconciling": "False Serving", "Stalled": "False Serving",
+				"Accepted": "True Accepted", "StorageReady": "True ClusterStorage", "Exposed": "True Exposed",
+			},
+			url: "https://oak.example.org/site/1042", siteKey: "key",
+		},
+		"not exposed": {
+			asks:  asks,
+			found: findings{accepted: holds, storageReady: stored, siteKey: "key", exposed: barred, url: "https://fhir.example.org/site/1042"},
+			want: map[string]string{
+				"Ready": "False HostNotAllowed", "Reconciling": "False HostNotAllowed", "Stalled": "True HostNotAllowed",
+				"Accepted": "True Accepted", "StorageReady": "True ClusterStorage", "Exposed": "False HostNotAllowed",
+			},
+			url: "https://fhir.example.org/site/1042", siteKey: "key",
+		},
+		"not exposed yet, and without storage": {
+			asks:  asks,
+			found: findings{accepted: holds, storageReady: haunted, exposed: routing, url: "https://oak.example.org/site/1042"},
+			want: map[string]string{
+				"Ready": "False ForeignRecords", "Reconciling": "False ForeignRecords", "Stalled": "True ForeignRecords",
+				"Accepted": "True Accepted", "StorageReady": "False ForeignRecords", "Exposed": "False RoutePending",
+			},
+			url: "https://oak.example.org/site/1042",
+		},
+		"waiting for a Gateway": {
+			asks:  asks,
+			found: findings{accepted: holds, storageReady: stored, siteKey: "key", exposed: routing, url: "https://oak.example.org/site/1042"},
+			want: map[string]string{
+				"Ready": "False RoutePending", "Reconciling": "True RoutePending", "Stalled": "False RoutePending",
+				"Accepted": "True Accepted", "StorageReady": "True ClusterStorage", "Exposed": "False RoutePending",
+			},
+			url: "https://oak.example.org/site/1042", siteKey: "key",
+		},
+		"failed while exposed": {
+			before: shown, asks: asks,
+			found: findings{accepted: holds, storageReady: stored, siteKey: "key", failed: "exposing failed"},
+			want: map[string]string{
+				"Ready": "True Serving", "Reconciling": "True Retrying", "Stalled": "False Serving",
+				"Accepted": "True Accepted", "StorageReady": "True ClusterStorage", "Exposed": "True Exposed",
+			},
+			url: "https://oak.example.org/site/1042", siteKey: "key",
+		},
+		"no longer exposed": {
+			before: shown,
+			found:  findings{accepted: holds, storageReady: stored, siteKey: "key", url: "https://fhir.example.org/site/1042"},
+			want: map[string]string{
+				"Ready": "True Serving", "Reconciling": "False Serving", "Stalled": "False Serving",
+				"Accepted": "True Accepted", "StorageReady": "True ClusterStorage",
+			},
+			url: "https://fhir.example.org/site/1042", siteKey: "key",
+		},
 		"deleting": {
 			before: serving,
 			found:  findings{deleting: true},
@@ -133,7 +197,7 @@ func TestStatusOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := oak.DeepCopy()
 			s.Generation = 7
-			s.Spec.Storage.Type = tt.storage
+			s.Spec.Storage.Type, s.Spec.Exposure = tt.storage, tt.asks
 			s.Status = tt.before
 			status := statusOf(s, tt.found, "https://fhir.example.org", later)
 			got := map[string]string{}

@@ -168,6 +168,8 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 
 		PostgresImage: "docker.io/library/postgres", CloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
 
+		Exposure: allowed,
+
 		Now: time.Now,
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())

@@ -145,7 +145,10 @@ var _ = Describe("A tenant who may create and update Sites", func() {
 	},
 		Entry("groups of callers", "spec.access.groups", map[string]any{"access": map[string]any{"groups": []any{"system:masters"}}}),
 		Entry("roles of callers", "spec.access.kubernetes.roles", map[string]any{"access": map[string]any{"kubernetes": map[string]any{"roles": []any{"cluster-admin"}}}}),
-		Entry("hosts of the ingress", "spec.exposure", map[string]any{"exposure": map[string]any{"ingress": map[string]any{"host": "fhir.example.org"}}}),
+		Entry("the class of an Ingress", "spec.exposure.ingress.className", exposedWith("className", "private")),
+		Entry("annotations of an Ingress", "spec.exposure.ingress.annotations", exposedWith("annotations", map[string]any{"example.org/snippet": "all"})),
+		Entry("the certificate of an Ingress", "spec.exposure.ingress.tls", exposedWith("tls", map[string]any{"secretName": "paddock-apiserver-tls"})),
+		Entry("the path of an Ingress", "spec.exposure.ingress.path", exposedWith("path", "/")),
 		Entry("the site's key", "spec.siteKey", map[string]any{"siteKey": "victim"}),
 	)
 
@@ -227,4 +230,9 @@ func serveFlood() (address string, sent *atomic.Int64) {
 		}
 	}()
 	return listener.Addr().String(), sent
+}
+
+// exposedWith is a spec with a host that is allowed and one thing more.
+func exposedWith(field string, value any) map[string]any {
+	return map[string]any{"exposure": map[string]any{"ingress": map[string]any{"host": "records.example.com", field: value}}}
 }

@@ -54,14 +54,17 @@ var databaseObjects = map[client.Object]string{
 }
 
 // CachedObjects says what the controller's cache holds of a cluster's objects: the Secrets
-// that say how to reach databases, of all namespaces or of the operator's alone, and the objects
-// of the databases that Sites have made.
+// that say how to reach databases, of all namespaces or of the operator's alone, the objects
+// of the databases that Sites have made, and the Ingresses of the operator's.
 func CachedObjects(access secrets.Access, operator string) map[client.Object]cache.ByObject {
 	connections := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
 	if access == secrets.Namespaced {
 		connections.Namespaces = map[string]cache.Config{operator: {}}
 	}
-	cached := map[client.Object]cache.ByObject{&corev1.Secret{}: connections}
+	cached := map[client.Object]cache.ByObject{
+		&corev1.Secret{}:        connections,
+		&networkingv1.Ingress{}: {Namespaces: map[string]cache.Config{operator: {}}},
+	}
 	for object, name := range databaseObjects {
 		cached[object] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}
@@ -103,6 +106,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSiteClaim)).
 		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespace)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSecret)).
+		Watches(&networkingv1.Ingress{}, handler.EnqueueRequestsFromMapFunc(siteOfAnnotation)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespace)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrentReconciles,
@@ -117,7 +121,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err != nil {
 		return err
 	}
-	r.clusters, err = newClusterWatch(mgr, built, handler.EnqueueRequestsFromMapFunc(r.neighbours))
+	r.clusters, err = newLateWatch(mgr, built, provision.ClusterKind, cache.Options{
+		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, provision.Name),
+	}, handler.EnqueueRequestsFromMapFunc(r.neighbours))
+	if err != nil {
+		return err
+	}
+	r.gateways, err = r.newGatewayAPI(mgr, built)
 	return err
 }
 

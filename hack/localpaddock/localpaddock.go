@@ -47,8 +47,9 @@ type Options struct {
 	Aggregated bool
 	// APIServerBinary is the name of the API server's program in BinDir. Default: apiserver.
 	APIServerBinary string
-	// APIServerArgs and APIServerEnv are added for every API server.
-	APIServerArgs, APIServerEnv []string
+	// APIServerArgs and APIServerEnv are added for every API server, ControllerArgs for every
+	// controller.
+	APIServerArgs, APIServerEnv, ControllerArgs []string
 }
 
 // Paddock is a running installation.
@@ -224,7 +225,7 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort, metri
 			"--metrics-address", "127.0.0.1:" + strconv.Itoa(metricsPort),
 			"--public-url", p.options.PublicURL,
 			"--postgres-networks", localNetworks,
-		}, webhookArgs(webhookPort)...),
+		}, append(webhookArgs(webhookPort), p.options.ControllerArgs...)...),
 		Ready: isReady(health),
 	})
 	if err != nil {

@@ -55,7 +55,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Dir: dir, AuditLog: true, UnsafeNoFsync: true, Out: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
-	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: bin, SourceDir: root, APIServers: 2})
+	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{
+		BinDir: bin, SourceDir: root, APIServers: 2, ControllerArgs: []string{"--ingress-hosts=*.clinics.example.org"},
+	})
 	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	waitReady(ctx, "demo", "demo")
@@ -107,6 +109,8 @@ func serveBalanced(backends []string) string {
 type request struct {
 	method, url, body, token string
 	header                   map[string]string
+	// host is the Host header, if that is not the address's.
+	host string
 }
 
 type response struct {
@@ -147,6 +151,7 @@ func trySend(r request) (response, error) {
 	for name, value := range r.header {
 		out.Header.Set(name, value)
 	}
+	out.Host = r.host
 	in, err := http.DefaultClient.Do(out)
 	if err != nil {
 		return response{}, err

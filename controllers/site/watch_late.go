@@ -1,0 +1,56 @@
+package site
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// lateWatch watches objects of a kind that others install, from the moment that it is known
+// to exist: a watch from the beginning would wait for it, and the controller with it.
+type lateWatch struct {
+	kind       schema.GroupVersionKind
+	controller controller.Controller
+	cache      cache.Cache
+	handler    handler.EventHandler
+
+	mu      sync.Mutex
+	started bool
+}
+
+// newLateWatch makes a watch of those objects of a kind that the options select.
+func newLateWatch(mgr ctrl.Manager, c controller.Controller, kind schema.GroupVersionKind, selected cache.Options, h handler.EventHandler) (*lateWatch, error) {
+	selected.HTTPClient, selected.Scheme, selected.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	objects, err := cache.New(mgr.GetConfig(), selected)
+	if err == nil {
+		err = mgr.Add(objects)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of %s objects: %w", kind.Kind, err)
+	}
+	return &lateWatch{kind: kind, controller: c, cache: objects, handler: h}, nil
+}
+
+// start is called when the kind is there.
+func (w *lateWatch) start() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(w.kind)
+	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object, w.handler)); err != nil {
+		return fmt.Errorf("watch %s objects: %w", w.kind.Kind, err)
+	}
+	w.started = true
+	return nil
+}

@@ -55,6 +55,13 @@ func newClient(ctx context.Context, site string) *client {
 	}
 }
 
+// at makes the same requests of a site under another host.
+func (c *client) at(host, site string) *client {
+	other := *c
+	other.base = "https://" + host + "/site/" + site + "/fhir/"
+	return &other
+}
+
 // send makes a request and returns the status and the body.
 func (c *client) send(ctx context.Context, method, path, body string) (int, []byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))

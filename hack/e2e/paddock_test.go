@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -61,12 +62,12 @@ func awaitSites(ctx context.Context, sites ...string) {
 	}
 }
 
-// installIngress starts the ingress controller, with a certificate for the host.
+// installIngress starts the ingress controller, with a certificate for the hosts.
 func installIngress(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "create", "namespace", namespace)
 	kubectl(ctx, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-	certFile, keyFile, err := node.Cluster.ServingCertificate(host, []string{host})
+	certFile, keyFile, err := node.Cluster.ServingCertificate(host, []string{host, "*.clinics.e2e.test"})
 	Expect(err).NotTo(HaveOccurred())
 	kubectl(ctx, "-n", namespace, "create", "secret", "tls", "fhir-tls", "--cert", certFile, "--key", keyFile)
 	apply(ctx, "ingress.yaml")
@@ -99,6 +100,41 @@ var _ = Describe("The chart", Ordered, func() {
 			Expect(site.family(ctx, "rex")).To(Equal("Smith"))
 		}
 	})
+
+	It("serves one under a host of its own, by TLS, and no other there", func(ctx SpecContext) {
+		expose := func(exposure string) {
+			kubectl(ctx, "-n", "clinic-oak", "patch", "site", "oak", "--type=merge", "--patch", `{"spec":{"exposure":`+exposure+`}}`)
+		}
+		search := func(c *client) func() (string, error) {
+			return func() (string, error) {
+				status, answer, err := c.send(ctx, http.MethodGet, "patient?_id=rex", "")
+				return fmt.Sprintf("%d %s", status, answer), err
+			}
+		}
+		own := oak.at("oak.clinics.e2e.test", "oak")
+		// Without an Ingress the ingress controller knows neither the path nor a certificate.
+		served := func() bool {
+			answer, err := search(own)()
+			return err == nil && !strings.HasPrefix(answer, "404")
+		}
+		Expect(served()).To(BeFalse())
+		expose(`{"ingress":{"host":"fhir.elsewhere.test"}}`)
+		kubectl(ctx, "-n", "clinic-oak", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Exposed\")].reason}=HostNotAllowed", "site/oak", "--timeout=1m")
+		expose(`{"ingress":{"host":"oak.clinics.e2e.test"}}`)
+		kubectl(ctx, "-n", "clinic-oak", "wait", "--for=condition=Exposed", "site/oak", "--timeout=1m")
+		Eventually(ctx, search(own)).Should(ContainSubstring(own.base + "patient/rex"))
+		Expect(search(oak)()).To(ContainSubstring(own.base+"patient/rex"), "under the common host too, with links to its own")
+		status, answer, err := elm.at("oak.clinics.e2e.test", "elm").send(ctx, http.MethodGet, "patient?_id=rex", "")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status).To(Equal(http.StatusNotFound))
+		Expect(string(answer)).NotTo(ContainSubstring("OperationOutcome"), "it is the ingress controller that has no way there")
+
+		By("and no longer when it asks for none")
+		expose("null")
+		Eventually(ctx, served).Should(BeFalse())
+		Eventually(ctx, search(oak)).Should(ContainSubstring(oak.base + "patient/rex"))
+		Expect(kubectl(ctx, "-n", namespace, "get", "ingresses", "-o", "name")).To(Equal("ingress.networking.k8s.io/paddock-facade\n"))
+	}, NodeTimeout(5*time.Minute))
 
 	It("serves them by kubectl", func(ctx SpecContext) {
 		for _, site := range []string{"oak", "elm"} {

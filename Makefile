@@ -6,6 +6,13 @@ SHELL := /bin/bash -o pipefail
 BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# All programs, tools and tests are compiled alike, so that each package is compiled once for all of them:
+# without cgo, with the paths as they are (images, which have to be reproducible, differ).
+export CGO_ENABLED := 0
+
+# `make lint` vets; once more before the tests, it would take all that they depend on, too.
+GO_TEST := go test -vet=off
+
 # Where `make run` listens and keeps its state.
 PORT ?= 8080
 KUBE_APISERVER_PORT ?= 0
@@ -33,11 +40,11 @@ help: ## Show this help.
 build: ## Build Paddock's programs into bin/.
 	@mkdir -p $(BIN)
 	@echo "building controller and apiserver (about 2 min the first time) ..."
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver
+	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver
 
 .PHONY: run
 run: cluster-tools build ## Run all of it with a demo site (STORAGE=postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
-	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/run ./hack/run
+	@go build -o $(BIN)/run ./hack/run
 	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 ##@ Check
@@ -63,16 +70,16 @@ NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness
 .PHONY: unit
 unit: ## Run the unit tests.
 	@mkdir -p $(BIN)
-	go test $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
+	$(GO_TEST) $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
 	cd hack/images && go vet ./... && go test ./...
 
 .PHONY: integration
 integration: cluster-tools helm-tools build ## Run the tests against a real control plane.
-	go test -p 1 -timeout 20m $(INTEGRATION)
+	$(GO_TEST) -p 1 -timeout 20m $(INTEGRATION)
 
 .PHONY: search-full
 search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 45 min).
-	go test -count=1 -timeout 90m -v ./hack/randomsearch -queries 100000 -planted
+	$(GO_TEST) -count=1 -timeout 90m -v ./hack/randomsearch -queries 100000 -planted
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
@@ -84,7 +91,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 
 .PHONY: bench
 bench: cluster-tools build ## Measure against baselines in the same run (SETS, CLIENTS, ROUNDS, TURN, RECORDS).
-	@go build -trimpath -o $(BIN)/bench ./hack/bench
+	@go build -o $(BIN)/bench ./hack/bench
 	@for set in $${SETS:-storage search postgres}; do \
 		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} --records $${RECORDS:-100000} || exit 1; \
 	done

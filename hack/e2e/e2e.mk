@@ -10,7 +10,7 @@ ARCHITECTURE := $(shell go env GOARCH)
 
 .PHONY: e2e
 e2e: e2e-ready ## Run the tests on a real node (root; FOCUS to choose some).
-	go test -count=1 ./hack/localnode
+	$(GO_TEST) -count=1 ./hack/localnode
 	@go test -c -o $(BIN)/e2e/e2e.test ./hack/e2e
 	@cd hack/e2e && $(BIN)/e2e/e2e.test -test.timeout 20m -test.v -ginkgo.v -ginkgo.focus='$(FOCUS)'
 
@@ -29,7 +29,7 @@ e2e-images: build $(BIN)/images $(E2E_ARCHIVES)
 
 $(BIN)/e2e/pause.tar: $(BIN)/images hack/e2e/images/pause/main.go
 	@mkdir -p $(@D)
-	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/e2e/pause ./hack/e2e/images/pause
+	@go build -ldflags '-s -w' -o $(BIN)/e2e/pause ./hack/e2e/images/pause
 	@$(BIN)/images -out $@ -name paddock.local/pause:e2e -created $(E2E_DATE) -binary $(ARCHITECTURE)=$(BIN)/e2e/pause
 
 $(BIN)/e2e/coredns.tar: $(BIN)/images $(COREDNS)

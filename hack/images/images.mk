@@ -19,7 +19,7 @@ images: $(BIN)/images ## Pack the programs into bin/archives/*.tar (ARCHITECTURE
 	@mkdir -p $(BIN)/archives
 	@for arch in $(ARCHITECTURES); do \
 		echo "building $(PROGRAMS) for linux/$$arch ..."; mkdir -p $(BIN)/linux-$$arch; \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' \
+		GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' \
 			-o $(BIN)/linux-$$arch/ $(addprefix ./cmd/,$(PROGRAMS)) || exit 1; \
 	done
 	$(foreach program,$(PROGRAMS),$(call pack-program,$(program),$(BIN)/archives/$(program).tar,$(IMAGE_TAG),\
@@ -36,4 +36,4 @@ endef
 
 $(BIN)/images: $(wildcard hack/images/*.go) hack/images/go.mod hack/images/go.sum
 	@mkdir -p $(BIN)
-	@cd hack/images && GOOS= GOARCH= GOWORK=off CGO_ENABLED=0 go build -mod=readonly -trimpath -o $@ .
+	@cd hack/images && GOOS= GOARCH= GOWORK=off go build -mod=readonly -o $@ .

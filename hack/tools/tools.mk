@@ -1,5 +1,7 @@
 # Builds the pinned tools into $(BIN); the root Makefile includes this file and sets BIN.
 # Versions live in hack/tools/<group>/go.mod alone: a tool is rebuilt when they change.
+# Tools that use Kubernetes' libraries take them, and what those stand on, in the versions of
+# hack/tools/kubernetes: then they are compiled once for all tools and for Paddock.
 # The control plane can be had elsewhere: set PADDOCK_BIN to a folder with its binaries.
 
 ETCD           := $(BIN)/etcd
@@ -41,8 +43,8 @@ define build-tools
 	@echo "building $(1) (about $(2) the first time) ..."
 	@mkdir -p $(BIN)
 	@start=$$(date +%s); cd hack/tools/$(3) && \
-	GOOS= GOARCH= GOWORK=off CGO_ENABLED=0 \
-	go build -mod=readonly -trimpath $(if $(7),-tags $(7)) -ldflags '-s -w $(6)' -o $(4) $(5) && \
+	GOOS= GOARCH= GOWORK=off \
+	go build -mod=readonly $(if $(7),-tags $(7)) -ldflags '-s -w $(6)' -o $(4) $(5) && \
 	echo "built $(1) in $$(( $$(date +%s) - start )) s"
 endef
 
@@ -70,6 +72,7 @@ $(NODE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 $(COREDNS): hack/tools/coredns/go.mod hack/tools/coredns/go.sum hack/tools/coredns/main.go
 	$(call build-tools,CoreDNS $(COREDNS_VERSION),2 min,coredns,$@,.)
 
+# The last version that takes no databases, brokers and clouds along: they are six times its own code.
 $(SKIPPER): hack/tools/skipper/go.mod hack/tools/skipper/go.sum
 	$(call build-tools,Skipper $(SKIPPER_VERSION),5 min,skipper,$@,github.com/zalando/skipper/cmd/skipper)
 

@@ -8,15 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
-
-// chain is what requests pass before they are served.
-func chain(handler http.Handler, config *genericapiserver.Config) http.Handler {
-	return genericapiserver.DefaultBuildHandlerChain(refuseStrategicMerge(handler, config.Serializer), config)
-}
 
 // refuseStrategicMerge refuses the patches that the library would take of every kind: as
 // with custom resources there are no rules for merging lists.

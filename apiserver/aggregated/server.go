@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
@@ -40,6 +41,8 @@ type Config struct {
 	// Facades are the other APIs of sites, by the names of the subresources that lead to
 	// them.
 	Facades map[string]Facade
+	// Trace wraps what serves requests for resources; nil: nothing.
+	Trace func(http.Handler) http.Handler
 	// DrainTime is how long requests may take to finish once ctx has ended.
 	DrainTime time.Duration
 	// Started is called once the server serves.
@@ -78,7 +81,7 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	generic.EnableProfiling = false
 	describeAPI(generic, scheme)
-	generic.BuildHandlerChainFunc = chain
+	generic.BuildHandlerChainFunc = config.chain
 	if err := secure(generic, config, listener); err != nil {
 		return nil, err
 	}
@@ -95,6 +98,16 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 		return nil
 	})
 	return server, install(server, scheme, codecs, config, generic)
+}
+
+// chain is what requests pass before they are served. Only what comes after the library's own
+// handlers is traced: theirs would tell queries, which may hold names and birth dates.
+func (c *Config) chain(handler http.Handler, generic *genericapiserver.Config) http.Handler {
+	handler = refuseStrategicMerge(handler, generic.Serializer)
+	if c.Trace != nil {
+		handler = c.Trace(handler)
+	}
+	return genericapiserver.DefaultBuildHandlerChain(handler, generic)
 }
 
 // install serves the API group.

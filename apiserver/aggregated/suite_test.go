@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/paddock-health/paddock/hack/localcluster"
 	"github.com/paddock-health/paddock/hack/localpaddock"
+	"github.com/paddock-health/paddock/hack/tracecollector"
 )
 
 func TestAggregation(t *testing.T) {
@@ -31,6 +33,8 @@ var (
 	paddock *localpaddock.Paddock
 	// cache is kubectl's, so that it finds nothing of other clusters.
 	cache string
+	// traces are what the API server tells of its requests.
+	traces = &tracecollector.Collector{}
 	// token opens the site demo by REST.
 	token string
 )
@@ -45,7 +49,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Dir: dir, UnsafeNoFsync: true, Out: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
-	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: filepath.Join(root, "bin"), SourceDir: root, Aggregated: true})
+	receiver := httptest.NewServer(traces)
+	DeferCleanup(receiver.Close)
+	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{
+		BinDir: filepath.Join(root, "bin"), SourceDir: root, Aggregated: true,
+		APIServerEnv: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL, "OTEL_BSP_SCHEDULE_DELAY=50"},
+	})
 	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	token = startSite(ctx, "demo", "demo")

@@ -70,6 +70,7 @@ func (s *server) startAggregated(ctx context.Context, group *errgroup.Group) (st
 			Sites:      s.admission,
 			Authorizer: s.admission.access,
 			Facades:    map[string]aggregated.Facade{"fhir": visited("fhir", s.handler), "ahds": visited("ahds", s.handler)},
+			Trace:      s.tracing.resources,
 			DrainTime:  drainTime,
 			Started: func() {
 				s.log.InfoContext(ctx, "serving the aggregated API", "listen", s.options.aggregated.address)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/exaring/otelpgx"
 	"github.com/go-chi/chi/v5"
@@ -20,6 +21,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 )
 
@@ -65,22 +67,40 @@ func (t *tracing) stop(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// handler traces requests. Spans are named after routes. They tell the path, with ids in it,
-// and never the query, which may hold names and birth dates.
+// handler traces requests. Spans tell the path, with ids in it, and never the query, which may hold names and birth dates.
 func (t *tracing) handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next
 	}
-	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return otelhttp.NewHandler(named(next), "request", t.options()...)
+}
+
+// resources traces requests of the aggregated API for resources. Those of kube-apiserver for
+// what it has to know of the API come every few seconds and tell nothing.
+func (t *tracing) resources(next http.Handler) http.Handler {
+	if t == nil {
+		return next
+	}
+	ofResource := otelhttp.WithFilter(func(r *http.Request) bool {
+		info, found := request.RequestInfoFrom(r.Context())
+		return found && info.IsResourceRequest
+	})
+	return otelhttp.NewHandler(named(next), "request", append(t.options(), ofResource)...)
+}
+
+// named names spans after routes, or after verbs and resources where there are no routes.
+func named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route := chi.NewRouteContext()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, route)))
+		span := trace.SpanFromContext(r.Context())
 		if pattern := route.RoutePattern(); pattern != "" {
-			span := trace.SpanFromContext(r.Context())
 			span.SetName(r.Method + " " + pattern)
 			span.SetAttributes(semconv.HTTPRoute(pattern))
+		} else if info, found := request.RequestInfoFrom(r.Context()); found {
+			span.SetName(strings.TrimSuffix(info.Verb+" "+info.Resource+"/"+info.Subresource, "/"))
 		}
 	})
-	return otelhttp.NewHandler(named, "request", t.options()...)
 }
 
 // client traces what requests ask of the cluster.

@@ -3,54 +3,17 @@ package localpaddock_test
 import (
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+
+	"github.com/paddock-health/paddock/hack/tracecollector"
 )
-
-// collector takes what is exported by OTLP over HTTP.
-type collector struct {
-	mu    sync.Mutex
-	spans []*tracev1.Span
-}
-
-func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	var sent collectorv1.ExportTraceServiceRequest
-	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
-		http.Error(w, "not a request to export traces", http.StatusBadRequest)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, from := range sent.ResourceSpans {
-		for _, scope := range from.ScopeSpans {
-			c.spans = append(c.spans, scope.Spans...)
-		}
-	}
-}
-
-// of are the spans of a trace.
-func (c *collector) of(trace string) []*tracev1.Span {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*tracev1.Span
-	for _, span := range c.spans {
-		if hex.EncodeToString(span.TraceId) == trace {
-			found = append(found, span)
-		}
-	}
-	return found
-}
 
 var _ = Describe("Traces", Serial, func() {
 	const (
@@ -59,7 +22,7 @@ var _ = Describe("Traces", Serial, func() {
 	)
 
 	It("tell a collector what a request did, and nothing of its query", func(ctx SpecContext) {
-		collected := &collector{}
+		collected := &tracecollector.Collector{}
 		receiver := httptest.NewServer(collected)
 		defer receiver.Close()
 		before := len(paddock.URLs)
@@ -76,7 +39,7 @@ var _ = Describe("Traces", Serial, func() {
 			Expect(send(request{method: "GET", url: paddock.URLs[before] + path, header: header}).status).To(Equal(http.StatusOK))
 		}
 		spanOf := func(name string) *tracev1.Span {
-			for _, span := range collected.of(trace) {
+			for _, span := range collected.Of(trace) {
 				if strings.HasPrefix(span.Name, name) {
 					return span
 				}
@@ -99,7 +62,7 @@ var _ = Describe("Traces", Serial, func() {
 		read("/site/demo/fhir/patient/traced")
 		Eventually(func() *tracev1.Span { return spanOf("HTTP GET") }).Within(10 * time.Second).ShouldNot(BeNil())
 
-		for _, span := range collected.of(trace) {
+		for _, span := range collected.Of(trace) {
 			Expect(span.String()).NotTo(Or(ContainSubstring("Nobodyknows"), ContainSubstring(token), ContainSubstring(postgresToken)))
 		}
 	}, NodeTimeout(time.Minute))

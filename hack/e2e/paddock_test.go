@@ -170,6 +170,8 @@ var _ = Describe("The chart", Ordered, func() {
 		Eventually(ctx, func() (string, error) { return elm.family(ctx, "rex") }).Should(Equal("Smith"))
 	}, NodeTimeout(3*time.Minute))
 
+	describeFullVolume()
+
 	describeCloudNativePG()
 
 	It("goes on when the controllers are killed", func(ctx SpecContext) {

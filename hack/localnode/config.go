@@ -29,7 +29,13 @@ type settings struct {
 	ServiceRange   string
 	DNSAddress     string
 	ContainerdSock string
-	Volumes        []string
+	Volumes        []volume
+}
+
+// volume is a folder of dirVolumes. Size is in bytes.
+type volume struct {
+	Name, Class string
+	Size        int64
 }
 
 // render writes the template of a name to a file.

@@ -19,6 +19,11 @@ import (
 const (
 	nodeName = "node"
 	volumes  = 8
+	// volumeSize is what folders promise, boundedSize what there is; in bytes.
+	volumeSize  = 20 << 30
+	boundedSize = 1 << 30
+
+	bounded = "bounded"
 
 	dirContainerd = "containerd"
 	dirKubelet    = "kubelet"
@@ -51,6 +56,9 @@ type Node struct {
 
 // Address is what the node listens at: pods with the host's network, node ports.
 func (n *Node) Address() string { return nodeAddress.String() }
+
+// BoundedVolume is the folder that the one volume of the StorageClass "bounded" is.
+func (n *Node) BoundedVolume() string { return n.file(filepath.Join(dirVolumes, bounded)) }
 
 // Start starts a node, new, and returns when it is Ready and resolves names. Enclose has to
 // come first.
@@ -105,10 +113,14 @@ func newNode(ctx context.Context, options Options) (*Node, error) {
 	}}
 	for i := range volumes {
 		name := "volume-" + strconv.Itoa(i+1)
-		n.settings.Volumes = append(n.settings.Volumes, name)
+		n.settings.Volumes = append(n.settings.Volumes, volume{Name: name, Class: "local", Size: volumeSize})
 		if err := os.MkdirAll(n.file(filepath.Join(dirVolumes, name)), 0o755); err != nil {
 			return nil, err
 		}
+	}
+	n.settings.Volumes = append(n.settings.Volumes, volume{Name: bounded, Class: bounded, Size: boundedSize})
+	if err := mountBounded(n.BoundedVolume(), boundedSize); err != nil {
+		return nil, err
 	}
 	n.Cluster, err = localcluster.Start(ctx, localcluster.Options{
 		Dir: dir, BinDir: options.BinDir, Out: options.Out,

@@ -41,6 +41,17 @@ func prepareMounts() error {
 	return coverKernelSettings()
 }
 
+// mountBounded mounts a file system that is full at so many bytes.
+func mountBounded(dir string, size int64) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("mode=755,size=%d", size)); err != nil {
+		return fmt.Errorf("mount %s: %w", dir, err)
+	}
+	return nil
+}
+
 func coverKernelSettings() error {
 	for name, value := range kernelSettings {
 		cover := filepath.Join("/run/kernel", name)

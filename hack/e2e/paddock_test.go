@@ -174,7 +174,8 @@ var _ = Describe("The chart", Ordered, func() {
 
 	describeCloudNativePG()
 
-	It("goes on when the controllers are killed", func(ctx SpecContext) {
+	It("goes on when the controllers are killed, and no request fails", func(ctx SpecContext) {
+		loads := []*load{startLoad(ctx, oak, "controllers"), startLoad(ctx, elm, "controllers")}
 		for _, pod := range podNames(ctx, namespace, "app.kubernetes.io/component=controller") {
 			kill(ctx, namespace, pod)
 		}
@@ -183,6 +184,11 @@ var _ = Describe("The chart", Ordered, func() {
 		Eventually(ctx, func() (string, error) {
 			return node.Kubectl(ctx, "-n", "clinic-oak", "get", "site", "oak", "-o", "jsonpath={.status.observedGeneration}")
 		}).Should(Equal(generation))
+		for _, l := range loads {
+			l.awaitMore(ctx)
+			l.verify(ctx)
+			Expect(l.failures).To(BeEmpty())
+		}
 	}, NodeTimeout(3*time.Minute))
 
 	It("refuses a second site of a namespace as it is applied, and none when no controller answers", func(ctx SpecContext) {

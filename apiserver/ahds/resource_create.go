@@ -89,8 +89,7 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 }
 
 // newID is the client's, else one that a repeated request with the same key has too, also
-// where the site has got another address since, else
-// a new one.
+// where the site has got another address since, else a new one.
 func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (string, error) {
 	switch {
 	case chosen != "":

@@ -67,7 +67,8 @@ func (t *tracing) stop(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// handler traces requests. Spans tell the path, with ids in it, and never the query, which may hold names and birth dates.
+// handler traces requests. Spans tell the path, with ids in it, and never the query, which
+// may hold names and birth dates.
 func (t *tracing) handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next

@@ -42,7 +42,7 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 		s.found.storageReady, s.found.schemaReady = &noStorage, &noStorage
 		return nil
 	}
-	defer r.lookAgain(s) // secrets.go
+	defer r.lookAtSecretAgain(s) // secrets.go
 	key := s.siteClaim.Spec.SiteKey
 	if s.site.Status.SiteKey == key {
 		s.found.siteKey = key

@@ -75,8 +75,7 @@ func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha
 	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, cached, key)
 	o.Pod, errs[2] = find[corev1.Pod](ctx, cached, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
 	if o.Volume == nil || site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
-		cluster := &unstructured.Unstructured{}
-		cluster.SetGroupVersionKind(provision.ClusterKind)
+		cluster := newObject(provision.ClusterKind)
 		var there bool
 		if there, errs[3] = findInto(ctx, live, key, cluster); there {
 			o.Cluster = cluster

@@ -55,15 +55,14 @@ func (r *Reconciler) mayReadSecret(ctx context.Context, s *scope) (step, error) 
 	return settle, nil
 }
 
-// lookAgain wakes the Site for a Secret that is not watched.
-func (r *Reconciler) lookAgain(s *scope) {
-	if r.SecretAccess != secrets.Namespaced {
-		return
-	}
+// lookAtSecretAgain wakes the Site for a Secret that is not watched: soon where nothing else
+// would wake it.
+func (r *Reconciler) lookAtSecretAgain(s *scope) {
 	switch {
+	case r.SecretAccess != secrets.Namespaced:
 	case s.requeueAfter == 0:
-		s.requeueAfter = secrets.RetryInterval
-	case s.requeueAfter > secrets.Interval:
-		s.requeueAfter = secrets.Interval
+		s.lookAgain(secrets.RetryInterval)
+	default:
+		s.lookAgain(secrets.Interval)
 	}
 }

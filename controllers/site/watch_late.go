@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -46,9 +45,7 @@ func (w *lateWatch) start() error {
 	if w.started {
 		return nil
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(w.kind)
-	if err := w.controller.Watch(source.Kind[client.Object](w.cache, object, w.handler)); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](w.cache, newObject(w.kind), w.handler)); err != nil {
 		return fmt.Errorf("watch %s objects: %w", w.kind.Kind, err)
 	}
 	w.started = true

@@ -27,10 +27,13 @@ var _ = Describe("The node", Ordered, func() {
 		Expect(kubectl(ctx, "-n", "node", "exec", "database", "--", "stat", "--format=%u", "/var/lib/postgresql/data/pgdata")).To(Equal("999\n"))
 	})
 
+	// A pod is Ready before the node's proxy and DNS have heard of it.
 	It("resolves the name of a Service, and leads it to the pod", func(ctx SpecContext) {
 		query := "select current_user || ' in ' || current_database()"
-		Expect(kubectl(ctx, "-n", "node", "exec", "client", "--", "psql", "--host=database.node.svc.cluster.local",
-			"--username=keeper", "--dbname=records", "--no-align", "--tuples-only", "--command="+query)).To(Equal("keeper in records\n"))
+		Eventually(ctx, func() (string, error) {
+			return node.Kubectl(ctx, "-n", "node", "exec", "client", "--", "psql", "--host=database.node.svc.cluster.local",
+				"--username=keeper", "--dbname=records", "--no-align", "--tuples-only", "--command="+query)
+		}).Should(Equal("keeper in records\n"))
 		Expect(kubectl(ctx, "-n", "node", "exec", "client", "--", "getent", "hosts", "kubernetes.default")).To(ContainSubstring("10.0.0.1"))
 	})
 })

@@ -88,14 +88,15 @@ type parser struct {
 	reaches    map[string]bool
 	// totalOnly is the wish of _summary=count.
 	totalOnly bool
+	// encoded and canonical become those of the query.
+	encoded, canonical []byte
 }
 
 func parse(values url.Values, opts Options, controls map[string]control, filters bool) (Query, error) {
 	p := parser{Options: opts, controls: controls, filters: filters, reaches: map[string]bool{}, query: Query{
-		Sort:       []store.Sort{{Field: store.SortCreated, Descending: true}},
-		Count:      DefaultCount,
-		bases:      opts.Bases,
-		understood: url.Values{},
+		Sort:  []store.Sort{{Field: store.SortCreated, Descending: true}},
+		Count: DefaultCount,
+		bases: opts.Bases,
 	}}
 	if err := p.parse(values); err != nil {
 		return Query{}, err
@@ -114,6 +115,7 @@ func parse(values url.Values, opts Options, controls map[string]control, filters
 	if p.query.Count == 0 {
 		p.query.Total = store.TotalAccurate
 	}
+	p.query.encoded, p.query.canonical = string(p.encoded), string(p.canonical)
 	return p.query, nil
 }
 
@@ -194,7 +196,7 @@ func (p *parser) parameter(name string, values []string) error {
 		if err != nil {
 			return within(place("time", i, len(values)), err)
 		}
-		p.query.understood.Add(name, understood)
+		p.understand(name, understood)
 	}
 	return nil
 }

@@ -265,7 +265,7 @@ func TestEncode(t *testing.T) {
 	if got, want := q.Encode(""), withFormat+"&_pretty=true"; got != want {
 		t.Errorf("without token\ngot  %s\nwant %s", got, want)
 	}
-	if got, want := q.Encode("t"), withFormat+"&_page_token=t&_pretty=true"; got != want {
+	if got, want := q.Encode("t"), withFormat+"&_pretty=true&_page_token=t"; got != want {
 		t.Errorf("with token\ngot  %s\nwant %s", got, want)
 	}
 }

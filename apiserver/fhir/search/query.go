@@ -56,8 +56,10 @@ type Query struct {
 	// must have been current.
 	At []store.TimeRange
 
-	bases      []string
-	understood url.Values
+	bases []string
+	// What was understood as a query string, without the page token; canonical also
+	// without what decides on the format alone.
+	encoded, canonical string
 }
 
 const (
@@ -69,25 +71,37 @@ const (
 // Encode writes what was understood as a query string, for links, with the page
 // token given or, when that is empty, with none.
 func (q Query) Encode(pageToken string) string {
-	if pageToken == q.PageToken { // most queries and their links have none
-		return q.understood.Encode()
+	switch {
+	case pageToken == "":
+		return q.encoded
+	case q.encoded == "":
+		return paramPageToken + "=" + url.QueryEscape(pageToken)
+	default:
+		return q.encoded + "&" + paramPageToken + "=" + url.QueryEscape(pageToken)
 	}
-	values := maps.Clone(q.understood)
-	delete(values, paramPageToken)
-	if pageToken != "" {
-		values.Set(paramPageToken, pageToken)
-	}
-	return values.Encode()
 }
 
 // Canonical is the part of the query that a page token is bound to: everything
 // that decides on the answer but its format.
-func (q Query) Canonical() string {
-	values := maps.Clone(q.understood)
-	for _, name := range []string{paramPageToken, paramFormat, paramPretty} {
-		delete(values, name)
+func (q Query) Canonical() string { return q.canonical }
+
+// understand notes a parameter as it was understood. It is called in the order of names.
+func (p *parser) understand(name, value string) {
+	if name == paramPageToken {
+		return
 	}
-	return values.Encode()
+	p.encoded = appendParameter(p.encoded, name, value)
+	if name != paramFormat && name != paramPretty {
+		p.canonical = appendParameter(p.canonical, name, value)
+	}
+}
+
+func appendParameter(query []byte, name, value string) []byte {
+	if len(query) > 0 {
+		query = append(query, '&')
+	}
+	query = append(append(query, url.QueryEscape(name)...), '=')
+	return append(query, url.QueryEscape(value)...)
 }
 
 // Error is one thing wrong with a query.

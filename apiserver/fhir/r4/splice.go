@@ -144,12 +144,12 @@ func apply(body []byte, edits []edit) (out []byte, offsets [marksCount]int) {
 	return append(out, body[done:]...), offsets
 }
 
-// instantFormat is how meta.lastUpdated is written.
-const instantFormat = "2006-01-02T15:04:05.000Z"
-
-// AppendInstant appends t as a FHIR instant, in UTC with milliseconds.
+// AppendInstant appends t as a FHIR instant, in UTC with milliseconds. Only layouts that
+// the time package knows by name are quick.
 func AppendInstant(dst []byte, t time.Time) []byte {
-	return t.UTC().AppendFormat(dst, instantFormat)
+	dst = t.UTC().AppendFormat(dst, time.RFC3339)
+	milli := t.Nanosecond() / 1e6
+	return append(dst[:len(dst)-len("Z")], '.', byte('0'+milli/100), byte('0'+milli/10%10), byte('0'+milli%10), 'Z')
 }
 
 // AppendJSON appends a stored body with its id, versionId and lastUpdated put in.

@@ -52,9 +52,7 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 		page.Records = append(page.Records, toRecord(at.entry.obj))
 	}
 	if found.more && len(found.places) > 0 {
-		if page.Next, err = o.Position(&found.places[len(found.places)-1].Place); err != nil {
-			return store.Page{}, err
-		}
+		page.Next = o.Position(&found.places[len(found.places)-1].Place)
 	}
 	err = c.include(query, found.places, &page)
 	return page, err

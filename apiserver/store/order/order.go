@@ -5,8 +5,6 @@ package order
 
 import (
 	"cmp"
-	"encoding/json"
-	"slices"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -37,13 +35,6 @@ type Rank struct {
 	Text    string
 }
 
-// rankJSON has the text as bytes: it may be cut within a character.
-type rankJSON struct {
-	Missing bool   `json:"m,omitempty"`
-	Number  int64  `json:"n,omitempty"`
-	Text    []byte `json:"t,omitempty"`
-}
-
 // Compare compares two ranks that are not missing, ascending.
 func (r Rank) Compare(other Rank) int {
 	return cmp.Or(cmp.Compare(r.Number, other.Number), cmp.Compare(r.Text, other.Text))
@@ -56,14 +47,6 @@ type Place struct {
 	// time of creation; how finely is the engine's to say.
 	Created  int64
 	Type, ID string
-}
-
-// placeJSON is a place as positions have it.
-type placeJSON struct {
-	Ranks   []rankJSON `json:"r"`
-	Created int64      `json:"c"`
-	Type    string     `json:"y"`
-	ID      string     `json:"i"`
 }
 
 // Compare tells which of two places comes first.
@@ -92,35 +75,4 @@ func Directed(c int, descending bool) int {
 		return -c
 	}
 	return c
-}
-
-// position is the last place of a page, and the order that it is a place in.
-type position struct {
-	Order Order      `json:"o"`
-	Last  *placeJSON `json:"l"`
-}
-
-// Position writes where a page ended.
-func (o Order) Position(last *Place) (store.Position, error) {
-	ranks := make([]rankJSON, len(last.Ranks))
-	for i, r := range last.Ranks {
-		ranks[i] = rankJSON{r.Missing, r.Number, []byte(r.Text)}
-	}
-	return json.Marshal(position{o, &placeJSON{ranks, last.Created, last.Type, last.ID}})
-}
-
-// Parse reads a position back; nil is before all places.
-func (o Order) Parse(from store.Position) (*Place, error) {
-	if from == nil {
-		return nil, nil
-	}
-	var at position
-	if err := json.Unmarshal(from, &at); err != nil || at.Last == nil || !slices.Equal(at.Order, o) || len(at.Last.Ranks) != len(o) {
-		return nil, store.ErrBadPosition
-	}
-	ranks := make([]Rank, len(at.Last.Ranks))
-	for i, r := range at.Last.Ranks {
-		ranks[i] = Rank{r.Missing, r.Number, string(r.Text)}
-	}
-	return &Place{ranks, at.Last.Created, at.Last.Type, at.Last.ID}, nil
 }

@@ -42,27 +42,3 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
-
-func TestPositions(t *testing.T) {
-	o := order.Order{{Field: store.SortParam, Param: "name"}, {Field: store.SortCreated, Descending: true}}
-	last := order.Place{Ranks: []order.Rank{{Text: "caf\xc3"}, {Number: 7}}, Created: 7, Type: "Patient", ID: "a"}
-	position, err := o.Position(&last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := o.Parse(position)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(&last, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if _, err := (order.Order{{Field: store.SortID}}).Parse(position); err == nil {
-		t.Error("the position of another order is taken")
-	}
-	for _, text := range []string{"", "x", "{}", `{"o":[{"Field":3,"Param":"name"},{"Descending":true}],"l":{"r":[]}}`} {
-		if _, err := o.Parse(store.Position(text)); err == nil {
-			t.Errorf("the position %q is taken", text)
-		}
-	}
-}

@@ -94,9 +94,7 @@ func (r *reader) search() (store.Page, error) {
 		}
 		if more = len(places) > r.query.Count; more {
 			places = places[:r.query.Count]
-			if page.Next, err = r.order.Position(&places[r.query.Count-1].Place); err != nil {
-				return store.Page{}, err
-			}
+			page.Next = r.order.Position(&places[r.query.Count-1].Place)
 		}
 	}
 	var err error

@@ -1,0 +1,91 @@
+package order
+
+import (
+	"encoding/binary"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Position writes where a page ended: the order and the page's last place in it. Texts may
+// be any bytes, as they may be cut within a character.
+func (o Order) Position(last *Place) store.Position {
+	p := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(o)))
+	for i, part := range o {
+		p = binary.AppendUvarint(p, uint64(part.Field))
+		p = appendBool(appendText(p, part.Param), part.Descending)
+		rank := last.Ranks[i]
+		p = appendText(binary.AppendVarint(appendBool(p, rank.Missing), rank.Number), rank.Text)
+	}
+	return appendText(appendText(binary.AppendVarint(p, last.Created), last.Type), last.ID)
+}
+
+// Parse reads a position back; nil is before all places.
+func (o Order) Parse(from store.Position) (*Place, error) {
+	if from == nil {
+		return nil, nil
+	}
+	p := positionReader{rest: from}
+	if p.uvarint() != uint64(len(o)) {
+		return nil, store.ErrBadPosition
+	}
+	last := &Place{Ranks: make([]Rank, len(o))}
+	for i, part := range o {
+		if p.uvarint() != uint64(part.Field) || p.text() != part.Param || p.bool() != part.Descending {
+			return nil, store.ErrBadPosition
+		}
+		last.Ranks[i] = Rank{Missing: p.bool(), Number: p.varint(), Text: p.text()}
+	}
+	last.Created, last.Type, last.ID = p.varint(), p.text(), p.text()
+	if p.bad || len(p.rest) > 0 {
+		return nil, store.ErrBadPosition
+	}
+	return last, nil
+}
+
+func appendBool(p []byte, b bool) []byte {
+	if b {
+		return append(p, 1)
+	}
+	return append(p, 0)
+}
+
+func appendText(p []byte, text string) []byte {
+	return append(binary.AppendUvarint(p, uint64(len(text))), text...)
+}
+
+// positionReader reads a position from its beginning. What is read after a fault is zero.
+type positionReader struct {
+	rest []byte
+	bad  bool
+}
+
+// took takes n bytes that were read; a number that is not whole has none.
+func (p *positionReader) took(n int) {
+	if p.bad = p.bad || n <= 0; !p.bad {
+		p.rest = p.rest[n:]
+	}
+}
+
+func (p *positionReader) uvarint() uint64 {
+	value, n := binary.Uvarint(p.rest)
+	p.took(n)
+	return value
+}
+
+func (p *positionReader) varint() int64 {
+	value, n := binary.Varint(p.rest)
+	p.took(n)
+	return value
+}
+
+func (p *positionReader) bool() bool { return p.uvarint() == 1 }
+
+func (p *positionReader) text() string {
+	size := p.uvarint()
+	if p.bad = p.bad || size > uint64(len(p.rest)); p.bad {
+		return ""
+	}
+	text := string(p.rest[:size])
+	p.rest = p.rest[size:]
+	return text
+}

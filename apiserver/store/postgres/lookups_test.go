@@ -150,6 +150,35 @@ func TestLookupsOfCallersThatLeave(t *testing.T) {
 	})
 }
 
+// A crowd that waits for one read does not wait for another to end.
+func TestLookupsOfACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, l, answers := newSlowReads()
+		want := map[int64]any{}
+		ask := func(selves ...int64) {
+			for _, self := range selves {
+				answers.ask(t.Context(), l, self)
+				want[self] = self
+			}
+		}
+		for self := range int64(crowd) {
+			ask(self)
+		}
+		if n := len(reads.seen()); n != 1 {
+			t.Errorf("%d reads are under way for %d who wait, want 1", n, crowd-1)
+		}
+		ask(crowd, crowd+1)
+		if n, size := len(reads.seen()), len(reads.seen()[1]); n != 2 || size != crowd {
+			t.Errorf("%d reads are under way, the second of %d, want 2 and %d", n, size, crowd)
+		}
+		for range 3 {
+			reads.next <- nil
+		}
+		answers.check(t, want)
+		l.checkIdle(t)
+	})
+}
+
 // A connection that hangs holds up those who wait for it, and nobody else for long.
 func TestLookupsOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

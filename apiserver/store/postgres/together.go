@@ -9,9 +9,11 @@ import (
 
 const (
 	// mostReading is how many connections a kind of question is asked on at a time: one, and
-	// another whenever those under way have kept somebody waiting for longer than patientFor.
-	// A round trip costs both sides more than what it brings.
+	// another whenever a crowd waits for those under way, or somebody has for longer than
+	// patientFor. A round trip costs both sides more than what it brings, but where all are
+	// asked in one, both sides take turns.
 	mostReading = 4
+	crowd       = 16
 	patientFor  = 5 * time.Millisecond
 	// mostTogether is how many are asked at once.
 	mostTogether = 64
@@ -51,12 +53,13 @@ func (t *together[Q]) answer(ctx context.Context, question Q) error {
 	return nil
 }
 
-// start takes the lead if nobody asks, else a place among those who wait.
+// start takes the lead if nobody asks or a crowd waits, else a place among those who wait.
 func (t *together[Q]) start(own *asker[Q]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reading == 0 {
-		t.reading, own.leads = 1, true
+	if t.reading == 0 || t.reading < mostReading && len(t.waiting)+1 >= crowd {
+		t.reading++
+		own.leads = true
 		return true
 	}
 	own.woken = make(chan struct{})
@@ -66,23 +69,30 @@ func (t *together[Q]) start(own *asker[Q]) bool {
 
 // wait waits for the answer or the lead.
 func (t *together[Q]) wait(ctx context.Context, own *asker[Q]) error {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
+	until := time.Now().Add(t.timeout)
+	patience := time.NewTicker(patientFor)
+	defer patience.Stop()
 	for {
+		var err error
 		select {
 		case <-own.woken:
 			return nil
-		case <-time.After(patientFor):
+		case <-ctx.Done():
+			err = ctx.Err()
+		case now := <-patience.C:
 			if t.overtake(own) {
 				return nil
 			}
-		case <-ctx.Done():
-			// The lead may have come meanwhile: who has it asks for the others.
-			if !t.leave(own) {
-				return ctx.Err()
+			if now.Before(until) {
+				continue
 			}
+			err = context.DeadlineExceeded
+		}
+		// The lead may have come meanwhile: who has it asks for the others.
+		if t.leave(own) {
 			return nil
 		}
+		return err
 	}
 }
 

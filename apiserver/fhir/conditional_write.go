@@ -221,7 +221,7 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 			return nil, err
 		}
 	}
-	page, err := r.matches(criteria, nil)
+	page, err := r.matches(criteria, nil, nil)
 	if err != nil {
 		return nil, err
 	}

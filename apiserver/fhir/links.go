@@ -208,7 +208,7 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 		}
 	}
 	criteria.Count = len(l.touched) + 2
-	page, err := l.request.matches(criteria, nil)
+	page, err := l.request.matches(criteria, nil, nil)
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,8 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.matches(query, after)
+	bodies := takeRoom()
+	page, err := r.matches(query, after, &bodies)
 	if err != nil {
 		return err
 	}
@@ -67,11 +68,13 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	keepRoom(bodies)
 	return r.respondBundle(w, found)
 }
 
-// matches finds the records that a query asks for. The caller may list its types.
-func (r *request) matches(query search.Query, after store.Position) (store.Page, error) {
+// matches finds the records that a query asks for. The caller may list its types. Room, if
+// not nil, is for the bodies.
+func (r *request) matches(query search.Query, after store.Position, room *[]byte) (store.Page, error) {
 	visible, err := r.visible(query.Types, query.Reaches)
 	if err != nil {
 		return store.Page{}, err
@@ -87,6 +90,7 @@ func (r *request) matches(query search.Query, after store.Position) (store.Page,
 		Total:       query.Total,
 		Includes:    query.Includes,
 		MaxIncluded: r.maxIncluded(),
+		Room:        room,
 	})
 }
 

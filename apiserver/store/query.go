@@ -77,6 +77,9 @@ type Query struct {
 	Includes []Include
 	// MaxIncluded bounds the number of included records of a page.
 	MaxIncluded int
+	// Room, if not nil, is where the bodies of the matches may be kept: who asks has it until
+	// then, may use it again when it is done with them, and finds it grown where it was small.
+	Room *[]byte
 }
 
 // Include asks for the records that those of a page refer to, or that refer to them.

@@ -33,7 +33,7 @@ func (s *Site) Prepared(op store.Op, now time.Time) (sql string, args []any) {
 // Ask has a statement answered together with others, and tells how many rows it has and the
 // first value in them.
 func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first int64, err error) {
-	rows := newFetched()
+	rows := &fetched{}
 	if err := s.questions.rowsOf(ctx, sql, args, rows); err != nil {
 		return 0, 0, err
 	}
@@ -43,7 +43,5 @@ func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first i
 		}
 		return c.err
 	})
-	n = rows.len()
-	rows.release()
-	return n, first, err
+	return rows.len(), first, err
 }

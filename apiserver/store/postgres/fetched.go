@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"sync"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -17,22 +15,6 @@ type fetched struct {
 }
 
 const isNull = -1
-
-// mostKept is how many bytes of rows are kept room for until the next rows.
-const mostKept = 1 << 20
-
-var rooms = sync.Pool{New: func() any { return &fetched{} }}
-
-// newFetched makes room for rows, which release gives back.
-func newFetched() *fetched { return rooms.Get().(*fetched) }
-
-func (f *fetched) release() {
-	if cap(f.bytes) > mostKept {
-		return
-	}
-	f.empty()
-	rooms.Put(f)
-}
 
 func (f *fetched) empty() {
 	clear(f.fields)

@@ -13,7 +13,7 @@ type place struct {
 	order.Place
 	at *state
 	// packed is the record's body.
-	packed []byte
+	packed packedBody
 }
 
 // ranking is how a statement orders records.

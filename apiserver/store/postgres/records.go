@@ -8,22 +8,17 @@ const mostShared = 256 << 10
 
 // records are those at the places of a page, whose bodies are unpacked for them.
 func (r *reader) records(places []place) ([]store.Record, error) {
-	packed := make([]packedBody, len(places))
 	size := 0
-	for i, at := range places {
-		var err error
-		if packed[i], err = readPacked(at.packed); err != nil {
-			return nil, err
-		}
-		size += packed[i].size
+	for i := range places {
+		size += places[i].packed.size
 	}
 	var shared []byte
 	if size <= mostShared {
-		shared = make([]byte, size)
+		shared = r.roomFor(size)
 	}
 	records := make([]store.Record, len(places))
-	for i, at := range places {
-		n := packed[i].size
+	for i := range places {
+		at, n := places[i].at, places[i].packed.size
 		var room []byte
 		if size <= mostShared {
 			room, shared = shared[:0:n], shared[n:]
@@ -31,10 +26,22 @@ func (r *reader) records(places []place) ([]store.Record, error) {
 			room = make([]byte, 0, n)
 		}
 		var err error
-		if at.at.body, err = packed[i].unpack(room); err != nil {
+		if at.body, err = places[i].packed.unpack(room); err != nil {
 			return nil, err
 		}
-		records[i] = r.site.recordOf(at.at, &r.texts)
+		records[i] = r.site.recordOf(at, &r.texts)
 	}
 	return records, nil
+}
+
+// roomFor is the query's room for bodies, made larger where that is needed.
+func (r *reader) roomFor(size int) []byte {
+	room := r.query.Room
+	if room == nil {
+		room = new([]byte)
+	}
+	if cap(*room) < size {
+		*room = make([]byte, size)
+	}
+	return (*room)[:size]
 }

@@ -86,10 +86,10 @@ func (r *reader) search() (store.Page, error) {
 	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
 	var places []place
 	more := r.query.Count == 0
-	rows := newFetched()
+	room := newRoom()
 	if r.query.Count > 0 {
 		var err error
-		if places, err = r.places(rows); err != nil {
+		if places, err = r.places(room); err != nil {
 			return store.Page{}, err
 		}
 		if more = len(places) > r.query.Count; more {
@@ -101,7 +101,6 @@ func (r *reader) search() (store.Page, error) {
 	if page.Records, err = r.records(places); err != nil {
 		return store.Page{}, err
 	}
-	rows.release()
 	switch {
 	case counted && !more && r.after == nil && (skip == 0 || len(places) > 0):
 		page.Total = skip + int64(len(places))
@@ -110,7 +109,11 @@ func (r *reader) search() (store.Page, error) {
 			return store.Page{}, err
 		}
 	}
-	return page, r.include(places, &page)
+	if err := r.include(places, &page); err != nil {
+		return store.Page{}, err
+	}
+	room.release()
+	return page, nil
 }
 
 // settle restricts the query to records that no open write comes before.
@@ -127,31 +130,31 @@ func (r *reader) settle() error {
 	return nil
 }
 
-// places reads the places of a page, and one more if there is one. Their bodies are still
-// packed, and those of the rows.
-func (r *reader) places(rows *fetched) ([]place, error) {
+// places reads the places of a page, and one more if there is one, into a room. Their bodies
+// are still packed, and those of the rows.
+func (r *reader) places(room *room) ([]place, error) {
 	var err error
 	if r.query.Skip > 0 {
-		err = r.askBehind(rows)
+		err = r.askBehind(&room.rows)
 	} else {
-		err = r.ask(rows)
+		err = r.ask(&room.rows)
 	}
 	if err != nil {
 		return nil, err
 	}
-	states := make([]state, rows.len())
-	places := make([]place, len(states))
-	err = rows.each(func(n int, c *columns) (err error) {
-		places[n], err = r.scanPlace(c, &states[n])
+	room.furnish()
+	r.texts.Grow(room.rows.len() * textsOfRecord)
+	err = room.rows.each(func(n int, c *columns) (err error) {
+		room.places[n], err = r.scanPlace(c, &room.states[n])
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if r.query.Skip == 0 { // otherwise they come in order
-		slices.SortFunc(places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
+		slices.SortFunc(room.places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
 	}
-	return places, nil
+	return room.places, nil
 }
 
 // ask sends the statements of a page, one for each type. A batch costs more than a query.
@@ -197,7 +200,11 @@ func (r *reader) source(c *compiler, typeName string) *source {
 var unranked = make([]order.Rank, 1)
 
 func (r *reader) scanPlace(c *columns, at *state) (place, error) {
-	packed, err := at.scan(c, &r.texts)
+	stored, err := at.scan(c, &r.texts)
+	if err != nil {
+		return place{}, err
+	}
+	packed, err := readPacked(stored)
 	if err != nil {
 		return place{}, err
 	}

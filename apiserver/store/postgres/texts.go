@@ -9,6 +9,9 @@ type texts struct {
 	repeated string
 }
 
+// textsOfRecord is about how long those of a record are: its id, its uid, its revision.
+const textsOfRecord = 96
+
 // keep returns a string of its own.
 func (t *texts) keep(value []byte) string {
 	from := t.Len()

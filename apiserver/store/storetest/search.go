@@ -135,6 +135,20 @@ func testSearchSkips(t *testing.T, open Open) {
 	}
 }
 
+// testSearchRooms makes pages in the room of earlier ones, which is too small at first.
+func testSearchRooms(t *testing.T, open Open) {
+	s, _ := open(t)
+	for i := range 12 {
+		write(t, s, put(fmt.Sprint(i), body(i)))
+	}
+	q := store.Query{Types: patients, Count: 20}
+	want := search(t, s, q).Records
+	q.Room = new([]byte)
+	for _, q.Count = range []int{1, 12, 5} {
+		same(t, fmt.Sprintf("page of %d", q.Count), search(t, s, q).Records, want[:q.Count])
+	}
+}
+
 func testSearchPositions(t *testing.T, open Open) {
 	s, _ := open(t)
 	for i := range 3 {

@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 		"ambiguous references":            testAmbiguousReferences,
 		"search skips":                    testSearchSkips,
 		"search totals":                   testSearchTotals,
+		"search in a room":                testSearchRooms,
 		"search refuses other positions":  testSearchPositions,
 		"paging under writes":             testPagingUnderWrites,
 		"replicas":                        testReplicas,

@@ -5,14 +5,21 @@ import (
 	"sync"
 )
 
-// rooms are where bundles were written: room for a page of 20 is most of what a search
-// would allocate.
+// rooms are where bundles were written and bodies unpacked: room for a page of 20 is most
+// of what a search would allocate.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
-// mostRoom is how much is kept for the next bundle.
+// mostRoom is how much is kept for the next one.
 const mostRoom = 256 << 10
 
 func takeRoom() []byte { return (*rooms.Get().(*[]byte))[:0] }
+
+// keepRoom keeps a room for another request: nothing refers to it any more.
+func keepRoom(room []byte) {
+	if cap(room) <= mostRoom {
+		rooms.Put(&room)
+	}
+}
 
 // respondBundle answers with a bundle, which ends with that. Another request's bundle is
 // written in its place, but not after HTTP/2: there a body may still be on its way when
@@ -22,8 +29,8 @@ func (r *request) respondBundle(w http.ResponseWriter, b *bundle) error {
 	if err := r.respond(w, http.StatusOK, body); err != nil {
 		return err
 	}
-	if r.ProtoMajor == 1 && cap(body) <= mostRoom {
-		rooms.Put(&body)
+	if r.ProtoMajor == 1 {
+		keepRoom(body)
 	}
 	return nil
 }

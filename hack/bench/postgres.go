@@ -222,8 +222,7 @@ func (b *databaseBench) path(s databaseSearch) string {
 func (b *databaseBench) workloads(o options) []workload {
 	get := func(from *site, path string) func(context.Context, int) error {
 		return func(ctx context.Context, _ int) error {
-			_, err := from.send(ctx, http.MethodGet, path, nil, http.StatusOK)
-			return err
+			return from.do(ctx, http.MethodGet, path, nil, http.StatusOK)
 		}
 	}
 	// Made before: what the load generator spends is part of what is measured.
@@ -233,8 +232,7 @@ func (b *databaseBench) workloads(o options) []workload {
 	}
 	all := []workload{
 		{"create: floor", func(ctx context.Context, n int) error {
-			_, err := b.floor.send(ctx, http.MethodPost, "/create", body(n), http.StatusCreated)
-			return err
+			return b.floor.do(ctx, http.MethodPost, "/create", body(n), http.StatusCreated)
 		}},
 		{"create: Patient", b.site.create},
 		{"update: Patient", b.site.update},
@@ -266,8 +264,7 @@ func (b *databaseBench) mix(ctx context.Context, n int) error {
 		return b.site.update(ctx, n)
 	default:
 		_, id, _ := record(b.database.records-1-n/20%(b.database.records/2), b.database.practitioners())
-		_, err := b.site.send(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
-		return err
+		return b.site.do(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
 	}
 }
 

@@ -55,8 +55,7 @@ func record(n, practitioners int) (typeName, id string, text []byte) {
 // put stores the n-th record of the set.
 func (s *site) put(ctx context.Context, n int) error {
 	typeName, id, text := record(n, practitioners)
-	_, err := s.send(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
-	return err
+	return s.do(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
 }
 
 func (s *site) populate(ctx context.Context, clients int) error {
@@ -219,12 +218,10 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 		}
 		workloads = append(workloads,
 			workload{search.name, func(ctx context.Context, _ int) error {
-				_, err := site.send(ctx, http.MethodGet, search.path, nil, http.StatusOK)
-				return err
+				return site.do(ctx, http.MethodGet, search.path, nil, http.StatusOK)
 			}},
 			workload{"static: " + search.name, func(ctx context.Context, _ int) error {
-				_, err := static.send(ctx, http.MethodGet, fmt.Sprintf("/%d", i), nil, http.StatusOK)
-				return err
+				return static.do(ctx, http.MethodGet, fmt.Sprintf("/%d", i), nil, http.StatusOK)
 			}},
 		)
 		ratios = append(ratios, ratio{search.name + " per static answer", search.name, "static: " + search.name, search.goal})

@@ -137,6 +137,7 @@ var session = map[string]string{
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
 	"enable_hashjoin":                     "off",
+	"enable_hashagg":                      "off", // what is made distinct is wanted in order, or sorts as fast
 	"enable_mergejoin":                    "off",
 	"enable_material":                     "off",
 	"enable_sort":                         "off",

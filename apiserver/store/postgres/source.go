@@ -107,35 +107,23 @@ func (s *source) branches() (string, error) {
 	var branches []string
 	var gates []string
 	for i := 0; i < min(s.lists, mostLists); i++ {
-		part := s.parts[i]
-		if i == 0 && s.lists == 1 && part.list.ordered && s.order.ByCreation() {
+		l := s.parts[i].list
+		if i == 0 && s.lists == 1 && l.ordered && s.order.ByCreation() {
 			break // walked as cheaply as counted
 		}
-		from, err := part.list.from()
+		t, err := s.take(l, s.few(i))
 		if err != nil {
 			return "", err
 		}
-		few := strconv.Itoa(s.few(i))
-		name := s.name("few")
-		if part.list.few {
-			s.with = append(s.with, name+" AS MATERIALIZED ("+from+")")
-		} else {
-			s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+few+" + 1)")
-		}
-		count := "(SELECT count(*) FROM " + name + ")"
-		gate := append([]string{}, gates...)
-		if !part.list.few {
-			gate = append(gate, count+" <= "+few)
-		}
-		branch, err := s.fromFew(name, gate, i)
+		branch, err := s.fromFew(t, gates, i)
 		if err != nil {
 			return "", err
 		}
 		branches = append(branches, branch)
-		if part.list.few {
+		if l.few {
 			return strings.Join(branches, " UNION ALL "), nil
 		}
-		gates = append(gates, count+" > "+few)
+		gates = append(gates, t.size()+" >= "+t.tooMany)
 	}
 	walk, err := s.walk(gates)
 	if err != nil {
@@ -159,15 +147,6 @@ func (s *source) short() bool {
 func isAll(condition store.Condition) bool {
 	all, ok := condition.(store.All)
 	return ok && len(all) == 0
-}
-
-// few is up to how many records of a list are put in order: a walk along the values of a
-// parameter costs less than to rank many, as rids alone are tested against the list.
-func (s *source) few(part int) int {
-	if byParam(s.order) && s.parts[part].list.testable() {
-		return s.site.bounds.ranked
-	}
-	return s.site.bounds.few
 }
 
 // testable reports whether others may be tested against the list.
@@ -253,13 +232,6 @@ func (s *source) behindRid(rid string) []string {
 		return nil
 	}
 	return []string{rid + behindOperator(s.order.Descends(), s.inclusive) + s.arg(s.after.Created)}
-}
-
-// fromFew reads the records of a short list.
-func (s *source) fromFew(name string, gates []string, met int) (string, error) {
-	where := append(append([]string{}, gates...), s.behindRid("rid")...)
-	driver := "SELECT DISTINCT rid FROM " + name + whereAll(where) + " ORDER BY rid " + s.direction()
-	return s.fromRids(driver, met, "(SELECT count(*) FROM "+name+") > "+strconv.Itoa(s.site.bounds.many))
 }
 
 // fromRids reads the records with the rids that a subquery gives, in its order. All that is

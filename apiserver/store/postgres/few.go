@@ -1,0 +1,48 @@
+package postgres
+
+import "strconv"
+
+// few is up to how many records of a list are put in order: a walk along the values of a
+// parameter costs less than to rank many, as rids alone are tested against the list.
+func (s *source) few(part int) int {
+	if byParam(s.order) && s.parts[part].list.testable() {
+		return s.site.bounds.ranked
+	}
+	return s.site.bounds.few
+}
+
+// taken is a table with the rids of a list as an array, in one row: to write a row for each
+// and to count them takes as long as the list does.
+type taken struct {
+	table string
+	// tooMany is how many rids there are if the list has more than were wanted.
+	tooMany string
+}
+
+func (t taken) size() string { return "(SELECT cardinality(rids) FROM " + t.table + ")" }
+
+// take reads a list, up to one record more than few.
+func (s *source) take(l *list, few int) (taken, error) {
+	rids, err := l.from()
+	if err != nil {
+		return taken{}, err
+	}
+	t := taken{table: s.name("few")}
+	if !l.few {
+		t.tooMany = s.arg(few + 1)
+		rids = "SELECT rid FROM (" + rids + ") l LIMIT " + t.tooMany
+	}
+	s.with = append(s.with, t.table+" AS MATERIALIZED (SELECT COALESCE(array_agg(rid), '{}') AS rids FROM ("+rids+") l)")
+	return t, nil
+}
+
+// fromFew reads the records of a list that was taken, if it has not too many.
+func (s *source) fromFew(t taken, gates []string, met int) (string, error) {
+	where := append([]string{}, gates...)
+	if t.tooMany != "" {
+		where = append(where, "cardinality(rids) < "+t.tooMany)
+	}
+	driver := "SELECT DISTINCT rid FROM (SELECT unnest(rids) AS rid FROM " + t.table + whereAll(where) + ") l" + whereAll(s.behindRid("rid")) +
+		" ORDER BY rid " + s.direction()
+	return s.fromRids(driver, met, t.size()+" > "+strconv.Itoa(s.site.bounds.many))
+}

@@ -12,6 +12,13 @@ import (
 // SetBounds lets tests meet with few records what lists of many records meet.
 func (s *Site) SetBounds(few, some, many, ranked int) { s.bounds = bounds{few, some, many, ranked} }
 
+// Entries is how many entries a parameter is thought to have.
+func (s *Site) Entries(typeName, param string) float64 {
+	s.sizes.mu.Lock()
+	defer s.sizes.mu.Unlock()
+	return s.sizes.entries[s.hash.param(typeName, param)]
+}
+
 // Through is the site by way of another pool.
 func (s *Site) Through(pool *pgxpool.Pool) *Site {
 	return &Site{

@@ -3,12 +3,31 @@ package postgres
 import "strconv"
 
 // few is up to how many records of a list are put in order: a walk along the values of a
-// parameter costs less than to rank many, as rids alone are tested against the list.
+// parameter costs less than to rank many, as rids alone are tested against the list. So does
+// a walk in the order of creation that finds a page soon.
 func (s *source) few(part int) int {
+	few := s.site.bounds.few
 	if byParam(s.order) && s.parts[part].list.testable() {
-		return s.site.bounds.ranked
+		few = s.site.bounds.ranked
 	}
-	return s.site.bounds.few
+	if first := s.parts[0].list; s.page > 0 && first.walked != 0 && s.order.ByCreation() && s.firstDecides() {
+		few = min(few, s.site.fewOf(s.ctx, first.walked, s.page))
+	}
+	return few
+}
+
+// firstDecides reports whether nothing is asked beside the first list but facets, which it
+// takes in.
+func (s *source) firstDecides() bool {
+	if s.hides() {
+		return false
+	}
+	for _, part := range s.parts[1:] {
+		if part.list == nil || part.list.rank != rankFacet {
+			return false
+		}
+	}
+	return true
 }
 
 // taken is a table with the rids of a list as an array, in one row: to write a row for each

@@ -198,6 +198,11 @@ func TestPlans(t *testing.T) {
 	key := populate(t, n)
 	t.Logf("made %d records in %s", n, time.Since(began))
 	site := open(t, pool, key, planOptions)
+	for _, param := range []string{"family", "birthdate"} {
+		if known := site.Entries(patient, param); known < 0.8*float64(n) || known > 1.2*float64(n) {
+			t.Errorf("%.0f entries of %s are known, there are %d", known, param, n)
+		}
+	}
 	newest := []store.Sort{{Field: store.SortCreated, Descending: true}}
 	year := func(y int) store.Condition {
 		from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -55,6 +55,7 @@ type Site struct {
 	questions  *questions
 	index      indexer
 	bounds     bounds
+	sizes      sizes
 	stats      statsCache
 	// written counts the records that this process wrote.
 	written atomic.Int64
@@ -171,6 +172,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
+	s.learnSizes(ctx)
 	s.index = indexer{hash: s.hash, extract: options.Extract, facet: options.Facet, fold: options.Fold}
 	return s, nil
 }

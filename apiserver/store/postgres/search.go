@@ -163,7 +163,8 @@ func (r *reader) ask(into *fetched) error {
 	for _, typeName := range r.query.Types {
 		c := r.compiler()
 		s := r.source(c, typeName)
-		s.limit = c.arg(r.query.Count + 1)
+		s.page = r.query.Count + 1
+		s.limit = c.arg(s.page)
 		branches, err := s.branches()
 		if err != nil {
 			return err

@@ -98,6 +98,8 @@ type source struct {
 	after     *order.Place
 	inclusive bool
 	limit     string
+	// page is the limit as a number where it is that of a page.
+	page int
 	// some are the tables of lists that are tested against, by the number of their part.
 	some map[int]string
 }
@@ -138,10 +140,12 @@ const mostShort = 100
 // short reports whether a page costs what its records cost, whatever the site holds: each
 // step of the walk gives one of them.
 func (s *source) short() bool {
-	restricted := s.access != nil && !isAll(s.access[s.typeName])
-	return s.order.ByCreation() && !restricted &&
+	return s.order.ByCreation() && !s.hides() &&
 		(len(s.parts) == 0 || len(s.parts) == 1 && s.lists == 1 && s.parts[0].list.ordered && s.parts[0].list.exact)
 }
+
+// hides reports whether some of the records may not be met.
+func (s *source) hides() bool { return s.access != nil && !isAll(s.access[s.typeName]) }
 
 // isAll reports whether access to a type is to all of it.
 func isAll(condition store.Condition) bool {

@@ -90,6 +90,10 @@ func (c *compiler) test(n node, condition store.Condition) (string, error) {
 	case store.All:
 		return c.join(n, condition, always, " AND ")
 	case store.Any:
+		if param, periods := periodsOf(condition); len(periods) > 1 {
+			return found("ix_date x WHERE x.site = $1 AND x.key = " + c.key(n.typ, param) + " AND x.rid = " + n.rid +
+				" AND " + anyPeriod(c.statement, periods, false)), nil
+		}
 		groups, rest := c.grouped(condition)
 		parts := make([]string, 0, len(groups))
 		for _, g := range groups {

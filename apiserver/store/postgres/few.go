@@ -19,7 +19,7 @@ func (s *source) few(part int) int {
 // firstDecides reports whether nothing is asked beside the first list but facets, which it
 // takes in.
 func (s *source) firstDecides() bool {
-	if s.hides() {
+	if s.hides(s.typeName) {
 		return false
 	}
 	for _, part := range s.parts[1:] {

@@ -8,7 +8,8 @@ import (
 
 // list is how to gather the records that meet a condition.
 type list struct {
-	// from selects rids: all that meet the condition and, unless it is exact, others.
+	// from selects rids: all that meet the condition and, unless it is exact, others. It is nil
+	// where no range of an index has them.
 	from func() (string, error)
 	// walk, if not nil, selects them one after the other in the order of creation: at costs
 	// that do not depend on how many there are.
@@ -82,9 +83,7 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 		if condition.From == store.Unbounded && condition.Until.Most == store.TheEnd {
 			return nil
 		}
-		return c.ranged(rankPeriod, "ix_date", c.site.hash.param(typeName, condition.Param), func() string {
-			return period(c.statement, condition, true)
-		})
+		return c.periods(typeName, condition.Param, []store.PeriodIs{condition})
 	case store.Near:
 		return &list{exact: true, rank: rankPoint, from: func() (string, error) {
 			return "SELECT x.rid FROM ix_pos x WHERE x.site = $1 AND x.key = " + c.key(typeName, condition.Param) + " AND " + point(c.statement, condition), nil
@@ -201,6 +200,9 @@ func (c *compiler) gatherAny(typeName string, alternatives store.Any) *list {
 			}
 		}
 		return strings.Join(texts, " UNION ALL "), nil
+	}
+	if walked := c.gatherWalked(typeName, alternatives); walked != nil {
+		union.walk, union.walked = walked.walk, walked.walked
 	}
 	return union
 }

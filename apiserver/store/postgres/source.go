@@ -64,6 +64,9 @@ func (c *compiler) conjuncts(typeName string, condition store.Condition) (parts 
 		c.facets = c.facetsOf(typeName, condition)
 		take(condition)
 	}
+	if len(listed) == 0 && len(others) == 1 && !c.hides(typeName) {
+		others[0].list = c.gatherWalked(typeName, others[0].condition)
+	}
 	return append(listed, others...), len(listed)
 }
 
@@ -140,12 +143,12 @@ const mostShort = 100
 // short reports whether a page costs what its records cost, whatever the site holds: each
 // step of the walk gives one of them.
 func (s *source) short() bool {
-	return s.order.ByCreation() && !s.hides() &&
+	return s.order.ByCreation() && !s.hides(s.typeName) &&
 		(len(s.parts) == 0 || len(s.parts) == 1 && s.lists == 1 && s.parts[0].list.ordered && s.parts[0].list.exact)
 }
 
-// hides reports whether some of the records may not be met.
-func (s *source) hides() bool { return s.access != nil && !isAll(s.access[s.typeName]) }
+// hides reports whether some records of a type may not be met.
+func (c *compiler) hides(typeName string) bool { return c.access != nil && !isAll(c.access[typeName]) }
 
 // isAll reports whether access to a type is to all of it.
 func isAll(condition store.Condition) bool {
@@ -155,7 +158,7 @@ func isAll(condition store.Condition) bool {
 
 // testable reports whether others may be tested against the list.
 func (l *list) testable() bool {
-	return l != nil && l.exact && !l.few && l.rank != rankFacet && (l.rank < rankRelated || l.rank == rankPeriod)
+	return l != nil && l.from != nil && l.exact && !l.few && l.rank != rankFacet && (l.rank < rankRelated || l.rank == rankPeriod)
 }
 
 // testAgainst tests a rid against a list, if there turn out to be many to test and not too
@@ -277,25 +280,32 @@ func (s *source) fromRids(driver string, met int, many string) (string, error) {
 
 // walk reads the records in the order wanted and tests each; the gates tell that no list is short.
 func (s *source) walk(gates []string) (string, error) {
-	if s.order.ByCreation() {
-		for i := range s.lists {
-			if l := s.parts[i].list; l.walk != nil && (l.rank != rankFacet || s.lists == 1) {
-				behind := ""
-				for _, condition := range append(s.behindRid("x.rid"), gates...) {
-					behind += " AND " + condition
-				}
-				driver, err := l.walk(behind, s.direction())
-				if err != nil {
-					return "", err
-				}
-				return s.fromRids(driver, i, "")
-			}
+	if l, part := s.walked(); l != nil && s.order.ByCreation() {
+		behind := ""
+		for _, condition := range append(s.behindRid("x.rid"), gates...) {
+			behind += " AND " + condition
 		}
+		driver, err := l.walk(behind, s.direction())
+		if err != nil {
+			return "", err
+		}
+		return s.fromRids(driver, part, "")
 	}
 	if byParam(s.order) {
 		return s.walkByParam(gates)
 	}
 	return s.walkAll(gates)
+}
+
+// walked is the list to walk, if there is one: a facet's only where it is the only one that
+// can be read.
+func (s *source) walked() (l *list, part int) {
+	for i, p := range s.parts {
+		if p.list != nil && p.list.walk != nil && (p.list.rank != rankFacet || s.lists == 1) {
+			return p.list, i
+		}
+	}
+	return nil, 0
 }
 
 // walkAll reads all records of the type.

@@ -1,7 +1,5 @@
 package postgres
 
-import "strconv"
-
 // few is up to how many records of a list are put in order: a walk along the values of a
 // parameter costs less than to rank many, as rids alone are tested against the list. So does
 // a walk in the order of creation that finds a page soon.
@@ -63,5 +61,5 @@ func (s *source) fromFew(t taken, gates []string, met int) (string, error) {
 	}
 	driver := "SELECT DISTINCT rid FROM (SELECT unnest(rids) AS rid FROM " + t.table + whereAll(where) + ") l" + whereAll(s.behindRid("rid")) +
 		" ORDER BY rid " + s.direction()
-	return s.fromRids(driver, met, t.size()+" > "+strconv.Itoa(s.site.bounds.many))
+	return s.fromRids(driver, met, &t)
 }

@@ -103,9 +103,16 @@ type source struct {
 	limit     string
 	// page is the limit as a number where it is that of a page.
 	page int
-	// some are the tables of lists that are tested against, by the number of their part.
-	some map[int]string
+	// some are the lists that are tested against, by the number of their part.
+	some map[int]against
 }
+
+// against is a table with the rids of a list, unless they are too many to be of use.
+type against struct{ table, tooMany string }
+
+// readFor is how many records of a list are read rather than look one up, which takes the
+// time of three and touches the pages of two hundred.
+const readFor = 10
 
 // branches writes all branches.
 func (s *source) branches() (string, error) {
@@ -162,35 +169,39 @@ func (l *list) testable() bool {
 }
 
 // testAgainst tests a rid against a list, if there turn out to be many to test and not too
-// many on the list; else by itself. Many tells whether there are, empty that there may be.
-func (s *source) testAgainst(part int, rid, test, many string) (string, error) {
+// many on the list; else by itself. Tested is the list that the rids are from; nil where it
+// is not known how many they are.
+func (s *source) testAgainst(part int, rid, test string, tested *taken) (string, error) {
 	l := s.parts[part].list
 	if !l.testable() || s.lists < 2 && s.order.ByCreation() {
 		return test, nil
 	}
-	name, known := s.some[part]
+	t, known := s.some[part]
 	if !known {
 		from, err := l.from()
 		if err != nil {
 			return "", err
 		}
-		name = s.name("some")
-		s.with = append(s.with, name+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+strconv.Itoa(s.site.bounds.some+1)+")")
-		if s.some == nil {
-			s.some = map[int]string{}
+		t = against{s.name("some"), strconv.Itoa(s.site.bounds.some + 1)}
+		if tested != nil && s.order.ByCreation() {
+			t.tooMany = "LEAST(" + t.tooMany + ", " + tested.size() + " * " + strconv.Itoa(readFor) + ")"
 		}
-		s.some[part] = name
+		s.with = append(s.with, t.table+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+t.tooMany+")")
+		if s.some == nil {
+			s.some = map[int]against{}
+		}
+		s.some[part] = t
 	}
-	when := "(SELECT count(*) FROM " + name + ") <= " + strconv.Itoa(s.site.bounds.some)
-	if many != "" {
-		when = many + " AND " + when
+	when := "(SELECT count(*) FROM " + t.table + ") < " + t.tooMany
+	if tested != nil {
+		when = tested.size() + " > " + strconv.Itoa(s.site.bounds.many) + " AND " + when
 	}
-	return "CASE WHEN " + when + " THEN " + rid + " IN (SELECT rid FROM " + name + ") ELSE " + test + " END", nil
+	return "CASE WHEN " + when + " THEN " + rid + " IN (SELECT rid FROM " + t.table + ") ELSE " + test + " END", nil
 }
 
 // tests writes all conditions but the one that a branch has met already, on the rids named
 // d and the rows named r: those first that need no row.
-func (s *source) tests(rid string, met int, many string) (ofRid, ofRow []string, err error) {
+func (s *source) tests(rid string, met int, tested *taken) (ofRid, ofRow []string, err error) {
 	for i, part := range s.parts {
 		if i == met && part.list.exact {
 			continue
@@ -200,7 +211,7 @@ func (s *source) tests(rid string, met int, many string) (ofRid, ofRow []string,
 		if err != nil {
 			return nil, nil, err
 		}
-		if test, err = s.testAgainst(i, rid, test, many); err != nil {
+		if test, err = s.testAgainst(i, rid, test, tested); err != nil {
 			return nil, nil, err
 		}
 		if usesRow {
@@ -243,8 +254,8 @@ func (s *source) behindRid(rid string) []string {
 
 // fromRids reads the records with the rids that a subquery gives, in its order. All that is
 // listed lives.
-func (s *source) fromRids(driver string, met int, many string) (string, error) {
-	ofRid, ofRow, err := s.tests("d.rid", met, many)
+func (s *source) fromRids(driver string, met int, tested *taken) (string, error) {
+	ofRid, ofRow, err := s.tests("d.rid", met, tested)
 	if err != nil {
 		return "", err
 	}
@@ -289,7 +300,7 @@ func (s *source) walk(gates []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return s.fromRids(driver, part, "")
+		return s.fromRids(driver, part, nil)
 	}
 	if byParam(s.order) {
 		return s.walkByParam(gates)
@@ -310,7 +321,7 @@ func (s *source) walked() (l *list, part int) {
 
 // walkAll reads all records of the type.
 func (s *source) walkAll(gates []string) (string, error) {
-	ofRid, ofRow, err := s.tests("r.rid", -1, "")
+	ofRid, ofRow, err := s.tests("r.rid", -1, nil)
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,7 @@ func (s *source) along(table, value, key string, gates []string) (string, error)
 		s.rank(&r, part, s.typeName, "d.rid", lastRank(s.after, i+1))
 	}
 	r.byRid(s.order, "d.rid", s.after)
-	ofRid, ofRow, err := s.tests("d.rid", -1, "")
+	ofRid, ofRow, err := s.tests("d.rid", -1, nil)
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (s *source) along(table, value, key string, gates []string) (string, error)
 
 // without walks the records that have no value, in the order of the parts that follow.
 func (s *source) without(key string, gates []string) (string, error) {
-	ofRid, ofRow, err := s.tests("r.rid", -1, "")
+	ofRid, ofRow, err := s.tests("r.rid", -1, nil)
 	if err != nil {
 		return "", err
 	}

@@ -77,8 +77,8 @@ type Query struct {
 	Includes []Include
 	// MaxIncluded bounds the number of included records of a page.
 	MaxIncluded int
-	// Room, if not nil, is where the bodies of the matches may be kept: who asks has it until
-	// then, may use it again when it is done with them, and finds it grown where it was small.
+	// Room, if not nil, is memory for the bodies of the matches. It is the caller's, to be used
+	// again once nothing refers to them, and is made larger where it is too small.
 	Room *[]byte
 }
 

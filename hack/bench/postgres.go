@@ -52,16 +52,21 @@ func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Q
 	return query, err
 }
 
-// statementsOf are what the engine sends for a search.
+// statementsOf are what the engine sends for a search that was asked for before: it
+// remembers what it found out.
 func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, watch *statements) ([]statement, error) {
 	query, err := s.asked(ctx, site)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return watch.of(func() error {
+	ask := func() error {
 		_, err := site.Search(ctx, query)
 		return err
-	})
+	}
+	if err := ask(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return watch.of(ask)
 }
 
 // deep is the number of the deep page: deepPage, where there are as many.

@@ -47,6 +47,19 @@ func (c *compiler) bases() string {
 	return c.localArg
 }
 
+// written is how far a statement is written.
+type written struct {
+	args, with int
+	localArg   string
+}
+
+func (c *compiler) written() written { return written{len(c.args), len(c.with), c.localArg} }
+
+// unwrite takes back what was written since.
+func (c *compiler) unwrite(since written) {
+	c.args, c.with, c.localArg = c.args[:since.args], c.with[:since.with], since.localArg
+}
+
 // name makes a name for a table that is unique in the statement.
 func (c *compiler) name(prefix string) string {
 	c.names++

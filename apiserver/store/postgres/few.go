@@ -9,7 +9,7 @@ func (s *source) few(part int) int {
 		few = s.site.bounds.ranked
 	}
 	if first := s.parts[0].list; s.page > 0 && first.walked != 0 && s.order.ByCreation() && s.firstDecides() {
-		few = min(few, s.site.fewOf(s.ctx, first.walked, s.page))
+		few = min(few, fewOf(s.site.entries(s.ctx, first.walked), s.page))
 	}
 	return few
 }
@@ -38,19 +38,26 @@ type taken struct {
 
 func (t taken) size() string { return "(SELECT cardinality(rids) FROM " + t.table + ")" }
 
-// take reads a list, up to one record more than few.
-func (s *source) take(l *list, few int) (taken, error) {
+// take reads a list, up to one record more than few, unless it is remembered to have more.
+func (s *source) take(l *list, few int) (t taken, tried bool, err error) {
+	before := s.written()
 	rids, err := l.from()
 	if err != nil {
-		return taken{}, err
+		return taken{}, false, err
 	}
-	t := taken{table: s.name("few")}
+	t.table = s.name("few")
 	if !l.few {
+		id := longID(rids, s.args[before.args:], few)
+		if s.remembers && s.site.longLists.has(id) {
+			s.unwrite(before)
+			return taken{}, false, nil
+		}
+		s.tried = append(s.tried, id)
 		t.tooMany = s.arg(few + 1)
 		rids = "SELECT rid FROM (" + rids + ") l LIMIT " + t.tooMany
 	}
 	s.with = append(s.with, t.table+" AS MATERIALIZED (SELECT COALESCE(array_agg(rid), '{}') AS rids FROM ("+rids+") l)")
-	return t, nil
+	return t, true, nil
 }
 
 // fromFew reads the records of a list that was taken, if it has not too many.

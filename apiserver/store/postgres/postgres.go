@@ -56,6 +56,7 @@ type Site struct {
 	index      indexer
 	bounds     bounds
 	sizes      sizes
+	longLists  longLists
 	stats      statsCache
 	// written counts the records that this process wrote.
 	written atomic.Int64

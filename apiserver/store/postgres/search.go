@@ -64,7 +64,10 @@ type reader struct {
 	after   *order.Place
 	paths   []path
 	answers answers
-	texts   texts
+	// tried are lists of the page, of which passed turned out to be too long.
+	tried  []uint64
+	passed int
+	texts  texts
 }
 
 func (r *reader) search() (store.Page, error) {
@@ -151,6 +154,9 @@ func (r *reader) places(room *room) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(r.tried) > 0 {
+		r.site.longLists.add(r.tried[:r.passed])
+	}
 	if r.query.Skip == 0 { // otherwise they come in order
 		slices.SortFunc(room.places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
 	}
@@ -165,6 +171,7 @@ func (r *reader) ask(into *fetched) error {
 		s := r.source(c, typeName)
 		s.page = r.query.Count + 1
 		s.limit = c.arg(s.page)
+		s.remembers = len(r.query.Types) == 1
 		branches, err := s.branches()
 		if err != nil {
 			return err
@@ -172,7 +179,8 @@ func (r *reader) ask(into *fetched) error {
 		if err := c.fits(); err != nil {
 			return err
 		}
-		if len(r.query.Types) == 1 {
+		if s.remembers {
+			r.tried = s.tried
 			if s.short() && r.query.Count <= mostShort {
 				return r.site.questions.rowsOf(r.ctx, c.sql(branches), c.args, into)
 			}
@@ -205,6 +213,7 @@ func (r *reader) scanPlace(c *columns, at *state) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
+	r.passed = max(r.passed, int(c.int16()))
 	packed, err := readPacked(stored)
 	if err != nil {
 		return place{}, err

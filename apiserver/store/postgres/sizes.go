@@ -25,18 +25,22 @@ type sizes struct {
 // are compared in the pages of an index, and neither kept nor put in order.
 const passedFor = 7
 
-// fewOf is up to how many records a list is read as a whole for a page, rather than walked to
-// among the entries of a parameter: the page is behind so many of these that both take the
-// same time.
-func (s *Site) fewOf(ctx context.Context, key int64, page int) int {
+// entries are how many a parameter has; infinitely many where it is not known.
+func (s *Site) entries(ctx context.Context, key int64) float64 {
 	s.learnSizes(ctx)
 	s.sizes.mu.Lock()
 	defer s.sizes.mu.Unlock()
-	entries, known := s.sizes.entries[key]
-	if !known {
-		return math.MaxInt
+	if entries, known := s.sizes.entries[key]; known {
+		return entries
 	}
-	return int(math.Sqrt(float64(page) * entries / passedFor))
+	return math.Inf(1)
+}
+
+// fewOf is up to how many records a list is read as a whole for a page, rather than walked to
+// among the entries of a parameter: the page is behind so many of these that both take the
+// same time.
+func fewOf(entries float64, page int) int {
+	return int(min(math.Sqrt(float64(page)*entries/passedFor), math.MaxInt32))
 }
 
 // learnSizes asks for the sizes when it is time; meanwhile others go by the old ones.

@@ -103,6 +103,11 @@ type source struct {
 	limit     string
 	// page is the limit as a number where it is that of a page.
 	page int
+	// remembers tells that lists remembered to be long are not tried. Of those that are, tried
+	// are what they are remembered by, and passed is how many come before a branch.
+	remembers bool
+	tried     []uint64
+	passed    int
 	// some are the lists that are tested against, by the number of their part.
 	some map[int]against
 }
@@ -123,9 +128,12 @@ func (s *source) branches() (string, error) {
 		if i == 0 && s.lists == 1 && l.ordered && s.order.ByCreation() {
 			break // walked as cheaply as counted
 		}
-		t, err := s.take(l, s.few(i))
+		t, tried, err := s.take(l, s.few(i))
 		if err != nil {
 			return "", err
+		}
+		if !tried {
+			continue
 		}
 		branch, err := s.fromFew(t, gates, i)
 		if err != nil {
@@ -136,6 +144,7 @@ func (s *source) branches() (string, error) {
 			return strings.Join(branches, " UNION ALL "), nil
 		}
 		gates = append(gates, t.size()+" >= "+t.tooMany)
+		s.passed++
 	}
 	walk, err := s.walk(gates)
 	if err != nil {
@@ -147,11 +156,24 @@ func (s *source) branches() (string, error) {
 // mostShort is up to how many records a page is short.
 const mostShort = 100
 
+// mostPassed is how many entries a walk may pass to be short: all of them take some 20 ms.
+const mostPassed = 200_000
+
 // short reports whether a page costs what its records cost, whatever the site holds: each
-// step of the walk gives one of them.
+// step of the walk gives one of them. So it likely is where the walk is along a parameter
+// that has many such entries, and not too many others.
 func (s *source) short() bool {
-	return s.order.ByCreation() && !s.hides(s.typeName) &&
-		(len(s.parts) == 0 || len(s.parts) == 1 && s.lists == 1 && s.parts[0].list.ordered && s.parts[0].list.exact)
+	if !s.order.ByCreation() || s.hides(s.typeName) {
+		return false
+	}
+	if len(s.parts) == 0 {
+		return true
+	}
+	first := s.parts[0].list
+	if len(s.parts) == 1 && s.lists == 1 && first.ordered && first.exact {
+		return true
+	}
+	return len(s.tried) == 0 && s.lists > 0 && first.walked != 0 && s.firstDecides() && s.site.entries(s.ctx, first.walked) <= mostPassed
 }
 
 // hides reports whether some records of a type may not be met.
@@ -234,12 +256,12 @@ func (s *source) tests(rid string, met int, tested *taken) (ofRid, ofRow []strin
 	return ofRid, ofRow, nil
 }
 
-// columns are what is read of each record.
+// columns are what is read of each record, and how many lists were too long for it.
 func (s *source) columns(rid string) string {
 	if s.onlyRid {
 		return rid
 	}
-	return stateColumns
+	return stateColumns + ", " + strconv.Itoa(s.passed) + "::int2"
 }
 
 func (s *source) direction() string { return direction(s.order.Descends()) }

@@ -13,16 +13,17 @@ const (
 	SortCreated SortField = iota
 	SortUpdated
 	SortID
-	// SortParam orders by the texts or the beginnings of the periods of a parameter.
-	// Of several values the one counts that comes first in the order; records
+	// SortText orders by the texts of a parameter, SortPeriod by the beginnings of its
+	// periods. Of several values the one counts that comes first in the order; records
 	// without any come last, in both directions.
-	SortParam
+	SortText
+	SortPeriod
 )
 
 // Sort is a part of an order of results. The zero value is by creation, oldest first.
 type Sort struct {
 	Field SortField
-	// Param is the parameter of SortParam.
+	// Param is the parameter of SortText and SortPeriod.
 	Param      string
 	Descending bool
 }

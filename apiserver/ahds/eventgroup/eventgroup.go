@@ -85,9 +85,9 @@ var Sorts = map[string]store.Sort{
 	"":          {Field: store.SortCreated},
 	"createdAt": {Field: store.SortCreated},
 	"updatedAt": {Field: store.SortUpdated},
-	"name":      {Field: store.SortParam, Param: "name"},
-	"status":    {Field: store.SortParam, Param: "status"},
-	"category":  {Field: store.SortParam, Param: "category"},
+	"name":      {Field: store.SortText, Param: "name"},
+	"status":    {Field: store.SortText, Param: "status"},
+	"category":  {Field: store.SortText, Param: "category"},
 }
 
 // Partial are the fields to sort by that an event group need not have.

@@ -74,12 +74,12 @@ var Lists = list.Options[store.Condition]{
 
 // Sorts are the orders that a list of slots can have.
 var Sorts = map[string]store.Sort{
-	"startAt":    {Field: store.SortParam, Param: paramTime},
-	"endAt":      {Field: store.SortParam, Param: paramEnd},
+	"startAt":    {Field: store.SortPeriod, Param: paramTime},
+	"endAt":      {Field: store.SortPeriod, Param: paramEnd},
 	"createdAt":  {Field: store.SortCreated},
 	"updatedAt":  {Field: store.SortUpdated},
-	"resourceId": {Field: store.SortParam, Param: paramResource},
-	"locationId": {Field: store.SortParam, Param: paramLocation},
+	"resourceId": {Field: store.SortText, Param: paramResource},
+	"locationId": {Field: store.SortText, Param: paramLocation},
 }
 
 type parse = func(value string) (store.Condition, string)

@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 		"sort by id":                    {"_sort=_id", Options{}, Query{Sort: by(store.SortID, false), Count: 20}},
 		"sort by date, by the contract": {"_sort=-date", Options{SortByDate: true}, Query{Sort: by(store.SortUpdated, true), Count: 20}},
 		"sort by many, each once": {"_sort=family,-birthdate,-family,_id", Options{}, Query{Count: 20, Sort: []store.Sort{
-			{Field: store.SortParam, Param: "family"}, {Field: store.SortParam, Param: "birthdate", Descending: true}, {Field: store.SortID},
+			{Field: store.SortText, Param: "family"}, {Field: store.SortPeriod, Param: "birthdate", Descending: true}, {Field: store.SortID},
 		}}},
 		"count":                   {"_count=7", Options{}, Query{Sort: newest, Count: 7}},
 		"count is clamped":        {"_count=99999999999999999999", Options{}, Query{Sort: newest, Count: MaxCount}},

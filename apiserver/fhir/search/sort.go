@@ -46,7 +46,10 @@ func (p *parser) sortKey(name string) (store.Sort, bool) {
 	case name == paramLastUpdated, name == "date" && !ok && p.SortByDate:
 		return store.Sort{Field: store.SortUpdated}, true
 	}
-	return store.Sort{Field: store.SortParam, Param: name}, ok && (d.kind == r4.SearchString || d.kind == r4.SearchDate)
+	if d.kind == r4.SearchDate {
+		return store.Sort{Field: store.SortPeriod, Param: name}, ok
+	}
+	return store.Sort{Field: store.SortText, Param: name}, ok && d.kind == r4.SearchString
 }
 
 // sortKeys lists what there is to sort by.

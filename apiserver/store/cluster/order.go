@@ -43,11 +43,13 @@ func (e *entry) rankByParam(part store.Sort) order.Rank {
 			continue
 		}
 		var r order.Rank
-		switch v := e.entries[i].Value.(type) {
-		case store.Text:
-			r.Text = v.Folded
-		case store.Period:
-			r.Number = v.From
+		text, isText := e.entries[i].Value.(store.Text)
+		period, isPeriod := e.entries[i].Value.(store.Period)
+		switch {
+		case isText && part.Field == store.SortText:
+			r.Text = text.Folded
+		case isPeriod && part.Field == store.SortPeriod:
+			r.Number = period.From
 		default:
 			continue
 		}

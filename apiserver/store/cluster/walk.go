@@ -78,7 +78,7 @@ func (t *typeIndex) inOrder(o order.Order, f filter, after *order.Place) (run, b
 // by goes through all entries in an order of one part.
 func (t *typeIndex) by(part store.Sort, after *order.Place) iter.Seq[*entry] {
 	switch part.Field {
-	case store.SortParam:
+	case store.SortText, store.SortPeriod:
 		return t.byParam(part, after)
 	case store.SortUpdated:
 		return walk(t.updated, part.Descending, asEntry(after))
@@ -198,30 +198,29 @@ func (t *typeIndex) byParam(part store.Sort, after *order.Place) iter.Seq[*entry
 // withValue yields each entry at the value of it that comes first; it returns false
 // when yield does.
 func (t *typeIndex) withValue(part store.Sort, after *order.Place, yield func(*entry) bool) bool {
-	var from order.Rank
+	var text textPosting
+	var period periodPosting
 	if after != nil {
-		from = after.Ranks[0]
+		text, period = textPosting{after.Ranks[0].Text, asEntry(after)}, periodPosting{after.Ranks[0].Number, asEntry(after)}
 	}
-	if texts := t.postings.texts[part.Param]; texts != nil {
-		var start textPosting
-		if after != nil {
-			start = textPosting{from.Text, asEntry(after)}
-		}
-		for at := range walk(texts, part.Descending, start) {
-			if at.e.rank(part).Text == at.text && !yield(at.e) {
-				return false
-			}
-		}
+	if part.Field == store.SortText {
+		return firstOf(t.postings.texts[part.Param], part, text, yield, func(at textPosting) (*entry, order.Rank) {
+			return at.e, order.Rank{Text: at.text}
+		})
 	}
-	if periods := t.postings.periods[part.Param]; periods != nil {
-		var start periodPosting
-		if after != nil {
-			start = periodPosting{from.Number, asEntry(after)}
-		}
-		for at := range walk(periods, part.Descending, start) {
-			if at.e.rank(part).Number == at.from && !yield(at.e) {
-				return false
-			}
+	return firstOf(t.postings.periods[part.Param], part, period, yield, func(at periodPosting) (*entry, order.Rank) {
+		return at.e, order.Rank{Number: at.from}
+	})
+}
+
+// firstOf walks values behind one of them, and yields each entry at that which ranks it.
+func firstOf[T comparable](values *btree.BTreeG[T], part store.Sort, after T, yield func(*entry) bool, of func(T) (*entry, order.Rank)) bool {
+	if values == nil {
+		return true
+	}
+	for value := range walk(values, part.Descending, after) {
+		if e, at := of(value); e.rank(part) == at && !yield(e) {
+			return false
 		}
 	}
 	return true

@@ -17,7 +17,7 @@ func at(created int64, ranks ...order.Rank) order.Place {
 func TestCompare(t *testing.T) {
 	missing := order.Rank{Missing: true}
 	text := func(s string) order.Rank { return order.Rank{Text: s} }
-	ascending, descending := store.Sort{Field: store.SortParam, Param: "p"}, store.Sort{Field: store.SortParam, Param: "p", Descending: true}
+	ascending, descending := store.Sort{Field: store.SortText, Param: "p"}, store.Sort{Field: store.SortText, Param: "p", Descending: true}
 	for name, test := range map[string]struct {
 		order order.Order
 		want  []order.Place

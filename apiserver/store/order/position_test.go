@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
-var byName = order.Order{{Field: store.SortParam, Param: "name"}, {Field: store.SortCreated, Descending: true}}
+var byName = order.Order{{Field: store.SortText, Param: "name"}, {Field: store.SortCreated, Descending: true}}
 
 func TestPositions(t *testing.T) {
 	last := order.Place{Ranks: []order.Rank{{Text: "caf\xc3"}, {Number: -7}}, Created: 7, Type: "Patient", ID: "a"}
@@ -23,7 +23,7 @@ func TestPositions(t *testing.T) {
 	}
 	for name, other := range map[string]order.Order{
 		"shorter":      byName[:1],
-		"by another":   {{Field: store.SortParam, Param: "family"}, byName[1]},
+		"by another":   {{Field: store.SortText, Param: "family"}, byName[1]},
 		"another way":  {byName[0], {Field: store.SortCreated}},
 		"of the other": {byName[1], byName[0]},
 	} {

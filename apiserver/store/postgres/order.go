@@ -65,7 +65,7 @@ func (c *compiler) rank(r *ranking, part store.Sort, typeName, rid string, last 
 		r.usesRow = true
 		r.columns = append(r.columns, "FALSE", "0::int8", "r.id::bytea")
 		r.by = append(r.by, directedExpression{"r.id", part.Descending, last.Text, true})
-	case store.SortParam:
+	case store.SortText, store.SortPeriod:
 		c.rankParam(r, part, typeName, rid, last)
 	}
 }
@@ -84,18 +84,32 @@ func (r *ranking) number(expression string, part store.Sort, last order.Rank) {
 	r.by = append(r.by, directedExpression{expression, part.Descending, last.Number, false})
 }
 
+// valuesOf is where the values are that a part of an order goes by.
+func valuesOf(part store.Sort) (table, column string) {
+	if part.Field == store.SortText {
+		return "ix_str", "val"
+	}
+	return "ix_date", "lo"
+}
+
 // rankParam orders by the value of a parameter that comes first in the direction.
 func (c *compiler) rankParam(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
 	k := c.name("k")
-	key, direction := c.key(typeName, part.Param), direction(part.Descending)
-	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x.val FROM ix_str x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = " + rid + " ORDER BY x.val " + direction +
-		" LIMIT 1) AS val OFFSET 0) " + k + "t CROSS JOIN LATERAL (SELECT " + k + "t.val, CASE WHEN " + k + "t.val IS NULL THEN (SELECT x.lo FROM ix_date x WHERE x.site = $1 AND x.key = " +
-		key + " AND x.rid = " + rid + " ORDER BY x.lo " + direction + " LIMIT 1) END AS lo OFFSET 0) " + k
-	missing := "(" + k + ".val IS NULL AND " + k + ".lo IS NULL)"
-	number, text := "COALESCE("+k+".lo, 0)", "COALESCE("+k+".val, '')"
+	table, value := valuesOf(part)
+	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x." + value + " FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.key(typeName, part.Param) +
+		" AND x.rid = " + rid + " ORDER BY x." + value + " " + direction(part.Descending) + " LIMIT 1) AS " + value + " OFFSET 0) " + k
+	k += "." + value
+	missing, number, text := "("+k+" IS NULL)", "0::int8", "''::bytea"
+	ordered := directedExpression{descending: part.Descending}
+	if part.Field == store.SortText {
+		text = "COALESCE(" + k + ", '')"
+		ordered.expression, ordered.last = text, []byte(last.Text)
+	} else {
+		number = "COALESCE(" + k + ", 0)"
+		ordered.expression, ordered.last = number, last.Number
+	}
 	r.columns = append(r.columns, missing, number, text)
-	r.by = append(r.by, directedExpression{missing, false, last.Missing, false},
-		directedExpression{number, part.Descending, last.Number, false}, directedExpression{text, part.Descending, []byte(last.Text), false})
+	r.by = append(r.by, directedExpression{missing, false, last.Missing, false}, ordered)
 }
 
 func direction(descending bool) string {

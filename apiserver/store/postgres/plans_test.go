@@ -227,14 +227,9 @@ func TestPlans(t *testing.T) {
 	}
 	page := store.Query{Types: []string{patient}, Sort: newest, Count: 20, Total: store.TotalNone, MaxIncluded: 1000}
 	with := func(condition store.Condition) store.Query { q := page; q.Where = condition; return q }
-	sorted := func(q store.Query, param string, descending bool) store.Query {
-		q.Sort = []store.Sort{{Field: store.SortParam, Param: param, Descending: descending}}
-		return q
-	}
-	then := func(q store.Query, param string) store.Query {
-		q.Sort = append(q.Sort, store.Sort{Field: store.SortParam, Param: param})
-		return q
-	}
+	sorted := func(q store.Query, by ...store.Sort) store.Query { q.Sort = by; return q }
+	byFamily, byBirth := store.Sort{Field: store.SortText, Param: "family"}, store.Sort{Field: store.SortPeriod, Param: "birthdate"}
+	lastBorn := store.Sort{Field: store.SortPeriod, Param: "birthdate", Descending: true}
 	including := func(q store.Query, i store.Include) store.Query { q.Includes = []store.Include{i}; return q }
 	total := func(q store.Query) store.Query { q.Total = store.TotalWhenFree; return q }
 	for _, test := range []struct {
@@ -258,13 +253,13 @@ func TestPlans(t *testing.T) {
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
 		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
 		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},
-		{"sorted by family", sorted(page, "family", false), 20, 150},
-		{"sorted by birthdate, last first", sorted(page, "birthdate", true), 20, 150},
-		{"sorted by birthdate, deep", deep(sorted(page, "birthdate", true)), 20, 150},
-		{"sorted by family and birthdate", then(sorted(page, "family", false), "birthdate"), 20, 400},
+		{"sorted by family", sorted(page, byFamily), 20, 150},
+		{"sorted by birthdate, last first", sorted(page, lastBorn), 20, 150},
+		{"sorted by birthdate, deep", deep(sorted(page, lastBorn)), 20, 150},
+		{"sorted by family and birthdate", sorted(page, byFamily, byBirth), 20, 150},
 		// Their places in the order are looked for on a walk in that order, a thousandth of it
 		// at a time.
-		{"few sorted by family", sorted(with(token("_tag", "rare")), "family", false), 20, 500},
+		{"few sorted by family", sorted(with(token("_tag", "rare")), byFamily), 20, 500},
 		{"newest, including organizations", including(page, store.Include{Type: patient, Param: "organization"}), 20, 150},
 		{"newest, including all", including(page, store.Include{}), 20, 150},
 		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},

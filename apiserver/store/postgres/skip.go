@@ -16,6 +16,16 @@ func rankNames(o order.Order) string {
 	return strings.Join(names, ", ")
 }
 
+// byRanks orders by these names.
+func byRanks(o order.Order) string {
+	by := ""
+	for i, part := range o {
+		way := direction(part.Descending)
+		by += fmt.Sprintf("m%d, n%d %s, t%d %s, ", i, i, way, i, way)
+	}
+	return by + "rid " + direction(o.Descends())
+}
+
 // askBehind reads the places of a page behind those that are skipped, and one more if
 // there is one. What is skipped is walked in the indexes: only the rows of the page are read.
 func (r *reader) askBehind(into *fetched) error {
@@ -23,13 +33,10 @@ func (r *reader) askBehind(into *fetched) error {
 		return nil
 	}
 	c := r.compiler()
-	ranks, by := "", ""
+	way := direction(r.order.Descends())
+	ranks, by := "", "rid "+way
 	if !r.order.ByCreation() {
-		ranks = ", " + rankNames(r.order)
-		for i, part := range r.order {
-			way := direction(part.Descending)
-			by += fmt.Sprintf("m%d, n%d %s, t%d %s, ", i, i, way, i, way)
-		}
+		ranks, by = ", "+rankNames(r.order), byRanks(r.order)
 	}
 	limit := c.arg(int64(r.query.Skip) + int64(r.query.Count) + 1)
 	all := make([]string, len(r.query.Types))
@@ -42,8 +49,7 @@ func (r *reader) askBehind(into *fetched) error {
 		}
 		all[i] = "SELECT " + c.arg(typeName) + "::text, b.* FROM (" + branches + ") b"
 	}
-	way := direction(r.order.Descends())
-	page := "SELECT * FROM (" + strings.Join(all, " UNION ALL ") + ") p(typ, rid" + ranks + ") ORDER BY " + by + "rid " + way + ", typ " + way +
+	page := "SELECT * FROM (" + strings.Join(all, " UNION ALL ") + ") p(typ, rid" + ranks + ") ORDER BY " + by + ", typ " + way +
 		" LIMIT " + c.arg(r.query.Count+1) + " OFFSET " + c.arg(r.query.Skip)
 	if err := c.fits(); err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestOddTexts(t *testing.T) {
 			{store.TokenIs{Param: "code", System: &text}, 1},
 		} {
 			for _, condition := range []store.Condition{test.condition, store.Not{Condition: store.Not{Condition: test.condition}}} {
-				page, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: condition, Count: 10, Sort: []store.Sort{{Field: store.SortParam, Param: "name"}}})
+				page, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: condition, Count: 10, Sort: []store.Sort{{Field: store.SortText, Param: "name"}}})
 				if err != nil || len(page.Records) != test.want {
 					t.Errorf("%s by %.60v: %d records, want %d: %v", name, condition, len(page.Records), test.want, err)
 				}

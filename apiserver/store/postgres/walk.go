@@ -8,41 +8,37 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
-// walkByParam reads the records with texts in the order of their first texts, those with
-// periods in that of their first beginnings, and, where these do not make a page, those
-// that have neither.
+// walkByParam reads the records with values of a parameter in the order of the first of
+// them, and, where these do not make a page, those that have none.
 func (s *source) walkByParam(gates []string) (string, error) {
 	key := s.key(s.typeName, s.order[0].Param)
 	if s.after != nil && s.after.Ranks[0].Missing {
 		return s.without(key, gates)
 	}
-	texts, err := s.along("ix_str", "val", key, gates)
+	values, err := s.along(key, gates)
 	if err != nil {
 		return "", err
 	}
-	periods, err := s.along("ix_date", "lo", key, gates)
-	if err != nil {
-		return "", err
-	}
-	byText, byPeriod := s.name("w"), s.name("w")
-	s.with = append(s.with, byText+" AS MATERIALIZED "+texts, byPeriod+" AS MATERIALIZED "+periods)
-	short := "(SELECT count(*) FROM " + byText + ") + (SELECT count(*) FROM " + byPeriod + ") < " + s.limit
+	byValue := s.name("w")
+	s.with = append(s.with, byValue+" AS MATERIALIZED "+values)
+	short := "(SELECT count(*) FROM " + byValue + ") < " + s.limit
 	missing, err := s.without(key, append([]string{short}, gates...))
 	if err != nil {
 		return "", err
 	}
-	return "(SELECT * FROM " + byText + ") UNION ALL (SELECT * FROM " + byPeriod + ") UNION ALL " + missing, nil
+	return "(SELECT * FROM " + byValue + ") UNION ALL " + missing, nil
 }
 
 // along walks the rows of a table by value and takes each record at the value that comes
 // first. An order of more parts takes all records with the last value of the page: the
 // other parts decide among them.
-func (s *source) along(table, value, key string, gates []string) (string, error) {
+func (s *source) along(key string, gates []string) (string, error) {
 	first := s.order[0]
+	table, value := valuesOf(first)
 	last, way := lastRank(s.after, 0), direction(first.Descending)
 	var r ranking
 	var at any
-	if table == "ix_str" {
+	if first.Field == store.SortText {
 		r.columns, at = []string{"FALSE", "0::int8", "d.val"}, []byte(last.Text)
 	} else {
 		r.columns, at = []string{"FALSE", "d.lo", "''::bytea"}, last.Number
@@ -74,6 +70,16 @@ func (s *source) along(table, value, key string, gates []string) (string, error)
 	if len(ofRid) > 0 {
 		rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
 	}
+	if len(s.order) > 1 && len(ofRow) == 0 && !r.usesRow {
+		// Only the rows of the page are read.
+		names := rankNames(s.order)
+		page := "(SELECT * FROM (SELECT d.rid, " + strings.Join(r.columns, ", ") + " FROM " + rids + r.lateral + whereAll(where) + end + ") d(rid, " + names +
+			") ORDER BY " + byRanks(s.order) + " LIMIT " + s.limit + ") d"
+		if !s.onlyRid {
+			page += s.rowOf()
+		}
+		return "(SELECT " + s.columns("d.rid") + ", " + names + " FROM " + page + ")", nil
+	}
 	return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + s.rowOf() + r.lateral + whereAll(where) + end + ")", nil
 }
 
@@ -83,10 +89,10 @@ func (s *source) without(key string, gates []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	table, _ := valuesOf(s.order[0])
 	where := append([]string{
 		"r.site = $1", "r.typ = " + s.arg(s.typeName), "NOT r.deleted",
-		"NOT " + found("ix_str x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),
-		"NOT " + found("ix_date x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),
+		"NOT " + found(table+" x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),
 	}, gates...)
 	where = append(append(where, ofRid...), ofRow...)
 	behind := s.after
@@ -119,4 +125,6 @@ func whereAll(conditions []string) string {
 }
 
 // byParam reports whether the order is by the values of a parameter first.
-func byParam(o order.Order) bool { return o[0].Field == store.SortParam }
+func byParam(o order.Order) bool {
+	return o[0].Field == store.SortText || o[0].Field == store.SortPeriod
+}

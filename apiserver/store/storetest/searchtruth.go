@@ -136,8 +136,8 @@ func (d dice) query(all []known) store.Query {
 		q.Where = d.condition(all, 2)
 	}
 	for range d.IntN(3) {
-		sort := store.Sort{Field: pick(d, store.SortCreated, store.SortUpdated, store.SortID, store.SortParam, store.SortParam), Descending: d.IntN(2) == 0}
-		if sort.Field == store.SortParam {
+		sort := store.Sort{Field: pick(d, store.SortCreated, store.SortUpdated, store.SortID, store.SortText, store.SortPeriod), Descending: d.IntN(2) == 0}
+		if sort.Field == store.SortText || sort.Field == store.SortPeriod {
 			sort.Param = pick(d, "name", "city", "date", "birthdate", "nothing")
 		}
 		q.Sort = append(q.Sort, sort)

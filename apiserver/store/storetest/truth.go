@@ -59,7 +59,7 @@ func compare(order []store.Sort, a, b known) int {
 			c = a.Updated.Compare(b.Updated)
 		case store.SortID:
 			c = strings.Compare(a.Key.ID, b.Key.ID)
-		case store.SortParam:
+		case store.SortText, store.SortPeriod:
 			c, missing = compareValues(part, a.values, b.values)
 		}
 		if part.Descending && !missing {
@@ -127,11 +127,14 @@ type sortValue struct {
 
 func firstValue(part store.Sort, v values) (sortValue, bool) {
 	var all []sortValue
-	for _, text := range v.Texts[part.Param] {
-		all = append(all, sortValue{text: text.Folded})
-	}
-	for _, period := range v.Periods[part.Param] {
-		all = append(all, sortValue{from: period.From})
+	if part.Field == store.SortText {
+		for _, text := range v.Texts[part.Param] {
+			all = append(all, sortValue{text: text.Folded})
+		}
+	} else {
+		for _, period := range v.Periods[part.Param] {
+			all = append(all, sortValue{from: period.From})
+		}
 	}
 	if len(all) == 0 {
 		return sortValue{}, false

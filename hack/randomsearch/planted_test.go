@@ -128,7 +128,7 @@ var faults = []fault{
 	},
 	{
 		"sorting: records with several values come several times", "apiserver/store/cluster/walk.go",
-		`if at.e.rank(part).Text == at.text && !yield(at.e) {`, `if !yield(at.e) {`,
+		`if e, at := of(value); e.rank(part) == at && !yield(e) {`, `if e, _ := of(value); !yield(e) {`,
 	},
 	{
 		"sorting: ties are broken in one direction", "apiserver/store/order/order.go",

@@ -15,6 +15,11 @@ const ExtractVersion = 1
 // Extract is the store.Extract of FHIR resources: it finds what searches look for.
 func Extract(recordType string, body []byte) []store.Entry { return extract.Entries(recordType, body) }
 
+// References finds the references among what Extract finds.
+func References(recordType string, body []byte) []store.Entry {
+	return extract.References(recordType, body)
+}
+
 // IsFacet tells the search parameters that have few codes, and divide records rather than
 // find them.
 func IsFacet(param string) bool { return slices.Contains(facets, param) }

@@ -38,7 +38,7 @@ func (d *database) opened(ctx context.Context) (*postgres.Site, error) {
 	}
 	attempt := d.opening.DoChan("", func() (any, error) {
 		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{
-			Extract: d.extraction.Extract, Facet: d.extraction.Facet, Fold: d.extraction.Fold,
+			Extract: d.extraction.Extract, References: d.extraction.References, Facet: d.extraction.Facet, Fold: d.extraction.Fold,
 		})
 		if err == nil {
 			d.site.Store(site)

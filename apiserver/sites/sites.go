@@ -71,10 +71,11 @@ type Options struct {
 // Extraction finds the searchable values of records. See postgres.Options.
 type Extraction struct {
 	// Version rises whenever it finds something else than before.
-	Version int64
-	Extract store.Extract
-	Facet   func(param string) bool
-	Fold    func(string) string
+	Version    int64
+	Extract    store.Extract
+	References store.Extract
+	Facet      func(param string) bool
+	Fold       func(string) string
 }
 
 // Sites knows the sites that are served.

@@ -69,7 +69,7 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, erro
 	registry, err := sites.New(config, sites.Options{
 		Cluster: engine, Namespace: o.namespace, Dial: egress.NewDialer(o.postgresNetworks).DialContext,
 		Tracer:     tracing.statements(),
-		Extraction: sites.Extraction{Version: extractVersion, Extract: extract, Facet: isFacet, Fold: fold.String},
+		Extraction: sites.Extraction{Version: extractVersion, Extract: extract, References: fhir.References, Facet: isFacet, Fold: fold.String},
 	})
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site,
 	if err != nil {
 		return nil, nil, err
 	}
-	site, err := postgres.Open(ctx, pool, d.siteKey, postgres.Options{Extract: fhir.Extract, Facet: fhir.IsFacet, Fold: fold.String})
+	site, err := postgres.Open(ctx, pool, d.siteKey, postgres.Options{Extract: fhir.Extract, References: fhir.References, Facet: fhir.IsFacet, Fold: fold.String})
 	return site, pool, err
 }
 

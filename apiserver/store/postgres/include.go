@@ -153,7 +153,7 @@ func (i *inclusion) referredTo(c *compiler, include store.Include, from []*state
 		if include.Type != "" && include.Type != at.key.Type {
 			continue
 		}
-		for _, entry := range i.site.index.extract(at.key.Type, at.body.JSON) {
+		for _, entry := range i.site.index.references(at.key.Type, at.body.JSON) {
 			reference, ok := entry.Value.(store.Reference)
 			if !ok || include.Param != "" && include.Param != entry.Param {
 				continue

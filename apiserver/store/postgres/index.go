@@ -78,7 +78,9 @@ func endMark(descending bool) int64 {
 type indexer struct {
 	hash    hasher
 	extract store.Extract
-	facet   func(param string) bool
+	// references finds the references among what extract finds.
+	references store.Extract
+	facet      func(param string) bool
 	// fold is how original texts are folded; nil where it is not known.
 	fold func(string) string
 }

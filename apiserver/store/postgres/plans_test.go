@@ -272,7 +272,7 @@ func TestPlans(t *testing.T) {
 			test.most = 3000
 		case test.name == "sorted by family and birthdate":
 			// All of the last family are put in order.
-			test.most = n / 100
+			test.most = n / 400
 		}
 		seen.reset()
 		found, err := site.Search(t.Context(), test.query)

@@ -26,6 +26,9 @@ import (
 type Options struct {
 	// Extract finds the searchable values of records. Default: they have none.
 	Extract store.Extract
+	// References finds the references among what Extract finds, for includes. Default:
+	// Extract does.
+	References store.Extract
 	// Facet tells the token parameters that have few codes, such as gender: they choose
 	// from what other conditions find rather than find themselves. Default: none has. When
 	// it or Extract changes, Reindex brings older records up to date.
@@ -167,6 +170,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if options.Extract == nil {
 		options.Extract = func(string, []byte) []store.Entry { return nil }
 	}
+	if options.References == nil {
+		options.References = options.Extract
+	}
 	if options.Facet == nil {
 		options.Facet = func(string) bool { return false }
 	}
@@ -174,7 +180,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 		return nil, err
 	}
 	s.learnSizes(ctx)
-	s.index = indexer{hash: s.hash, extract: options.Extract, facet: options.Facet, fold: options.Fold}
+	s.index = indexer{hash: s.hash, extract: options.Extract, references: options.References, facet: options.Facet, fold: options.Fold}
 	return s, nil
 }
 

@@ -4,6 +4,8 @@
 package extract
 
 import (
+	"slices"
+
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -13,10 +15,7 @@ import (
 // types kept that it refers to besides, each value once. _id and _lastUpdated are the
 // engine's own to know.
 func Entries(recordType string, body []byte) []store.Entry {
-	if _, known := r4.TypeOf(recordType); !known {
-		return nil
-	}
-	found := r4.Index(body, recordType)
+	found := index(recordType, body)
 	e := extraction{entries: make([]store.Entry, 0, 2*len(found))}
 	for _, v := range found {
 		p := v.Parameter()
@@ -33,6 +32,30 @@ func Entries(recordType string, body []byte) []store.Entry {
 	}
 	e.entries = append(e.entries, e.mentions()...)
 	return unique(e.entries)
+}
+
+// References are the references among the entries, in half the time.
+func References(recordType string, body []byte) []store.Entry {
+	var e extraction
+	for _, v := range index(recordType, body) {
+		if p := v.Parameter(); p != nil && v.Type() == typeReference {
+			e.param = params[p]
+			e.reference(v.JSON(body))
+		}
+	}
+	return unique(slices.DeleteFunc(e.entries, func(entry store.Entry) bool {
+		_, ok := entry.Value.(store.Reference)
+		return !ok
+	}))
+}
+
+const typeReference = "Reference"
+
+func index(recordType string, body []byte) []r4.IndexValue {
+	if _, known := r4.TypeOf(recordType); !known {
+		return nil
+	}
+	return r4.Index(body, recordType)
 }
 
 // extraction collects the entries of a record.
@@ -87,7 +110,7 @@ func (e *extraction) value(typ string, json []byte) {
 		e.parts(json)
 	case "uri", "url", "canonical":
 		e.uri(json)
-	case "Reference":
+	case typeReference:
 		e.reference(json)
 	case "date", "dateTime", "instant":
 		e.moment(json)

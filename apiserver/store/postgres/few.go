@@ -47,12 +47,14 @@ func (s *source) take(l *list, few int) (t taken, tried bool, err error) {
 	}
 	t.table = s.name("few")
 	if !l.few {
-		id := longID(rids, s.args[before.args:], few)
-		if s.remembers && s.site.longLists.has(id) {
-			s.unwrite(before)
-			return taken{}, false, nil
+		if s.remembers {
+			id := longID(rids, s.args[before.args:], few)
+			if s.site.longLists.has(id) {
+				s.unwrite(before)
+				return taken{}, false, nil
+			}
+			s.tried = append(s.tried, id)
 		}
-		s.tried = append(s.tried, id)
 		t.tooMany = s.arg(few + 1)
 		rids = "SELECT rid FROM (" + rids + ") l LIMIT " + t.tooMany
 	}

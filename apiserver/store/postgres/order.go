@@ -84,32 +84,33 @@ func (r *ranking) number(expression string, part store.Sort, last order.Rank) {
 	r.by = append(r.by, directedExpression{expression, part.Descending, last.Number, false})
 }
 
-// valuesOf is where the values are that a part of an order goes by.
-func valuesOf(part store.Sort) (table, column string) {
+// valuesOf is where the values are that a part of an order goes by, and what stands for one
+// that is missing.
+func valuesOf(part store.Sort) (table, column, zero string) {
 	if part.Field == store.SortText {
-		return "ix_str", "val"
+		return "ix_str", "val", "''"
 	}
-	return "ix_date", "lo"
+	return "ix_date", "lo", "0"
+}
+
+// rankColumns are read of a record's value, and at is the value at the last place.
+func rankColumns(part store.Sort, missing, value string, last order.Rank) (columns []string, at any) {
+	if part.Field == store.SortText {
+		return []string{missing, "0::int8", value}, []byte(last.Text)
+	}
+	return []string{missing, value, "''::bytea"}, last.Number
 }
 
 // rankParam orders by the value of a parameter that comes first in the direction.
 func (c *compiler) rankParam(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
 	k := c.name("k")
-	table, value := valuesOf(part)
+	table, value, zero := valuesOf(part)
 	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x." + value + " FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.key(typeName, part.Param) +
 		" AND x.rid = " + rid + " ORDER BY x." + value + " " + direction(part.Descending) + " LIMIT 1) AS " + value + " OFFSET 0) " + k
-	k += "." + value
-	missing, number, text := "("+k+" IS NULL)", "0::int8", "''::bytea"
-	ordered := directedExpression{descending: part.Descending}
-	if part.Field == store.SortText {
-		text = "COALESCE(" + k + ", '')"
-		ordered.expression, ordered.last = text, []byte(last.Text)
-	} else {
-		number = "COALESCE(" + k + ", 0)"
-		ordered.expression, ordered.last = number, last.Number
-	}
-	r.columns = append(r.columns, missing, number, text)
-	r.by = append(r.by, directedExpression{missing, false, last.Missing, false}, ordered)
+	missing, ranked := "("+k+"."+value+" IS NULL)", "COALESCE("+k+"."+value+", "+zero+")"
+	columns, at := rankColumns(part, missing, ranked, last)
+	r.columns = append(r.columns, columns...)
+	r.by = append(r.by, directedExpression{missing, false, last.Missing, false}, directedExpression{ranked, part.Descending, at, false})
 }
 
 func direction(descending bool) string {

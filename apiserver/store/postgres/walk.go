@@ -34,16 +34,10 @@ func (s *source) walkByParam(gates []string) (string, error) {
 // other parts decide among them.
 func (s *source) along(key string, gates []string) (string, error) {
 	first := s.order[0]
-	table, value := valuesOf(first)
+	table, value, _ := valuesOf(first)
 	last, way := lastRank(s.after, 0), direction(first.Descending)
-	var r ranking
-	var at any
-	if first.Field == store.SortText {
-		r.columns, at = []string{"FALSE", "0::int8", "d.val"}, []byte(last.Text)
-	} else {
-		r.columns, at = []string{"FALSE", "d.lo", "''::bytea"}, last.Number
-	}
-	r.by = []directedExpression{{"d." + value, first.Descending, at, false}}
+	columns, at := rankColumns(first, "FALSE", "d."+value, last)
+	r := ranking{columns: columns, by: []directedExpression{{"d." + value, first.Descending, at, false}}}
 	for i, part := range s.order[1:] {
 		s.rank(&r, part, s.typeName, "d.rid", lastRank(s.after, i+1))
 	}
@@ -89,7 +83,7 @@ func (s *source) without(key string, gates []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table, _ := valuesOf(s.order[0])
+	table, _, _ := valuesOf(s.order[0])
 	where := append([]string{
 		"r.site = $1", "r.typ = " + s.arg(s.typeName), "NOT r.deleted",
 		"NOT " + found(table+" x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),

@@ -226,6 +226,10 @@ type SiteSpec struct {
 	// +optional
 	Limits Limits `json:"limits,omitzero"`
 
+	// cors lets pages of other origins use the site from a browser. Without it none may.
+	// +optional
+	CORS *CORS `json:"cors,omitempty"`
+
 	// exposure gives the site an address of its own. Without it the site is reached at that
 	// of the installation.
 	// +optional

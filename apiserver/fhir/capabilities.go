@@ -124,7 +124,7 @@ func (h *handler) capabilities(site Site) capabilities {
 	server := rest{
 		Mode:          "server",
 		Documentation: searchDocumentation,
-		Security:      security{CORS: false, Description: securityDescription},
+		Security:      security{CORS: site.CORS, Description: securityDescription},
 		Interaction:   []coded{{"batch"}, {"history-system"}, {"search-system"}},
 	}
 	if site.Store != nil && site.Store.Atomic() {

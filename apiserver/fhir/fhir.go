@@ -52,6 +52,8 @@ type Site struct {
 	// EnforceReferences refuses references to records of this site that are not there, and
 	// the deletion of what is referred to.
 	EnforceReferences bool
+	// CORS tells that pages of other origins may use the site; who serves the facade sees to it.
+	CORS bool
 	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
 	MaxBodySize int64
 	// MaxBundleEntries is the most entries of a batch or transaction; 0 means 1000.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/rs/cors"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -26,6 +27,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // defaultMaxBodySize is the largest request body of a site that names none, in bytes.
@@ -52,6 +54,8 @@ type Site struct {
 	Zone *time.Location
 	// EnforceReferences refuses references to records that are not there.
 	EnforceReferences bool
+	// CORS answers browsers in pages of other origins; nil where none are allowed.
+	CORS *cors.Cors
 }
 
 // Options say how stores are opened.
@@ -258,6 +262,9 @@ func (s *Sites) describe(ctx context.Context, siteID string, held heldSite, befo
 	if included := object.Spec.Limits.MaxIncluded; included != nil {
 		site.MaxIncluded = int(*included)
 	}
+	if object.Spec.CORS != nil {
+		site.CORS = web.AllowOrigins(originsOf(object.Spec.CORS))
+	}
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions speak of other data
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
@@ -274,6 +281,14 @@ func urlOf(object *sitesv1.Site) string {
 		return ""
 	}
 	return object.Status.URL
+}
+
+func originsOf(spec *sitesv1.CORS) []string {
+	origins := make([]string, len(spec.AllowOrigins))
+	for i, origin := range spec.AllowOrigins {
+		origins[i] = string(origin)
+	}
+	return origins
 }
 
 // zoneOf is the site's zone. The API server has checked its name; where this program

@@ -108,5 +108,6 @@ func (a *admission) describe(site sites.Site) fhir.Site {
 		Zone:             site.Zone,
 
 		EnforceReferences: site.EnforceReferences,
+		CORS:              site.CORS != nil,
 	}
 }

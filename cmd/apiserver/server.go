@@ -82,7 +82,7 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, erro
 	}
 	if o.serve[serveFacade] {
 		s.facade = &http.Server{
-			Addr: s.options.listenAddress, Handler: tracing.handler(s.handler),
+			Addr: s.options.listenAddress, Handler: tracing.handler(s.crossOrigin(s.handler)),
 			ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

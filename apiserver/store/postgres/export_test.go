@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
 // SetBounds lets tests meet with few records what lists of many records meet.
@@ -17,6 +18,21 @@ func (s *Site) Entries(typeName, param string) float64 {
 	s.sizes.mu.Lock()
 	defer s.sizes.mu.Unlock()
 	return s.sizes.entries[s.hash.param(typeName, param)]
+}
+
+// SetEntries sets how many entries a parameter is thought to have.
+func (s *Site) SetEntries(typeName, param string, n float64) {
+	s.sizes.mu.Lock()
+	defer s.sizes.mu.Unlock()
+	s.sizes.at, s.sizes.entries = time.Now(), map[int64]float64{s.hash.param(typeName, param): n}
+}
+
+// Shares reports whether a page would be asked for together with others.
+func (s *Site) Shares(ctx context.Context, query store.Query) (bool, error) {
+	r := &reader{site: s, ctx: ctx, query: query, order: order.Of(query)}
+	page := r.page(r.compiler(), query.Types[0])
+	_, err := page.branches()
+	return page.short(), err
 }
 
 // Through is the site by way of another pool.

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"time"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -12,6 +14,8 @@ type fetched struct {
 	bytes  []byte
 	// ends are where the values end in bytes, isNull for one that is NULL.
 	ends []int
+	// took is how long they took, without those that others asked for.
+	took time.Duration
 }
 
 const isNull = -1

@@ -49,7 +49,8 @@ func (s *source) take(l *list, few int) (t taken, tried bool, err error) {
 	if !l.few {
 		if s.remembers {
 			id := longID(rids, s.args[before.args:], few)
-			if s.site.longLists.has(id) {
+			if list, known := s.site.longLists.get(id); known {
+				s.skipped, s.slow = append(s.skipped, id), s.slow || list.slow
 				s.unwrite(before)
 				return taken{}, false, nil
 			}

@@ -12,6 +12,8 @@ const (
 	longFor = time.Minute
 	// mostLong is how many lists are remembered.
 	mostLong = 4096
+	// slowFor is from when on a walk is too slow for others to wait for.
+	slowFor = 50 * time.Millisecond
 )
 
 // longLists remembers which lists were found to have too many records to be read as a
@@ -19,7 +21,13 @@ const (
 // become short meanwhile, the walk finds the same in more time.
 type longLists struct {
 	mu    sync.Mutex
-	until map[uint64]time.Time
+	known map[uint64]longList
+}
+
+// longList is what is known of a list. Slow tells that a walk in its stead took long.
+type longList struct {
+	until time.Time
+	slow  bool
 }
 
 var longSeed = maphash.MakeSeed()
@@ -32,23 +40,32 @@ func longID(from string, args []any, few int) uint64 {
 	return hash.Sum64()
 }
 
-func (l *longLists) has(id uint64) bool {
+// get tells what is known of a list, if anything is.
+func (l *longLists) get(id uint64) (list longList, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Now().Before(l.until[id])
+	list = l.known[id]
+	return list, time.Now().Before(list.until)
 }
 
-func (l *longLists) add(ids []uint64) {
+// add remembers lists, or of those that are known already only whether they are slow: each
+// is tried again when its time is over.
+func (l *longLists) add(ids []uint64, slow bool) {
 	if len(ids) == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.until == nil || len(l.until) >= mostLong {
-		l.until = map[uint64]time.Time{}
+	if l.known == nil || len(l.known) >= mostLong {
+		l.known = map[uint64]longList{}
 	}
-	until := time.Now().Add(longFor)
+	now := time.Now()
 	for _, id := range ids {
-		l.until[id] = until
+		list := l.known[id]
+		if !now.Before(list.until) {
+			list.until = now.Add(longFor)
+		}
+		list.slow = slow
+		l.known[id] = list
 	}
 }

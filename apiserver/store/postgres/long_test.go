@@ -4,30 +4,43 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
+
+var newestOkafors = store.Query{
+	Types: []string{patient}, Where: store.TextIs{Param: "family", Text: "oka"}, Count: 3, Total: store.TotalNone,
+	Sort: []store.Sort{{Field: store.SortCreated, Descending: true}},
+}
+
+func numbered(n int) store.Key { return store.Key{Type: patient, ID: fmt.Sprintf("p-%d", n)} }
+
+// eightOkafors is a site with eight records, which are too many for a list.
+func eightOkafors(t *testing.T, pool *pgxpool.Pool) *postgres.Site {
+	t.Helper()
+	site := open(t, pool, uuid.NewString(), planOptions)
+	site.SetBounds(4, 9, 2, 2)
+	for n := range 8 {
+		op := store.Op{Kind: store.Put, Key: numbered(n), Body: store.Body{JSON: []byte(`{"Texts": {"family": [{"Folded": "okafor"}]}}`)}}
+		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return site
+}
 
 // A list that was too long is not tried for the next page, and what it has become since is
 // found all the same.
 func TestLongLists(t *testing.T) {
 	pool, seen := explaining(t)
-	site := open(t, pool, uuid.NewString(), planOptions)
-	site.SetBounds(4, 9, 2, 2)
-	key := func(n int) store.Key { return store.Key{Type: patient, ID: fmt.Sprintf("p-%d", n)} }
-	for n := range 8 {
-		op := store.Op{Kind: store.Put, Key: key(n), Body: store.Body{JSON: []byte(`{"Texts": {"family": [{"Folded": "okafor"}]}}`)}}
-		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	query := store.Query{
-		Types: []string{patient}, Where: store.TextIs{Param: "family", Text: "oka"}, Count: 3, Total: store.TotalNone,
-		Sort: []store.Sort{{Field: store.SortCreated, Descending: true}},
-	}
+	site := eightOkafors(t, pool)
+	query := newestOkafors
 	ask := func(after store.Position, want []string, tries bool) (next store.Position) {
 		t.Helper()
 		seen.reset()
@@ -52,9 +65,73 @@ func TestLongLists(t *testing.T) {
 	next = ask(next, []string{"p-4", "p-3", "p-2"}, false)
 	ask(next, []string{"p-1", "p-0"}, false)
 	for n := 1; n < 8; n++ {
-		if _, err := site.Write(t.Context(), []store.Op{{Kind: store.Delete, Key: key(n)}}); err != nil {
+		if _, err := site.Write(t.Context(), []store.Op{{Kind: store.Delete, Key: numbered(n)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask(nil, []string{"p-0"}, false)
+}
+
+// A walk shares a session with other questions once a list is known to be long, unless it
+// was slow: others would wait for it.
+func TestSlowWalks(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		entries float64
+		slow    bool
+		want    bool
+	}{
+		{"quick", 2_000_000, false, true},
+		{"slow", 2_000_000, true, false},
+		{"longer than any may be", 2_000_001, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			site := eightOkafors(t, shared)
+			site.SetEntries(patient, "family", c.entries)
+			shares(t, site, false) // the list is to be tried first
+			search(t, site)
+			shares(t, site, c.entries <= 2_000_000)
+			if c.slow {
+				searchSlowly(t, site)
+			}
+			shares(t, site, c.want)
+		})
+	}
+}
+
+func shares(t *testing.T, site *postgres.Site, want bool) {
+	t.Helper()
+	shares, err := site.Shares(t.Context(), newestOkafors)
+	if err != nil || shares != want {
+		t.Errorf("shares a session: %t, %v, want %t", shares, err, want)
+	}
+}
+
+func search(t *testing.T, site *postgres.Site) {
+	t.Helper()
+	if _, err := site.Search(t.Context(), newestOkafors); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// searchSlowly has a search wait for a lock that nothing else waits for.
+func searchSlowly(t *testing.T, site *postgres.Site) {
+	t.Helper()
+	tx, err := shared.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE ix_str IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		time.Sleep(100 * time.Millisecond)
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	search(t, site)
+	<-done
 }

@@ -54,22 +54,29 @@ func (q *questions) askAll(ctx context.Context, all []*question) {
 		return
 	}
 	batch := &pgx.Batch{}
+	since := time.Now()
 	for _, one := range all {
-		batch.Queue(one.sql, one.args...).Query(one.take)
+		batch.Queue(one.sql, one.args...).Query(func(rows pgx.Rows) error {
+			err := one.take(rows, since)
+			since = time.Now()
+			return err
+		})
 	}
 	_ = q.pool.SendBatch(ctx, batch).Close() // who has no answer asks by himself
 }
 
 func (one *question) askAlone(ctx context.Context, pool *pgxpool.Pool) error {
+	since := time.Now()
 	rows, err := pool.Query(ctx, one.sql, one.args...)
 	if err != nil {
 		return err
 	}
-	return one.take(rows)
+	return one.take(rows, since)
 }
 
-func (one *question) take(rows pgx.Rows) error {
+func (one *question) take(rows pgx.Rows, since time.Time) error {
 	err := one.rows.take(rows)
+	one.rows.took = time.Since(since)
 	one.answered = err == nil
 	return err
 }

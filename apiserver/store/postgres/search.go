@@ -64,8 +64,9 @@ type reader struct {
 	after   *order.Place
 	paths   []path
 	answers answers
-	// tried are lists of the page, of which passed turned out to be too long.
-	tried  []uint64
+	// asked is what the page was read from, if lists are remembered, of which passed turned
+	// out to be too long.
+	asked  *source
 	passed int
 	texts  texts
 }
@@ -154,9 +155,7 @@ func (r *reader) places(room *room) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.tried) > 0 {
-		r.site.longLists.add(r.tried[:r.passed])
-	}
+	r.remember(room.rows.took >= slowFor)
 	if r.query.Skip == 0 { // otherwise they come in order
 		slices.SortFunc(room.places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
 	}
@@ -168,10 +167,7 @@ func (r *reader) ask(into *fetched) error {
 	batch := &pgx.Batch{}
 	for _, typeName := range r.query.Types {
 		c := r.compiler()
-		s := r.source(c, typeName)
-		s.page = r.query.Count + 1
-		s.limit = c.arg(s.page)
-		s.remembers = len(r.query.Types) == 1
+		s := r.page(c, typeName)
 		branches, err := s.branches()
 		if err != nil {
 			return err
@@ -180,19 +176,37 @@ func (r *reader) ask(into *fetched) error {
 			return err
 		}
 		if s.remembers {
-			r.tried = s.tried
+			r.asked = s
 			if s.short() && r.query.Count <= mostShort {
 				return r.site.questions.rowsOf(r.ctx, c.sql(branches), c.args, into)
 			}
-			rows, err := r.site.pool.Query(r.ctx, c.sql(branches), c.args...)
-			if err != nil {
-				return err
-			}
-			return into.take(rows)
+			alone := &question{sql: c.sql(branches), args: c.args, rows: into}
+			return alone.askAlone(r.ctx, r.site.pool)
 		}
 		batch.Queue(c.sql(branches), c.args...).Query(into.take)
 	}
 	return r.site.pool.SendBatch(r.ctx, batch).Close()
+}
+
+// page is the source of a page and one record more.
+func (r *reader) page(c *compiler, typeName string) *source {
+	s := r.source(c, typeName)
+	s.page = r.query.Count + 1
+	s.limit = c.arg(s.page)
+	s.remembers = len(r.query.Types) == 1
+	return s
+}
+
+// remember notes the lists that turned out to be too long, and those known to be whose walk
+// was slow.
+func (r *reader) remember(slow bool) {
+	if r.asked == nil {
+		return
+	}
+	r.site.longLists.add(r.asked.tried[:r.passed], slow)
+	if slow {
+		r.site.longLists.add(r.asked.skipped, slow)
+	}
 }
 
 // source is the records of a type that match, in the order of the query.

@@ -103,11 +103,13 @@ type source struct {
 	limit     string
 	// page is the limit as a number where it is that of a page.
 	page int
-	// remembers tells that lists remembered to be long are not tried. Of those that are, tried
-	// are what they are remembered by, and passed is how many come before a branch.
-	remembers bool
-	tried     []uint64
-	passed    int
+	// remembers tells that lists remembered to be long are not tried. Skipped and tried are
+	// what lists are remembered by, slow tells that a walk in their stead was, and passed is
+	// how many of those tried come before a branch.
+	remembers      bool
+	skipped, tried []uint64
+	slow           bool
+	passed         int
 	// some are the lists that are tested against, by the number of their part.
 	some map[int]against
 }
@@ -156,12 +158,13 @@ func (s *source) branches() (string, error) {
 // mostShort is up to how many records a page is short.
 const mostShort = 100
 
-// mostPassed is how many entries a walk may pass to be short: all of them take some 20 ms.
-const mostPassed = 200_000
+// mostPassed is how many entries a walk may pass to be short: all of them take some 200 ms,
+// which others wait for once, as it is slow from then on.
+const mostPassed = 2_000_000
 
 // short reports whether a page costs what its records cost, whatever the site holds: each
 // step of the walk gives one of them. So it likely is where the walk is along a parameter
-// that has many such entries, and not too many others.
+// that has many such entries, and not too many others, and was so before.
 func (s *source) short() bool {
 	if !s.order.ByCreation() || s.hides(s.typeName) {
 		return false
@@ -173,7 +176,7 @@ func (s *source) short() bool {
 	if len(s.parts) == 1 && s.lists == 1 && first.ordered && first.exact {
 		return true
 	}
-	return len(s.tried) == 0 && s.lists > 0 && first.walked != 0 && s.firstDecides() && s.site.entries(s.ctx, first.walked) <= mostPassed
+	return len(s.tried) == 0 && !s.slow && s.lists > 0 && first.walked != 0 && s.firstDecides() && s.site.entries(s.ctx, first.walked) <= mostPassed
 }
 
 // hides reports whether some records of a type may not be met.

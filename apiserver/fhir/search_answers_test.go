@@ -246,6 +246,21 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 		Expect(lenient.do("DELETE", "/Patient?nme=x", "").status).To(Equal(http.StatusBadRequest), "criteria that are passed over would choose others")
 	})
 
+	It("alone is lenient: histories and reads have nowhere to say so", func(ctx context.Context) {
+		lenient := searching{newSite(ctx, func(site *fhir.Site) { site.Lenient = true })}
+		lenient.put("/Patient/rex", luna)
+		for _, path := range []string{"/Patient/rex", "/Patient/rex/_history/1", "/Patient/rex/_history", "/patient/rex/history", "/Patient/_history", "/_history"} {
+			for name, options := range map[string][]option{
+				"by the site": nil, "by the request": {with("Prefer", "handling=lenient")}, "in FHIR": {acceptFHIR, with("Prefer", "handling=lenient")},
+			} {
+				a := lenient.do("GET", path+"?nme=x", "", options...)
+				Expect(a.status).To(Equal(http.StatusBadRequest), path+" "+name)
+				Expect(a.code()).To(Equal("invalid_query"))
+				Expect(a.json().at("issue", 0, "diagnostics")).To(ContainSubstring(`"nme"`))
+			}
+		}
+	})
+
 	It("takes times without a zone in the site's", func(ctx context.Context) {
 		zoned := searching{newSite(ctx, func(site *fhir.Site) { site.Zone = time.FixedZone("", 10*3600) })}
 		zoned.put("/Patient/rex", `{"resourceType":"Patient","id":"rex","deceasedDateTime":"2020-02-29T10:15:00+10:00","birthDate":"2019-05-03"}`)

@@ -20,7 +20,7 @@ type Options struct {
 	// SortByDate takes _sort=date for _lastUpdated where there is no such parameter,
 	// as the contract has it (4.1).
 	SortByDate bool
-	// Lenient passes over unknown parameters (Prefer: handling=lenient).
+	// Lenient passes over unknown parameters of a search (Prefer: handling=lenient).
 	Lenient bool
 	// Now is the clock for approximate dates.
 	Now time.Time
@@ -64,13 +64,19 @@ func ParseCriteria(values url.Values, opts Options) (Query, error) {
 	return query, err
 }
 
-// ParseHistory checks the parameters of a history, of which there are few.
+// ParseHistory checks the parameters of a history, of which there are few. Lenient
+// handling does not apply: a history has no entry that could tell what was passed over,
+// for an outcome is one by its search.mode, which only a search may have (R4 bundle.html,
+// bdl-2).
 func ParseHistory(values url.Values, opts Options) (Query, error) {
+	opts.Lenient = false
 	return parse(values, opts, historyControls, false)
 }
 
-// ParseRead checks the parameters of a read.
+// ParseRead checks the parameters of a read. Lenient handling does not apply: the answer
+// is the resource alone.
 func ParseRead(values url.Values, opts Options) (Query, error) {
+	opts.Lenient = false
 	return parse(values, opts, readControls, false)
 }
 

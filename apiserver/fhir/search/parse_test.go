@@ -208,6 +208,16 @@ func TestParseHistoryAndRead(t *testing.T) {
 	}
 }
 
+// A history and a read have nowhere to tell what was passed over.
+func TestParseHistoryAndReadStrictly(t *testing.T) {
+	for name, parse := range map[string]func(url.Values, Options) (Query, error){"history": ParseHistory, "read": ParseRead} {
+		_, err := parse(values(t, "nme=x&_format=json&name="), options(Options{Lenient: true}))
+		if wrong := (Errors{}); !errors.As(err, &wrong) || len(wrong) != 1 || wrong[0].Parameter != "nme" {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 func TestParseHistoryByTime(t *testing.T) {
 	march := store.TimeRange{From: firstOf(2026, 3), Until: firstOf(2026, 4)}
 	tests := map[string]struct {

@@ -56,7 +56,8 @@ func newBundle(kind string, total int64, links []link, whole ...store.Record) *b
 	return b
 }
 
-// done ends the bundle. There is no empty list of entries: FHIR forbids them.
+// done ends the bundle. There is no empty list of entries, unless noEntries wrote it:
+// FHIR forbids them.
 func (b *bundle) done() []byte {
 	if b.entries > 0 {
 		b.text("]")
@@ -71,6 +72,9 @@ func (b *bundle) entry() *bundle {
 	}
 	return b.text(",")
 }
+
+// noEntries writes the list of entries of a bundle that has none.
+func (b *bundle) noEntries() { b.text(`,"entry":[]`) }
 
 // fullURL appends the address of a record. The id needs no quoting: it has been checked.
 func (b *bundle) fullURL(r *request, key store.Key) *bundle {

@@ -16,6 +16,9 @@ type dialect struct {
 	// historyDeletions lists deletions in a history. The contract has no entry
 	// without a resource (2.4).
 	historyDeletions bool
+	// historyEntries writes the list of entries of a history that has none too, as the
+	// contract requires it (2.4). FHIR has no empty lists.
+	historyEntries bool
 	// historyMethods are the methods told in a history that is not FHIR's.
 	// The contract knows PUT and POST only (2.4).
 	historyMethods map[store.Method]store.Method
@@ -33,6 +36,7 @@ var (
 	contractDialect = &dialect{
 		contentType:          "application/json",
 		deleteAcknowledgment: true,
+		historyEntries:       true,
 		historyMethods:       map[store.Method]store.Method{store.MethodPatch: store.MethodPut},
 		sortByDate:           true,
 		patientIncluded:      true,

@@ -65,6 +65,23 @@ var _ = Describe("The dialects differ in", func() {
 		Expect(methods(page)).To(Equal([]string{"PUT"}))
 	})
 
+	It("the entries of a history without any", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/patient/a", luna)
+		for _, path := range []string{"/patient/a/history?_count=0", "/patient/a/_history?_since=2999", "/patient/_history?_at=1999", "/person/_history", "/_history?_since=2999"} {
+			Expect(s.do("GET", path, "").json()).To(HaveKeyWithValue("entry", BeEmpty()), path)
+			byFHIR := s.do("GET", path, "", acceptFHIR)
+			Expect(byFHIR.json()).NotTo(HaveKey("entry"), path)
+			expectValid(byFHIR)
+		}
+		By("not those of a search, which may lack them by the contract too")
+		Expect(s.do("GET", "/person", "").json()).NotTo(HaveKey("entry"))
+		By("not in a batch, which is FHIR's alone")
+		batch := s.do("POST", "/", bundleOf("batch", asks("GET", "person/_history", "")))
+		expectValid(batch)
+		Expect(batch.json().at("entry", 0, "resource")).NotTo(HaveKey("entry"))
+	})
+
 	It("the method that history tells of a patch", func(ctx context.Context) {
 		s := newSite(ctx)
 		s.put("/patient/a", luna)

@@ -72,5 +72,8 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 			return err
 		}
 	}
+	if len(page.Records) == 0 && r.dialect.historyEntries && !r.inBundle { // a bundle holds FHIR's resources only
+		b.noEntries()
+	}
 	return r.respondBundle(w, b)
 }

@@ -88,7 +88,7 @@ var _ = Describe("History", func() {
 
 		none := s.do("GET", "/patient/a/history?_count=0", "").json()
 		Expect(none).To(HaveKeyWithValue("total", BeEquivalentTo(5)))
-		Expect(none).NotTo(HaveKey("entry"))
+		Expect(none.entries()).To(BeEmpty())
 		Expect(none.link("next")).To(BeEmpty())
 	})
 

@@ -87,7 +87,8 @@ type operation struct {
 const securityDescription = "Every request but this one carries Authorization: Bearer <token>. " +
 	"What a caller may do is decided per type by the rights to get, list, create, update, patch and delete."
 
-const searchDocumentation = "Searches take neither _text, _content, _query, _filter nor _list. Chains, _has, _include and _revinclude are taken, also with :iterate."
+const searchDocumentation = "Searches take neither _text, _content, _query, _filter nor _list. Chains, _has, _include and _revinclude are taken, also with :iterate. " +
+	"A search by patient finds what refers to that very record: it does not follow Patient.link."
 
 // metadata serves GET metadata, and OPTIONS at the base. R4 http.html#capabilities.
 func (h *handler) metadata(w http.ResponseWriter, r *request) error {

@@ -301,6 +301,16 @@ var _ = Describe("The CapabilityStatement", func() {
 				Expect(s.do("GET", "/patient?"+query, "").status).To(Equal(http.StatusOK))
 			}
 
+			By("finding by a patient what refers to that very record")
+			Expect(rest["documentation"]).To(ContainSubstring("does not follow Patient.link"))
+			const linked = `{"resourceType":"Patient","link":[{"other":{"reference":"Patient/%s"},"type":"seealso"}]}`
+			one := s.do("POST", "/Patient", luna).json()["id"].(string)
+			other := s.do("POST", "/Patient", fmt.Sprintf(linked, one)).json()["id"].(string)
+			s.do("POST", "/RelatedPerson", relatedTo("Patient/"+other, ""))
+			for query, total := range map[string]int{"patient=" + one: 0, "patient=" + other: 1, "patient.link=" + one: 1} {
+				Expect(s.do("GET", "/RelatedPerson?"+query, "").json()["total"]).To(BeEquivalentTo(total), query)
+			}
+
 			By("searching all types by the parameters that it says they share")
 			Expect(rest["searchParam"]).To(HaveLen(6))
 			for _, each := range rest["searchParam"].([]any) {

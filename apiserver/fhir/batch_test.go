@@ -133,6 +133,22 @@ var _ = Describe("A batch", func() {
 		Expect(a.json().entries()[10].at("response", "outcome", "issue", 0, "expression", 0)).To(Equal("Bundle.entry[10].request.method"))
 	})
 
+	It("refuses an entry that names a record and has criteria too", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/patient/rex", luna)
+		a := s.do("POST", "/", bundleOf("batch",
+			asks("DELETE", "Patient/rex?identifier=urn:chip|1", ""),
+			asks("PUT", "Patient/rex?identifier=urn:chip|1", `{"resourceType":"Patient"}`),
+			asks("PATCH", "Patient/rex?identifier=urn:chip|1", binary(`[{"op":"replace","path":"/active","value":false}]`)),
+			asks("POST", "Patient?identifier=urn:chip|1", luna),
+		), with("Prefer", "handling=lenient")).json()
+		for _, entry := range a.entries() {
+			Expect(entry.at("response", "status")).To(Equal("400 Bad Request"))
+			Expect(entry.at("response", "outcome", "issue", 0, "diagnostics")).To(ContainSubstring(`"identifier"`))
+		}
+		Expect(s.do("GET", "/_history", "", acceptFHIR).json()["total"]).To(BeEquivalentTo(1))
+	})
+
 	It("honours the conditions of each entry", func(ctx context.Context) {
 		s := newSite(ctx)
 		first := s.do("PUT", "/patient/rex", tagged("1", "")).json()

@@ -13,6 +13,9 @@ const patchFormat = "application/json-patch+json"
 
 // patch plans PATCH …/{id}. R4 http.html#patch: the outcome is taken as an update is.
 func (h *handler) patch(w http.ResponseWriter, r *request) (decision, error) {
+	if err := h.takeShown(r); err != nil {
+		return nil, err
+	}
 	asked, err := parseConditions(r.Header)
 	if err != nil {
 		return nil, err

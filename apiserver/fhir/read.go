@@ -9,21 +9,19 @@ import (
 
 // read serves GET …/{id}. R4 http.html#read.
 func (h *handler) read(w http.ResponseWriter, r *request) error {
-	query, err := search.ParseRead(r.query, h.searchOptions(r))
-	if err != nil {
+	if err := h.takeShown(r); err != nil {
 		return err
 	}
 	rec, err := r.site.Store.Get(r.Context(), r.key())
 	if err != nil {
 		return err
 	}
-	return r.respondVersion(w, rec, partOf(query, rec.Key.Type))
+	return r.respondVersion(w, rec)
 }
 
 // readVersion serves GET …/{id}/_history/{vid}. R4 http.html#vread.
 func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
-	query, err := search.ParseRead(r.query, h.searchOptions(r))
-	if err != nil {
+	if err := h.takeShown(r); err != nil {
 		return err
 	}
 	version := versionOf(r.version)
@@ -37,16 +35,25 @@ func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
 	if rec.Deleted {
 		return &store.DeletedError{Key: rec.Key, Version: rec.Version, Updated: rec.Updated}
 	}
-	return r.respondVersion(w, rec, partOf(query, rec.Key.Type))
+	return r.respondVersion(w, rec)
+}
+
+// takeShown takes the parameters that a read has, and a write of one record that no
+// criteria choose. Any other is refused: dropping what was meant as a condition would
+// write the record in spite of it.
+func (h *handler) takeShown(r *request) error {
+	query, err := search.ParseRead(r.query, h.searchOptions(r))
+	r.shown = partOf(query, r.kind.Name)
+	return err
 }
 
 // respondVersion answers with a version, unless the client already has it.
-func (r *request) respondVersion(w http.ResponseWriter, rec store.Record, shown part) error {
+func (r *request) respondVersion(w http.ResponseWriter, rec store.Record) error {
 	notModified, err := isNotModified(r.Header, rec)
 	if err != nil {
 		return err
 	}
-	body, err := render(nil, rec, shown)
+	body, err := render(nil, rec, r.shown)
 	if err != nil {
 		return err
 	}

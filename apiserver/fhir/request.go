@@ -36,6 +36,9 @@ type request struct {
 	// id and version are the path's, empty where there is none.
 	id, version string
 
+	// shown is the part of a record to answer with, to a read or a write of one.
+	shown part
+
 	authorizer access.Authorizer
 	// inBundle is set for an entry of a batch or transaction.
 	inBundle bool

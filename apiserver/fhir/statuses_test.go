@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -275,6 +276,52 @@ var _ = Describe("Delete", func() {
 		Expect(s.do("DELETE", "/patient/a", "", with("If-None-Match", "*")).status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("DELETE", "/patient/a", "", with("If-Match", `W/"1"`)).status).To(Equal(http.StatusOK))
 		Expect(s.do("GET", "/patient/a", "").status).To(Equal(http.StatusGone))
+	})
+})
+
+var _ = Describe("A write of one record", func() {
+	const off = `[{"op":"replace","path":"/active","value":false}]`
+
+	DescribeTable("refuses parameters that a read does not take, and writes nothing", func(ctx context.Context, method, path, body string, options ...option) {
+		for _, lenient := range []bool{false, true} {
+			s := newSite(ctx, func(s *fhir.Site) { s.Lenient = lenient })
+			s.put("/patient/rex", luna)
+			for _, query := range []string{"identifier=urn:chip|1", "_id=rex&_pretty=true", "if-match=1", "_count=1"} {
+				refused := s.do(method, path+"?"+query, body, append(options, with("Prefer", "handling=lenient"))...)
+				Expect(refused.status).To(Equal(http.StatusBadRequest), query)
+				Expect(refused.code()).To(Equal("invalid_query"), query)
+				name, _, _ := strings.Cut(query, "=")
+				Expect(refused.json().at("issue", 0, "diagnostics")).To(ContainSubstring(`"`+name+`"`), query)
+			}
+			history := s.do("GET", "/_history", "", acceptFHIR).json()
+			Expect(history["total"]).To(BeEquivalentTo(1))
+		}
+	},
+		Entry("create", "POST", "/patient", luna),
+		Entry("create, below a slash", "POST", "/patient/", luna),
+		Entry("conditional create", "POST", "/patient", luna, with("If-None-Exist", "identifier=urn:chip|1")),
+		Entry("update", "PUT", "/patient/rex", `{"resourceType":"Patient"}`),
+		Entry("update that creates", "PUT", "/patient/new", luna),
+		Entry("patch", "PATCH", "/patient/rex", off, sendPatch),
+		Entry("delete", "DELETE", "/patient/rex", ""),
+	)
+
+	It("takes those of a read, and answers as they say", func(ctx context.Context) {
+		s := newSite(ctx)
+		const query = "?_elements=birthDate&_pretty=true&_format=application/fhir%2Bjson"
+		for _, a := range []answer{
+			s.do("POST", "/patient"+query, luna), s.do("PUT", "/patient/rex"+query, luna), s.do("PATCH", "/patient/rex"+query, off, sendPatch),
+		} {
+			Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusCreated), a.body)
+			Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json"))
+			Expect(a.body).To(HavePrefix("{\n"))
+			Expect(a.json()).To(HaveKeyWithValue("birthDate", "2019-06-14"))
+			Expect(a.json()).NotTo(HaveKey("active"))
+			Expect(a.json().at("meta", "tag", 0, "code")).To(Equal("SUBSETTED"))
+		}
+		Expect(s.do("GET", "/patient/rex", "").json()).To(HaveKeyWithValue("active", false))
+		Expect(s.do("PUT", "/patient/rex?_summary=all", luna).code()).To(Equal("invalid_query"))
+		Expect(s.do("DELETE", "/patient/rex"+query, "").code()).To(Equal("deleted"))
 	})
 })
 

@@ -90,6 +90,8 @@ var _ = Describe("A transaction", func() {
 			asks("DELETE", "Patient/never", "", `"ifMatch":"*"`):                          {412, "version_conflict", "Bundle.entry[1]"},
 			asks("PATCH", "Patient/never", binary(`[]`)):                                  {404, "resource_not_found", "Bundle.entry[1]"},
 			asks("PATCH", "Patient/rex", binary(`[{"op":"remove","path":"/gender"}]`)):    {409, "patch_conflict", "Bundle.entry[1]"},
+			asks("DELETE", "Patient/rex?identifier=urn:chip|1", ""):                       {400, "invalid_query", "Bundle.entry[1]"},
+			asks("POST", "Patient?identifier=urn:chip|1", luna):                           {400, "invalid_query", "Bundle.entry[1]"},
 			asks("GET", "Patient?colour=brown", ""):                                       {400, "invalid_query", "Bundle.entry[1]"},
 			asks("GET", "Observation/1", ""):                                              {404, "unknown_type", "Bundle.entry[1]"},
 			asks("POST", "Patient/$validate", luna):                                       {400, "invalid_bundle", "Bundle.entry[1].request"},

@@ -12,6 +12,9 @@ import (
 
 // create plans POST …/{type}. R4 http.html#create: the server chooses the id.
 func (h *handler) create(w http.ResponseWriter, r *request) (decision, error) {
+	if err := h.takeShown(r); err != nil {
+		return nil, err
+	}
 	sent, err := r.readResource(w)
 	if err != nil {
 		return nil, err
@@ -43,6 +46,9 @@ func (r *request) creation(sent body, method store.Method) (step, error) {
 
 // update plans PUT …/{id}. R4 http.html#update.
 func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
+	if err := h.takeShown(r); err != nil {
+		return nil, err
+	}
 	asked, err := parseConditions(r.Header)
 	if err != nil {
 		return nil, err
@@ -73,6 +79,9 @@ func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
 // remove plans DELETE …/{id}. R4 http.html#delete: deleting what is gone or never
 // was succeeds too.
 func (h *handler) remove(_ http.ResponseWriter, r *request) (decision, error) {
+	if err := h.takeShown(r); err != nil {
+		return nil, err
+	}
 	asked, err := parseConditions(r.Header)
 	if err != nil {
 		return nil, err
@@ -175,7 +184,7 @@ func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	case answerOutcome:
 		return r.respondOutcome(w, status, said)
 	}
-	body, err := render(nil, rec, part{})
+	body, err := render(nil, rec, r.shown)
 	if err != nil {
 		return err
 	}

@@ -225,6 +225,27 @@ func TestRule05DateZone(t *testing.T) {
 	}
 }
 
+// Instants of the server are compared in the site's zone, dates too.
+func TestRule05InstantZone(t *testing.T) {
+	begin := time.Date(2026, 2, 28, 14, 0, 0, 0, time.UTC)
+	day := store.TimeRange{From: begin, Until: begin.AddDate(0, 0, 1)}
+	opts := options(Options{Zone: time.FixedZone("", 10*3600)})
+	query, err := Parse(values(t, "_lastUpdated=2026-03-01"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(store.All{store.UpdatedIn(day)}, query.Where); diff != "" {
+		t.Error(diff)
+	}
+	history, err := ParseHistory(values(t, "_since=2026-03-01&_at=2026-03-01"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]store.TimeRange{{From: begin}, day}, append([]store.TimeRange{{From: history.Since}}, history.At...)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestApproximatelyWidensByATenth(t *testing.T) {
 	date := func(day, hour int) time.Time { return time.Date(2026, 2, day, hour, 0, 0, 0, time.UTC) }
 	tests := map[string]store.TimeRange{

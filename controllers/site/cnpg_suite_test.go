@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,6 +80,22 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 			instances, _, _ := unstructured.NestedInt64(now.Object, "spec", "instances")
 			return instances, err
 		}).WithContext(ctx).Should(Equal(int64(3)))
+
+		By("ending the backups when the Site asks for none, but not somebody else's")
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Storage.Postgres.Provisioned.Backup = nil })
+		Eventually(func(ctx context.Context) error {
+			_, err := find(ctx, s.Namespace, provision.ScheduledBackupKind)
+			return err
+		}).WithContext(ctx).Should(MatchError(apierrors.IsNotFound, "a not-found error"))
+		theirs := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"schedule": "0 0 3 * * *"}}}
+		theirs.SetGroupVersionKind(provision.ScheduledBackupKind)
+		theirs.SetNamespace(s.Namespace)
+		theirs.SetName(provision.Name)
+		Expect(admin.Create(ctx, theirs)).To(Succeed())
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Ash" })
+		expectReady(ctx, createSite(ctx, newNamespace(ctx), "elm", "unsaved-witness")) // reconciled after that
+		_, err = find(ctx, s.Namespace, provision.ScheduledBackupKind)
+		Expect(err).NotTo(HaveOccurred())
 
 		By("deleting it with the Site")
 		deleteAndWait(ctx, s)

@@ -55,6 +55,9 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 		}
 	}
 	if engine == v1alpha1.EngineCloudNativePG {
+		if err := r.deleteUnasked(ctx, site, options.SiteKey); err != nil { // provision_delete.go
+			return dsn.Connection{}, nil, err
+		}
 		if err := r.clusters.start(); err != nil { // watch_late.go
 			return dsn.Connection{}, nil, err
 		}

@@ -66,6 +66,16 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey strin
 	return deletionDelay, nil
 }
 
+// deleteUnasked deletes what the Site asked for once and does no longer: backups would be
+// taken, and paid for, on and on.
+func (r *Reconciler) deleteUnasked(ctx context.Context, site *v1alpha1.Site, siteKey string) error {
+	if site.Spec.Storage.Postgres.Provisioned.Backup != nil {
+		return nil
+	}
+	_, err := r.deleteOurs(ctx, provision.ScheduledBackupKind, site.Namespace, siteKey)
+	return err
+}
+
 // deleteOurs deletes an object of the database, and reports whether there was one. Another
 // of its name, of other data, stays.
 func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, namespace, siteKey string) (there bool, err error) {

@@ -3,8 +3,11 @@ package egress
 import (
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestNetworks(t *testing.T) {
@@ -57,6 +60,7 @@ func TestDialer(t *testing.T) {
 		"multicast":                     {host: "224.0.0.1", prohibited: true},
 		"broadcast":                     {host: "255.255.255.255", prohibited: true},
 		"another network is allowed":    {host: "127.0.0.1", allowed: "10.0.0.0/8,fd00::/8", prohibited: true},
+		"every network is allowed":      {host: "127.0.0.1", allowed: "0.0.0.0/0,::/0", prohibited: true},
 		"its network is allowed":        {host: "127.0.0.1", allowed: "127.0.0.0/8"},
 		"its network, among others, is": {host: "localhost", allowed: "10.0.0.0/8,127.0.0.0/8,::1/128"},
 	} {
@@ -73,6 +77,58 @@ func TestDialer(t *testing.T) {
 			}
 			if prohibited := errors.Is(err, ErrProhibited); prohibited != test.prohibited || !prohibited && err != nil {
 				t.Errorf("dialing %s: %v, prohibited should be %t", test.host, err, test.prohibited)
+			}
+		})
+	}
+}
+
+// TestLocalAddresses asks of networks which addresses of this host and of its links they
+// open, and whether they still open others.
+func TestLocalAddresses(t *testing.T) {
+	loopback := []string{"127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"}
+	link := []string{"169.254.169.254", "::ffff:169.254.169.254", "fe80::1", "fe80::1%eth0"}
+	unspecified := []string{"0.0.0.0", "::", "::ffff:0.0.0.0"}
+	private := []string{"10.0.0.1", "192.168.0.1", "fd00::1"}
+	addresses := slices.Concat(loopback, link, unspecified, private)
+	for allowed, want := range map[string][]string{
+		"0.0.0.0/0":                     {"10.0.0.1", "192.168.0.1"},
+		"::/0":                          {"fd00::1"},
+		"::/0,0.0.0.0/0":                private,
+		"10.0.0.0/8":                    {"10.0.0.1"},
+		"126.0.0.0/7":                   nil, // 127.0.0.0/8 and another
+		"127.0.0.0/8":                   {"127.0.0.1", "127.8.8.8"},
+		"127.0.0.1/32":                  {"127.0.0.1"},
+		"::1/128":                       {"::1"},
+		"169.254.0.0/16":                {"169.254.169.254"},
+		"169.254.0.0/15":                nil,
+		"fe80::/10":                     {"fe80::1"},
+		"fe80::/9":                      nil,
+		"0.0.0.0/0,127.0.0.0/8":         {"127.0.0.1", "127.8.8.8", "10.0.0.1", "192.168.0.1"},
+		"0.0.0.0/32,::/128":             nil,
+		"::ffff:0.0.0.0/96":             nil,
+		"::ffff:127.0.0.0/104,fd00::/8": {"fd00::1"},
+	} {
+		t.Run(allowed, func(t *testing.T) {
+			var networks Networks
+			if err := networks.Set(allowed); err != nil {
+				t.Fatal(err)
+			}
+			dialer := NewDialer(networks)
+			var got []string
+			for _, address := range addresses {
+				network := "tcp4"
+				if strings.Contains(address, ":") {
+					network = "tcp6"
+				}
+				switch err := dialer.Control(network, net.JoinHostPort(address, "5432"), nil); {
+				case err == nil:
+					got = append(got, address)
+				case !errors.Is(err, ErrProhibited):
+					t.Errorf("dialing %s: %v, want %v", address, err, ErrProhibited)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("addresses that may be dialled (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate chain, read again when it changes; without it, plain HTTP, for use behind a proxy or on loopback")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "private key of the certificate")
 	flags.StringVar(&o.namespace, "namespace", "paddock-system", "the operator's namespace, where the connections to databases are")
-	flags.Var(&o.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; the same for the controller")
+	flags.Var(&o.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; loopback and link-local addresses need networks of their own; the same for the controller")
 	flags.Int64Var(&o.maxRecords, "cluster-max-records", 20000, "most records that all sites together may keep as objects of the cluster")
 	flags.Int64Var(&o.maxBytes, "cluster-max-bytes", 512<<20, "most bytes that all sites together may keep as objects of the cluster")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")

@@ -56,7 +56,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.StringVar(&opts.publicURL, "public-url", "",
 		"address under which the API servers are reached, such as https://fhir.example.org; a site is at <public-url>/site/<siteID>")
 	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "the operator's namespace: of the leader's lease, and of what API servers are handed")
-	fs.Var(&opts.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; the same for the API servers")
+	fs.Var(&opts.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; loopback and link-local addresses need networks of their own; the same for the API servers")
 	fs.StringVar(&opts.postgresImage, "postgres-image", "docker.io/library/postgres",
 		"image of the databases that Sites have made with engine StatefulSet, without a tag: that is the version. It must keep the conventions of the official image")
 	fs.StringVar(&opts.cloudNativePGImage, "cloudnativepg-image", "ghcr.io/cloudnative-pg/postgresql",

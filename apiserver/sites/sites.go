@@ -112,6 +112,8 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of sites: %w", err)
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // after an upgrade every site has something to report
 	writer, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of sites: %w", err)

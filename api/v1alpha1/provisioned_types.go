@@ -22,14 +22,14 @@ type ProvisionedPostgres struct {
 	// engine is what runs the database. Default StatefulSet. Immutable.
 	// +optional
 	// +kubebuilder:default=StatefulSet
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: move a site by export and import"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: make another Site and copy the records by the API"
 	Engine PostgresEngine `json:"engine,omitempty"`
 
 	// version of Postgres, 14 to 18, such as 17 or 17.6: the tag of the image. Another
 	// minor version is rolled out; the major version stays.
 	// +required
 	// +kubebuilder:validation:Pattern=`^1[4-8](\.[0-9]{1,2})?$`
-	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: create a Site with the new version, and move the records by export and import"
+	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: make another Site with the new version and copy the records by the API"
 	Version string `json:"version,omitempty"`
 
 	// storage is the volume, one for each instance.

@@ -244,7 +244,7 @@ type Storage struct {
 	// type is the storage engine. Immutable.
 	// +optional
 	// +kubebuilder:default=Cluster
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.type is immutable: move a site by export and import"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.type is immutable: make another Site and copy the records by the API"
 	Type StorageType `json:"type,omitempty"`
 
 	// cluster bounds what a site may keep as objects of the cluster.
@@ -258,7 +258,7 @@ type Storage struct {
 
 // PostgresStorage says which database holds a site's records.
 // +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
-// +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: move a site by export and import"
+// +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: make another Site and copy the records by the API"
 type PostgresStorage struct {
 	// external is a database, of Postgres 14 to 18, that others run.
 	// +optional

@@ -260,7 +260,7 @@ type Storage struct {
 // +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
 // +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: make another Site and copy the records by the API"
 type PostgresStorage struct {
-	// external is a database, of Postgres 14 to 18, that others run.
+	// external is a database that others run, of Postgres 14 or later; tested with 15 and 18.
 	// +optional
 	External *ExternalPostgres `json:"external,omitempty"`
 

@@ -56,6 +56,11 @@ var rules = map[string]rule{
 	"the aggregated API knows no engine": {
 		from: []string{"apiserver/aggregated"}, not: engines,
 	},
+	"the aggregated API knows no facade": {
+		from: []string{"apiserver/aggregated"}, not: []string{module + "/apiserver/fhir", module + "/apiserver/ahds"},
+		// What FHIR says of bodies and of references is for every API.
+		except: []string{module + "/apiserver/fhir/r4", module + "/apiserver/fhir/integrity"},
+	},
 	"the facades do not know each other: FHIR": {
 		from: []string{"apiserver/fhir"}, not: []string{module + "/apiserver/ahds", module + "/apiserver/aggregated"},
 	},

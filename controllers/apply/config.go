@@ -1,6 +1,9 @@
 package apply
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -8,6 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// AppliedAnnotation is a hash of what was applied last. A field that is applied no more looks
+// like one that others added: the hash tells that what was applied had more than is wanted.
+const AppliedAnnotation = "paddock.health/applied"
 
 // Config is an object as it is applied: what was rendered, and no more.
 func Config(obj client.Object) (*unstructured.Unstructured, error) {
@@ -18,6 +25,26 @@ func Config(obj client.Object) (*unstructured.Unstructured, error) {
 	delete(content, "status")
 	dropNull(content)
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// Hashed is Config with its hash, so that Covers tells it from what was applied before.
+func Hashed(obj client.Object) (*unstructured.Unstructured, error) {
+	config, err := Config(obj)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := json.Marshal(config.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", obj, err)
+	}
+	annotations := config.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	sum := sha256.Sum256(rendered)
+	annotations[AppliedAnnotation] = hex.EncodeToString(sum[:8])
+	config.SetAnnotations(annotations)
+	return config, nil
 }
 
 // Covers reports whether an object that is there has all that a config asks for. What

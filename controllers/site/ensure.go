@@ -19,7 +19,7 @@ type asIs func(live client.Object, config *unstructured.Unstructured) (bool, err
 // ensure applies an object, unless it is there as it should be. The verdict, unless nil, is
 // why the API server does not take it.
 func (r *Reconciler) ensure(ctx context.Context, from client.Reader, object client.Object, same asIs) (*verdict, error) {
-	config, err := apply.Config(object)
+	config, err := apply.Hashed(object)
 	if err != nil {
 		return nil, err
 	}

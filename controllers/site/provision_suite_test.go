@@ -90,6 +90,17 @@ var _ = Describe("A provisioned database", func() {
 			g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.Name}, &policyv1.PodDisruptionBudget{})).To(Succeed())
 		}).WithContext(ctx).Should(Succeed())
 
+		By("taking back what the Site no longer asks for")
+		limit := func(ctx context.Context) string {
+			return get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name).Spec.Template.Spec.Containers[0].Resources.Limits.Cpu().String()
+		}
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) {
+			s.Spec.Storage.Postgres.Provisioned.Resources.Limits.CPU = ptr.To(resource.MustParse("2"))
+		})
+		Eventually(limit).WithContext(ctx).Should(Equal("2"))
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Storage.Postgres.Provisioned.Resources.Limits.CPU = nil })
+		Eventually(limit).WithContext(ctx).Should(Equal("0"))
+
 		By("rolling a minor version out")
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Storage.Postgres.Provisioned.Version = "17.6" })
 		Eventually(func(g Gomega, ctx context.Context) {

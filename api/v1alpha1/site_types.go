@@ -300,7 +300,7 @@ type DSNReference struct {
 // and stops taking writes at its quota (2 GiB by default), hence hard limits.
 type ClusterStorage struct {
 	// maxRecords is the most records the site may hold. A deleted record counts
-	// until it is purged: its last version and history remain. Default 2000.
+	// too, as its last version and history remain. Default 2000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxRecords *int32 `json:"maxRecords,omitempty"`

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -90,6 +91,9 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)
+	}
+	if err := metrics.Registry.Register(&site.Collector{Sites: mgr.GetCache(), Elected: mgr.Elected()}); err != nil {
+		return nil, fmt.Errorf("set up the metrics of Sites: %w", err)
 	}
 	if err := (&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the WebhookEvent controller: %w", err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/paddock-health/paddock/hack/localcluster"
 	"github.com/paddock-health/paddock/hack/localpaddock"
+	"github.com/paddock-health/paddock/hack/localpostgres"
 )
 
 // The programs run as processes beside a control plane of their own.
@@ -36,7 +37,7 @@ var _ = Describe("The programs", Ordered, func() {
 		control, err = localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(control.Stop)
-		paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{BinDir: bin, SourceDir: root})
+		paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{BinDir: bin, SourceDir: root, Aggregated: true})
 		Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
 	}, NodeTimeout(2*time.Minute))
 
@@ -77,7 +78,8 @@ var _ = Describe("The programs", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("have every metric that an alert or the dashboard names", func() {
+	It("have every metric that an alert or the dashboard names", func(ctx SpecContext) {
+		startSamples(ctx, paddock)
 		read := func() string { return metrics(paddock.HealthURLs[0]) + metrics(paddock.ControllerURLs[0]) }
 		Eventually(read).
 			Within(10 * time.Second).ProbeEvery(100 * time.Millisecond).
@@ -86,7 +88,7 @@ var _ = Describe("The programs", Ordered, func() {
 		for _, name := range namedMetrics() {
 			Expect(there).To(MatchRegexp(`(?m)^`+regexp.QuoteMeta(name)+`[ {]`), "there is no metric of this name")
 		}
-	})
+	}, NodeTimeout(2*time.Minute))
 
 	It("have a runbook for each alert", func() {
 		for _, rule := range alerts() {
@@ -96,6 +98,26 @@ var _ = Describe("The programs", Ordered, func() {
 		}
 	})
 })
+
+// startSamples makes a Site of each storage, for the metrics of Sites.
+func startSamples(ctx context.Context, paddock *localpaddock.Paddock) {
+	GinkgoHelper()
+	postgres, err := localpostgres.Start(ctx, localpostgres.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Secure: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(postgres.Stop)
+	uri, err := postgres.CreateDatabase(ctx, "demo", "secret")
+	Expect(err).NotTo(HaveOccurred())
+	for _, folder := range []string{"samples", "samples/postgres"} {
+		Expect(paddock.Apply(ctx, filepath.Join("config", folder))).To(Succeed())
+	}
+	Expect(paddock.SetSecret(ctx, "demo-postgres", "demo-db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
+	for _, name := range []string{"demo", "demo-postgres"} {
+		_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", name, "site/"+name)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = paddock.Kubectl(ctx, "get", "patients.r4.fhir.paddock.health", "--namespace", name)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
 
 // testManifests are the objects of `helm test` but for its pod, which no node would run here.
 func testManifests(ctx context.Context) string {

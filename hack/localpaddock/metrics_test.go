@@ -1,12 +1,33 @@
 package localpaddock_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
+
+// metricsOf reads a program's page of metrics.
+func metricsOf(address string) string {
+	GinkgoHelper()
+	answer := send(request{method: "GET", url: address + "/metrics", token: "none"})
+	Expect(answer.status).To(Equal(http.StatusOK), string(answer.body))
+	return string(answer.body)
+}
+
+// seriesOf are those of a Site in its namespace, of all metrics.
+func seriesOf(page, namespace, name string) []string {
+	var found []string
+	for line := range strings.Lines(page) {
+		if strings.Contains(line, fmt.Sprintf("name=%q,namespace=%q", name, namespace)) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
 
 var _ = Describe("The metrics", func() {
 	It("tell how far the search index is", func() {
@@ -19,4 +40,55 @@ var _ = Describe("The metrics", func() {
 			Expect(metrics()).To(ContainSubstring("paddock_index_complete 1\n"))
 		}
 	})
+
+	It("tell the state of each Site, as long as there is one", func(ctx SpecContext) {
+		page := func(namespace, name string) func() []string {
+			return func() []string { return seriesOf(metricsOf(paddock.ControllerURLs[0]), namespace, name) }
+		}
+		condition := func(namespace, name, kind, status string, value int) string {
+			return fmt.Sprintf("paddock_site_status_condition{name=%q,namespace=%q,status=%q,type=%q} %d", name, namespace, status, kind, value)
+		}
+		Expect(page("demo", "demo")()).To(ContainElements(
+			condition("demo", "demo", "Ready", "True", 1),
+			condition("demo", "demo", "Ready", "False", 0),
+			condition("demo", "demo", "Ready", "Unknown", 0),
+			`paddock_site_info{deleting="false",name="demo",namespace="demo",paused="false",site_id="demo",storage="Cluster"} 1`,
+		))
+		Expect(page("demo-postgres", "demo-postgres")()).To(ContainElement(condition("demo-postgres", "demo-postgres", "SchemaReady", "True", 1)))
+
+		By("a Site that is refused")
+		apply(ctx, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: measured}
+---
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: measured, namespace: measured}
+spec: {storage: {type: Postgres, postgres: {external: {secretRef: {name: none}}}}}
+`)
+		Eventually(page("measured", "measured")).Within(10 * time.Second).Should(ContainElements(
+			condition("measured", "measured", "Ready", "True", 0), condition("measured", "measured", "Ready", "False", 1)))
+
+		By("one that nobody looks at")
+		kubectl(ctx, "create", "namespace", "measured-paused")
+		apply(ctx, `
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: measured, namespace: measured-paused, annotations: {paddock.health/paused: "yes"}}
+spec: {siteID: measured-paused}
+`)
+		Eventually(page("measured-paused", "measured")).Within(10 * time.Second).Should(ConsistOf(
+			condition("measured-paused", "measured", "Ready", "True", 0),
+			condition("measured-paused", "measured", "Ready", "False", 0),
+			condition("measured-paused", "measured", "Ready", "Unknown", 1),
+			`paddock_site_info{deleting="false",name="measured",namespace="measured-paused",paused="true",site_id="measured-paused",storage="Cluster"} 1`,
+		))
+
+		By("Sites that are gone")
+		for _, namespace := range []string{"measured", "measured-paused"} {
+			kubectl(ctx, "delete", "--wait", "site/measured", "-n", namespace)
+			Eventually(page(namespace, "measured")).Within(10 * time.Second).Should(BeEmpty())
+		}
+	}, NodeTimeout(time.Minute))
 })

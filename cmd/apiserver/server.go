@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/paddock-health/paddock/apiserver/access/kubernetes"
 	"github.com/paddock-health/paddock/apiserver/customresources"
@@ -76,6 +77,9 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server, erro
 	}
 	s := &server{options: o, log: log, engine: engine, sites: registry, tracing: tracing}
 	s.measureIndex()
+	if err := metrics.Registry.Register(registry.Collector()); err != nil {
+		return nil, err
+	}
 	s.ready.aggregatedStarting = o.serve[serveAggregated]
 	if s.handler, err = s.makeHandler(config); err != nil {
 		return nil, err

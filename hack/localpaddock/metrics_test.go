@@ -3,9 +3,12 @@ package localpaddock_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -91,4 +94,65 @@ spec: {siteID: measured-paused}
 			Eventually(page(namespace, "measured")).Within(10 * time.Second).Should(BeEmpty())
 		}
 	}, NodeTimeout(time.Minute))
+
+	It("tell the state of pools by the first of their Sites, and nothing of what they connect to", func(ctx SpecContext) {
+		const password = "measured-secret"
+		_, err := postgres.CreateDatabase(ctx, "measured", password)
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"pool-a", "pool-b"} {
+			apply(ctx, postgresSiteManifest, "clinic-"+name, name, databaseURI("measured", password))
+			waitReady(ctx, "clinic-"+name, name)
+		}
+		health := paddock.HealthURLs[0]
+		poolOf := func(name string) func() []string {
+			return func() []string { return seriesOf(metricsOf(health), "clinic-"+name, name) }
+		}
+		pool := func(metric, name, state, value string) string {
+			labels := fmt.Sprintf("name=%q,namespace=%q", name, "clinic-"+name)
+			if state != "" {
+				labels += fmt.Sprintf(",state=%q", state)
+			}
+			return fmt.Sprintf("paddock_postgres_pool_%s{%s} %s", metric, labels, value)
+		}
+		token := editorOf(ctx, "clinic-pool-a", "pool-a")
+		write := func(n int) request {
+			return request{method: "PUT", url: fmt.Sprintf("%s/site/pool-a/fhir/patient/%d", paddock.URLs[0], n), body: patient(n), token: token}
+		}
+		Expect(send(write(0)).status).To(Equal(http.StatusCreated))
+		Expect(poolOf("pool-a")()).To(ContainElements(
+			pool("sites", "pool-a", "", "2"), pool("max_connections", "pool-a", "", "16"), pool("connections", "pool-a", "acquired", "0"),
+			MatchRegexp(pool("acquires_total", "pool-a", "", "[1-9]")), MatchRegexp(pool("connections", "pool-a", "idle", "[1-9]"))))
+		Expect(seriesOf(metricsOf(health), "clinic-pool-b", "pool-b")).NotTo(ContainElement(ContainSubstring("paddock_postgres_pool")))
+
+		By("a pool that has no connection left")
+		conn, err := pgx.Connect(ctx, postgres.URL("measured"))
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = conn.Close(ctx) }()
+		lock, err := conn.Begin(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = lock.Exec(ctx, "LOCK TABLE res IN EXCLUSIVE MODE")
+		Expect(err).NotTo(HaveOccurred())
+		var writers sync.WaitGroup
+		for n := range 40 {
+			writers.Go(func() { _, _ = trySend(write(n)) })
+		}
+		Eventually(poolOf("pool-a")).Within(5 * time.Second).ProbeEvery(10 * time.Millisecond).Should(ContainElement(pool("connections", "pool-a", "acquired", "16")))
+		Expect(lock.Rollback(ctx)).To(Succeed())
+		writers.Wait()
+		Expect(poolOf("pool-a")()).To(ContainElements(
+			MatchRegexp(pool("waited_acquires_total", "pool-a", "", "[1-9]")), MatchRegexp(pool("wait_seconds_total", "pool-a", "", "[0-9.e-]*[1-9]"))))
+
+		page := metricsOf(health)
+		Expect(page).NotTo(ContainSubstring(password))
+		server, err := url.Parse(postgres.URL("measured"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(page).NotTo(ContainSubstring(server.Host))
+
+		By("the first Site leaves the pool")
+		kubectl(ctx, "delete", "--wait", "site/pool-a", "-n", "clinic-pool-a")
+		Eventually(poolOf("pool-b")).Within(5 * time.Second).Should(ContainElement(pool("sites", "pool-b", "", "1")))
+		Expect(poolOf("pool-a")()).To(BeEmpty())
+		kubectl(ctx, "delete", "--wait", "site/pool-b", "-n", "clinic-pool-b")
+		Eventually(poolOf("pool-b")).Within(5 * time.Second).Should(BeEmpty())
+	}, NodeTimeout(2*time.Minute))
 })

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,39 +39,22 @@ func ahdsResources() []schema.GroupResource {
 	return all
 }
 
-// withAHDS serves the AHDS facade beside another, by the path.
-func (s *server) withAHDS(other http.Handler, a *admission, rights access.Authorizer) (http.Handler, error) {
-	handler, err := ahds.New(ahds.Config{
+// newAHDS makes the AHDS facade.
+func (s *server) newAHDS(rights access.Authorizer) (http.Handler, error) {
+	return ahds.New(ahds.Config{
 		Admit: func(r *http.Request, siteID string) (ahds.Site, access.Caller, error) {
-			site, caller, err := a.admitSite(r, siteID)
-			return a.describeAHDS(site), caller, err
+			site, caller, err := s.admission.admitSite(r, siteID)
+			return s.admission.describeAHDS(site), caller, err
 		},
 		Find: func(siteID string) (ahds.Site, error) {
-			site, err := a.findSite(siteID)
-			return a.describeAHDS(site), err
+			site, err := s.admission.findSite(siteID)
+			return s.admission.describeAHDS(site), err
 		},
 		Authorizer: rights,
 		TokenKey:   s.options.tokenKey,
 		Log:        s.log,
 		Now:        time.Now,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isAHDS(r.URL.Path) {
-			handler.ServeHTTP(w, r)
-			return
-		}
-		other.ServeHTTP(w, r)
-	}), nil
-}
-
-// isAHDS reports whether a path is /site/{siteId}/ahds or below.
-func isAHDS(path string) bool {
-	rest, ok := strings.CutPrefix(path, "/site/")
-	_, rest, below := strings.Cut(rest, "/")
-	return ok && below && (rest == "ahds" || strings.HasPrefix(rest, "ahds/"))
 }
 
 // describeAHDS tells the AHDS facade of a site.

@@ -121,17 +121,3 @@ func (s *server) measureIndex() {
 		}
 	})
 }
-
-// measured counts and times the requests of the FHIR API.
-func measured(next http.Handler) http.Handler {
-	factory := promauto.With(metrics.Registry)
-	labels := []string{"code", "method"}
-	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "paddock_http_request_duration_seconds", Help: "Time to answer a request of the FHIR API.",
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
-	}, labels)
-	inFlight := factory.NewGauge(prometheus.GaugeOpts{
-		Name: "paddock_http_requests_in_flight", Help: "Requests of the FHIR API being answered.",
-	})
-	return promhttp.InstrumentHandlerInFlight(inFlight, promhttp.InstrumentHandlerDuration(duration, next))
-}

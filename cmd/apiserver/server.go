@@ -110,7 +110,7 @@ func (s *server) makeHandler(config *rest.Config) (http.Handler, error) {
 		return nil, err
 	}
 	s.admission = &admission{sites: s.sites, access: reviews, ready: &s.ready, publicURL: s.options.publicURL, resources: objects}
-	handler, err := fhir.New(fhir.Config{
+	forFHIR, err := fhir.New(fhir.Config{
 		Admit:      s.admission.admit,
 		Find:       s.admission.find,
 		Version:    version,
@@ -122,10 +122,11 @@ func (s *server) makeHandler(config *rest.Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if handler, err = s.withAHDS(handler, s.admission, reviews); err != nil {
+	forAHDS, err := s.newAHDS(reviews)
+	if err != nil {
 		return nil, err
 	}
-	return measured(handler), nil
+	return measured(forFHIR, forAHDS), nil // apis.go
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

@@ -43,7 +43,7 @@ type cost struct {
 	walBytes, walSyncs, writes float64
 }
 
-var writesMetric = regexp.MustCompile(`(?m)^paddock_http_request_duration_seconds_count\{code="20[01]",method="(?:post|put|delete)"\} (\S+)$`)
+var writesMetric = regexp.MustCompile(`(?m)^paddock_http_request_duration_seconds_count\{api="fhir",code="20[01]",method="(?:post|put|delete)"\} (\S+)$`)
 
 func (b *databaseBench) cost(ctx context.Context, in installation) (c cost, err error) {
 	text, err := fetch(ctx, in.metrics)

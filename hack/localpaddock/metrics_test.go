@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -155,4 +157,30 @@ spec: {siteID: measured-paused}
 		kubectl(ctx, "delete", "--wait", "site/pool-b", "-n", "clinic-pool-b")
 		Eventually(poolOf("pool-b")).Within(5 * time.Second).Should(BeEmpty())
 	}, NodeTimeout(2*time.Minute))
+
+	It("tell the requests of each API apart, and those of neither", func() {
+		base, health := paddock.URLs[0], paddock.HealthURLs[0]
+		for _, asked := range []struct {
+			path, series string
+			code         int
+		}{
+			{"/site/demo/fhir/patient?_count=1", `api="fhir",code="200",method="get"`, http.StatusOK},
+			{"/site/demo/ahds/v1/slots/none", `api="ahds",code="404",method="get"`, http.StatusNotFound},
+			{"/site/demo/unknown/path", `api="none",code="404",method="get"`, http.StatusNotFound},
+			{"/", `api="none",code="404",method="get"`, http.StatusNotFound},
+		} {
+			count := func() int {
+				found := regexp.MustCompile(`(?m)^paddock_http_request_duration_seconds_count\{` + asked.series + `\} (\d+)$`).FindStringSubmatch(metricsOf(health))
+				if found == nil {
+					return 0
+				}
+				n, err := strconv.Atoi(found[1])
+				Expect(err).NotTo(HaveOccurred())
+				return n
+			}
+			before := count()
+			Expect(send(request{method: "GET", url: base + asked.path}).status).To(Equal(asked.code), asked.path)
+			Eventually(count).Within(time.Second).Should(Equal(before+1), asked.path)
+		}
+	})
 })

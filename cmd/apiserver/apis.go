@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// The APIs, as metrics name them. Paths that are of neither are apiNone.
+const (
+	apiFHIR = "fhir"
+	apiAHDS = "ahds"
+	apiNone = "none"
+)
+
+// apiOf is the API of a path: /site/{siteId}/{api} or below.
+func apiOf(path string) string {
+	below, ofSite := strings.CutPrefix(path, "/site/")
+	_, below, _ = strings.Cut(below, "/")
+	api, _, _ := strings.Cut(below, "/")
+	if ofSite && (api == apiFHIR || api == apiAHDS) {
+		return api
+	}
+	return apiNone
+}
+
+// measured serves the APIs by the path, and counts and times their requests. The FHIR API
+// says what paths there are where there are none.
+func measured(fhir, ahds http.Handler) http.Handler {
+	factory := promauto.With(metrics.Registry)
+	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "paddock_http_request_duration_seconds", Help: "Time to answer a request: of the FHIR API, of AHDS, or none for paths of neither.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, []string{"api", "code", "method"})
+	inFlight := factory.NewGauge(prometheus.GaugeOpts{
+		Name: "paddock_http_requests_in_flight", Help: "Requests being answered.",
+	})
+	timed := func(api string, next http.Handler) http.Handler {
+		return promhttp.InstrumentHandlerDuration(duration.MustCurryWith(prometheus.Labels{"api": api}), next)
+	}
+	fhir, ahds, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNone, fhir)
+	return promhttp.InstrumentHandlerInFlight(inFlight, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch apiOf(r.URL.Path) {
+		case apiFHIR:
+			fhir.ServeHTTP(w, r)
+		case apiAHDS:
+			ahds.ServeHTTP(w, r)
+		default:
+			none.ServeHTTP(w, r)
+		}
+	}))
+}

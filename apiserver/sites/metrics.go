@@ -1,11 +1,49 @@
 package sites
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
+
+// What is stored as objects of the cluster, by each site and by all. How much a site stores in
+// Postgres only Postgres knows.
+var (
+	siteStorage    = storageMetrics("site", "a site stores", "namespace", "name")
+	clusterStorage = storageMetrics("cluster", "all sites together store")
+)
+
+// storage are the metrics of a store.Stats.
+type storage struct {
+	records, maxRecords, bytes, maxBytes *prometheus.Desc
+}
+
+func storageMetrics(scope, who string, labels ...string) storage {
+	metric := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("paddock_"+scope+"_"+name, help, labels, nil)
+	}
+	return storage{
+		records:    metric("records", "Records that "+who+" as objects of the cluster, tombstones included."),
+		maxRecords: metric("limit_records", "Most records that "+who+": more are refused."),
+		bytes:      metric("bytes", "Bytes that "+who+" as objects of the cluster: records and their history."),
+		maxBytes:   metric("limit_bytes", "Most bytes that "+who+": more are refused."),
+	}
+}
+
+func (s storage) all() []*prometheus.Desc {
+	return []*prometheus.Desc{s.records, s.maxRecords, s.bytes, s.maxBytes}
+}
+
+func (s storage) collect(stats store.Stats, metrics chan<- prometheus.Metric, labels ...string) {
+	for i, value := range []int64{stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes} {
+		metrics <- prometheus.MustNewConstMetric(s.all()[i], prometheus.GaugeValue, float64(value), labels...)
+	}
+}
 
 // Pools are told apart by the first of their sites: a connection is a secret, and a host and a
 // database do not tell the pools of two users apart.
@@ -30,46 +68,55 @@ type collector Sites
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{
+	for _, description := range slices.Concat(siteStorage.all(), clusterStorage.all(), []*prometheus.Desc{
 		poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
-	} {
+	}) {
 		descriptions <- description
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
-	for pool, users := range c.pools() {
+	clusterStorage.collect(c.options.Cluster.Stats(), metrics)
+	pools := map[*pgxpool.Pool]poolUsers{}
+	for _, site := range c.all() {
+		switch opened := site.Store.(type) {
+		case *cluster.Site:
+			siteStorage.collect(opened.Stats(), metrics, site.Access.Namespace, site.Access.Name)
+		case *database:
+			pools[opened.pool] = pools[opened.pool].with(site.Access)
+		}
+	}
+	for pool, users := range pools {
 		users.collect(pool.Stat(), metrics)
 	}
 }
 
-// poolUsers are the sites of a pool.
+// all are the sites that are served. As each namespace has one, no name comes twice. What is
+// slow is done after it: requests wait for the lock.
+func (c *collector) all() []Site {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	sites := make([]Site, 0, len(c.byNamespace))
+	for _, siteID := range c.byNamespace {
+		sites = append(sites, c.served[siteID])
+	}
+	return sites
+}
+
+// poolUsers are the sites of a pool. As each site has one store, the first sites of two pools
+// differ.
 type poolUsers struct {
 	first access.Site
 	count int
 }
 
-// pools are those of the sites that are served. As each site has one store, the first sites
-// of two pools differ; as each namespace has one site, no name comes twice.
-func (c *collector) pools() map[*pgxpool.Pool]poolUsers {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	pools := map[*pgxpool.Pool]poolUsers{}
-	for _, siteID := range c.byNamespace {
-		site := c.served[siteID]
-		opened, inPostgres := site.Store.(*database)
-		if !inPostgres {
-			continue
-		}
-		users := pools[opened.pool]
-		if users.count == 0 || site.Access.Namespace < users.first.Namespace {
-			users.first = site.Access
-		}
-		users.count++
-		pools[opened.pool] = users
+func (u poolUsers) with(site access.Site) poolUsers {
+	if u.count == 0 || site.Namespace < u.first.Namespace {
+		u.first = site
 	}
-	return pools
+	u.count++
+	return u
 }
 
 func (u poolUsers) collect(stat *pgxpool.Stat, metrics chan<- prometheus.Metric) {

@@ -121,7 +121,7 @@ spec: {siteID: measured-paused}
 			return request{method: "PUT", url: fmt.Sprintf("%s/site/pool-a/fhir/patient/%d", paddock.URLs[0], n), body: patient(n), token: token}
 		}
 		Expect(send(write(0)).status).To(Equal(http.StatusCreated))
-		Expect(poolOf("pool-a")()).To(ContainElements(
+		Eventually(poolOf("pool-a")).Within(5 * time.Second).Should(ContainElements(
 			pool("sites", "pool-a", "", "2"), pool("max_connections", "pool-a", "", "16"), pool("connections", "pool-a", "acquired", "0"),
 			MatchRegexp(pool("acquires_total", "pool-a", "", "[1-9]")), MatchRegexp(pool("connections", "pool-a", "idle", "[1-9]"))))
 		Expect(seriesOf(metricsOf(health), "clinic-pool-b", "pool-b")).NotTo(ContainElement(ContainSubstring("paddock_postgres_pool")))
@@ -153,7 +153,7 @@ spec: {siteID: measured-paused}
 		By("the first Site leaves the pool")
 		kubectl(ctx, "delete", "--wait", "site/pool-a", "-n", "clinic-pool-a")
 		Eventually(poolOf("pool-b")).Within(5 * time.Second).Should(ContainElement(pool("sites", "pool-b", "", "1")))
-		Expect(poolOf("pool-a")()).To(BeEmpty())
+		Eventually(poolOf("pool-a")).Within(5 * time.Second).Should(BeEmpty())
 		kubectl(ctx, "delete", "--wait", "site/pool-b", "-n", "clinic-pool-b")
 		Eventually(poolOf("pool-b")).Within(5 * time.Second).Should(BeEmpty())
 	}, NodeTimeout(2*time.Minute))
@@ -183,4 +183,37 @@ spec: {siteID: measured-paused}
 			Eventually(count).Within(time.Second).Should(Equal(before+1), asked.path)
 		}
 	})
+
+	It("tell how full a Site is, and all of them together", func(ctx SpecContext) {
+		apply(ctx, tenantManifest+`---
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: sized, namespace: clinic-sized}
+spec: {deletionPolicy: Delete, storage: {type: Cluster, cluster: {maxRecords: 70, maxSize: 1Mi}}}
+`, "clinic-sized")
+		waitReady(ctx, "clinic-sized", "sized")
+		token := editorOf(ctx, "clinic-sized", "sized")
+		for n := range 3 {
+			answer := send(request{method: "PUT", url: fmt.Sprintf("%s/site/sized/fhir/patient/%d", balanced, n), body: patient(n), token: token})
+			Expect(answer.status).To(Equal(http.StatusCreated), string(answer.body))
+		}
+		for _, health := range paddock.HealthURLs {
+			sized := func() []string { return seriesOf(metricsOf(health), "clinic-sized", "sized") }
+			Eventually(sized).Within(5 * time.Second).Should(ConsistOf(
+				`paddock_site_records{name="sized",namespace="clinic-sized"} 3`,
+				`paddock_site_limit_records{name="sized",namespace="clinic-sized"} 70`,
+				MatchRegexp(`^paddock_site_bytes{name="sized",namespace="clinic-sized"} [1-9]\d{2,3}$`),
+				`paddock_site_limit_bytes{name="sized",namespace="clinic-sized"} 1.048576e+06`,
+			))
+			Expect(metricsOf(health)).To(And(
+				MatchRegexp(`(?m)^paddock_cluster_records ([3-9]|[1-9]\d+)$`), ContainSubstring("\npaddock_cluster_limit_records 20000\n"),
+				MatchRegexp(`(?m)^paddock_cluster_bytes [1-9]`), ContainSubstring("\npaddock_cluster_limit_bytes 5.36870912e+08\n"),
+			))
+			Expect(seriesOf(metricsOf(health), "demo-postgres", "demo-postgres")).NotTo(ContainElement(HavePrefix("paddock_site_")))
+		}
+		kubectl(ctx, "delete", "--wait", "site/sized", "-n", "clinic-sized")
+		for _, health := range paddock.HealthURLs {
+			Eventually(func() []string { return seriesOf(metricsOf(health), "clinic-sized", "sized") }).Within(5 * time.Second).Should(BeEmpty())
+		}
+	}, NodeTimeout(time.Minute))
 })

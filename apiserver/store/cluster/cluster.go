@@ -104,6 +104,12 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 // Indexed is how many records of all sites the index holds.
 func (c *Cluster) Indexed() int64 { return c.records.Load() }
 
+// Stats tells how much all sites together store and may store.
+func (c *Cluster) Stats() store.Stats {
+	used := c.usage()
+	return store.Stats{Records: used.records, MaxRecords: c.limits.MaxRecords, Bytes: used.bytes, MaxBytes: c.limits.MaxBytes}
+}
+
 // Open returns the store of a site: the records in namespace whose siteKey is key.
 func (c *Cluster) Open(namespace, key string, limits Limits) *Site {
 	return &Site{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}

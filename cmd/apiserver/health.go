@@ -2,15 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/pprof"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -91,8 +95,26 @@ func (s *server) healthHandler() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.gatherer(), promhttp.HandlerOpts{}))
 	return mux
+}
+
+// gatherer has the process's metrics: ours and, with the aggregated API, those that its library
+// counts in a registry of its own. What both have, such as the process's memory, is ours.
+func (s *server) gatherer() prometheus.Gatherer {
+	if !s.options.serve[serveAggregated] {
+		return metrics.Registry
+	}
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		ours, err := metrics.Registry.Gather()
+		theirs, theirErr := legacyregistry.DefaultGatherer.Gather()
+		known := map[string]bool{}
+		for _, family := range ours {
+			known[family.GetName()] = true
+		}
+		theirs = slices.DeleteFunc(theirs, func(family *dto.MetricFamily) bool { return known[family.GetName()] })
+		return append(ours, theirs...), errors.Join(err, theirErr)
+	})
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

@@ -215,7 +215,7 @@ func namedMetrics() []string {
 		}
 	}
 	// `up` is the one metric of Prometheus itself.
-	names := regexp.MustCompile(`\b(paddock|controller_runtime|leader_election|process|go|rest_client)_[a-z0-9_]+`)
+	names := regexp.MustCompile(`\b(paddock|apiserver|controller_runtime|leader_election|process|go|rest_client)_[a-z0-9_]+`)
 	found := names.FindAllString(strings.Join(expressions, "\n"), -1)
 	Expect(len(found)).To(BeNumerically(">=", len(expressions)-2), "an expression names no metric that is known here")
 	return found

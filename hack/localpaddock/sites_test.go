@@ -163,8 +163,10 @@ var _ = Describe("An idle installation", Serial, func() {
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(kubectl(ctx, "get", "site", "demo-postgres", "-n", "demo-postgres", "-o",
 				`jsonpath={.status.conditions[?(@.type=="IndexReady")].status}`)).To(Equal("True"))
+			g.Expect(kubectl(ctx, "get", "validatingwebhookconfiguration", "paddock-controller", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}")).
+				NotTo(BeEmpty(), "another spec registers the webhook anew, and the controller looks once a minute whom it is to trust")
 			g.Expect(writesSince(time.Now().Add(-quiet))).To(BeEmpty())
-		}).WithTimeout(time.Minute).WithPolling(time.Second).Should(Succeed())
+		}).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		from := time.Now()
 		time.Sleep(idleTime())
 		Expect(writesSince(from)).To(BeEmpty())

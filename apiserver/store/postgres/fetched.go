@@ -14,13 +14,15 @@ type fetched struct {
 	bytes  []byte
 	// ends are where the values end in bytes, isNull for one that is NULL.
 	ends []int
-	// took is how long they took, without those that others asked for.
+	// took is how long others waited for them who asked in the same session. Of rows that were
+	// asked for alone it is 0: how long they take says how many are asked at a time.
 	took time.Duration
 }
 
 const isNull = -1
 
 func (f *fetched) empty() {
+	f.took = 0
 	clear(f.fields)
 	f.fields, f.bytes, f.ends = f.fields[:0], f.bytes[:0], f.ends[:0]
 }

@@ -49,15 +49,17 @@ func (q *questions) rowsOf(ctx context.Context, sql string, args []any, rows *fe
 
 // askAll asks in one round trip. Questions are left without an answer when it fails.
 func (q *questions) askAll(ctx context.Context, all []*question) {
+	since := time.Now()
 	if len(all) == 1 {
 		all[0].failed = all[0].askAlone(ctx, q.pool)
+		all[0].rows.took = time.Since(since)
 		return
 	}
 	batch := &pgx.Batch{}
-	since := time.Now()
 	for _, one := range all {
 		batch.Queue(one.sql, one.args...).Query(func(rows pgx.Rows) error {
-			err := one.take(rows, since)
+			err := one.take(rows)
+			one.rows.took = time.Since(since)
 			since = time.Now()
 			return err
 		})
@@ -66,17 +68,15 @@ func (q *questions) askAll(ctx context.Context, all []*question) {
 }
 
 func (one *question) askAlone(ctx context.Context, pool *pgxpool.Pool) error {
-	since := time.Now()
 	rows, err := pool.Query(ctx, one.sql, one.args...)
 	if err != nil {
 		return err
 	}
-	return one.take(rows, since)
+	return one.take(rows)
 }
 
-func (one *question) take(rows pgx.Rows, since time.Time) error {
+func (one *question) take(rows pgx.Rows) error {
 	err := one.rows.take(rows)
-	one.rows.took = time.Since(since)
 	one.answered = err == nil
 	return err
 }

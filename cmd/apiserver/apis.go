@@ -17,12 +17,20 @@ const (
 	apiNone = "none"
 )
 
-// apiOf is the API of a path: /site/{siteId}/{api} or below.
-func apiOf(path string) string {
+// siteAndAPI are those of a path: /site/{siteId}/{api} or below. Other paths have none.
+func siteAndAPI(path string) (siteID, api string) {
 	below, ofSite := strings.CutPrefix(path, "/site/")
-	_, below, _ = strings.Cut(below, "/")
-	api, _, _ := strings.Cut(below, "/")
-	if ofSite && (api == apiFHIR || api == apiAHDS) {
+	if !ofSite {
+		return "", ""
+	}
+	siteID, below, _ = strings.Cut(below, "/")
+	api, _, _ = strings.Cut(below, "/")
+	return siteID, api
+}
+
+// apiOf is the API of a path.
+func apiOf(path string) string {
+	if _, api := siteAndAPI(path); api == apiFHIR || api == apiAHDS {
 		return api
 	}
 	return apiNone

@@ -56,7 +56,11 @@ func isNotModified(header http.Header, rec store.Record) (bool, error) {
 	if err != nil || tags.given {
 		return tags.match(rec.Version), err
 	}
-	since, err := http.ParseTime(header.Get("If-Modified-Since"))
+	date := header.Get("If-Modified-Since")
+	if date == "" {
+		return false, nil // without trying each of three formats
+	}
+	since, err := http.ParseTime(date)
 	if err != nil {
 		return false, nil //nolint:nilerr // RFC 9110 §13.1.3: an invalid date is as good as none
 	}

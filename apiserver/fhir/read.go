@@ -42,6 +42,9 @@ func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
 // criteria choose. Any other is refused: dropping what was meant as a condition would
 // write the record in spite of it.
 func (h *handler) takeShown(r *request) error {
+	if len(r.query) == 0 {
+		return nil
+	}
 	query, err := search.ParseRead(r.query, h.searchOptions(r))
 	r.shown = partOf(query, r.kind.Name)
 	return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -68,7 +69,7 @@ func serveFloor(ctx context.Context, description string) error {
 }
 
 func number(r *http.Request) (n int) {
-	_, _ = fmt.Sscan(chi.URLParam(r, "n"), &n) // the bench asks for numbers only
+	n, _ = strconv.Atoi(chi.URLParam(r, "n")) // the bench asks for numbers only
 	return n
 }
 

@@ -77,6 +77,10 @@ func (t processorTime) since(before processorTime, requests int) processorTime {
 	return processorTime{(t.server - before.server) / each, (t.database - before.database) / each, (t.client - before.client) / each}
 }
 
+// userHZ is how many of the units of /proc/pid/stat are a second, on every architecture
+// that Go runs on.
+const userHZ = 100
+
 // spent tells the processor time so far; nobody's where there are no processes.
 func (p *processes) spent() (t processorTime) {
 	if p == nil {
@@ -95,7 +99,9 @@ func (p *processes) spent() (t processorTime) {
 		switch {
 		case slices.Contains(p.servers, stat.PID):
 			t.server += spent
-		case stat.PID == p.database || stat.PPID == p.database:
+		case stat.PID == p.database:
+			t.database += spent + time.Duration(stat.CUTime+stat.CSTime)*time.Second/userHZ // sessions that ended
+		case stat.PPID == p.database:
 			t.database += spent
 		case stat.PID == os.Getpid():
 			t.client += spent

@@ -22,7 +22,8 @@ import (
 
 // floorOf describes a floor handler: chi and pgx, the engine's own statements, and nothing
 // else. It checks no token, reads no resource and makes no answer: those are the files of
-// a folder.
+// a folder. Below /engine it asks the engine instead of the database: what a server comes
+// to whose every other step costs nothing.
 type floorOf struct {
 	URI, SiteKey string
 	Records      int
@@ -41,6 +42,9 @@ type floorHandler struct {
 	answers  [][]byte
 	read     []byte
 	put      store.Op
+	// keys and queries are what the engine is asked for the same reads and searches.
+	keys    []store.Key
+	queries []store.Query
 }
 
 func serveFloor(ctx context.Context, description string) error {
@@ -58,6 +62,14 @@ func serveFloor(ctx context.Context, description string) error {
 	})
 	router.Get("/search/{n}", func(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, r, h.searches[number(r)], h.answers[number(r)])
+	})
+	router.Get("/engine/read/{n}", func(w http.ResponseWriter, r *http.Request) {
+		_, err := h.site.Get(r.Context(), h.keys[number(r)%len(h.keys)])
+		respond(w, h.read, err)
+	})
+	router.Get("/engine/search/{n}", func(w http.ResponseWriter, r *http.Request) {
+		_, err := h.site.Search(r.Context(), h.queries[number(r)])
+		respond(w, h.answers[number(r)], err)
 	})
 	router.Post("/create", h.create)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,8 +104,13 @@ func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.searches, h.answers = append(h.searches, sent), append(h.answers, answer)
+		query, err := search.asked(ctx, site)
+		if err != nil {
+			return nil, err
+		}
+		h.searches, h.answers, h.queries = append(h.searches, sent), append(h.answers, answer), append(h.queries, query)
 	}
+	h.keys = h.database.sample()
 	pool.Close()
 	if h.read, err = os.ReadFile(filepath.Join(of.Answers, "read")); err != nil {
 		return nil, err
@@ -122,7 +139,11 @@ func readsOf(ctx context.Context, d *database, site *postgres.Site, watch *state
 }
 
 func (h *floorHandler) answer(w http.ResponseWriter, r *http.Request, ask []statement, answer []byte) {
-	if err := send(r.Context(), h.pool, ask); err != nil {
+	respond(w, answer, send(r.Context(), h.pool, ask))
+}
+
+func respond(w http.ResponseWriter, answer []byte, err error) {
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

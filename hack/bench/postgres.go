@@ -244,6 +244,7 @@ func (b *databaseBench) workloads(o options) []workload {
 		{"mix: 10 % create, 60 % read, 25 % update, 5 % delete", b.mix},
 		{"read by id: raw", func(ctx context.Context, n int) error { return send(ctx, b.pool, b.reads[n%len(b.reads)]) }},
 		{"read by id: floor", func(ctx context.Context, n int) error { return get(b.floor, fmt.Sprintf("/read/%d", n))(ctx, n) }},
+		{"read by id: engine", func(ctx context.Context, n int) error { return get(b.floor, fmt.Sprintf("/engine/read/%d", n))(ctx, n) }},
 		{"read by id: static", get(b.static, "/read")},
 		{"read by id", func(ctx context.Context, n int) error { return get(b.site, paths[n%len(paths)])(ctx, n) }},
 	}
@@ -251,6 +252,7 @@ func (b *databaseBench) workloads(o options) []workload {
 		all = append(all,
 			workload{s.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.pool, b.raw[i]) }},
 			workload{s.name + ": floor", get(b.floor, fmt.Sprintf("/search/%d", i))},
+			workload{s.name + ": engine", get(b.floor, fmt.Sprintf("/engine/search/%d", i))},
 			workload{s.name + ": static", get(b.static, fmt.Sprintf("/%d", i))},
 			workload{s.name, get(b.site, b.path(s))},
 		)
@@ -278,12 +280,14 @@ func (b *databaseBench) ratios(results map[string]*result) []ratio {
 		{"create per floor create", "create: Patient", "create: floor", 0.7},
 		{"read by id per floor read", "read by id", "read by id: floor", 0.8},
 		{"read by id per static answer", "read by id", "read by id: static", 0.6},
+		{"read by id: engine alone per static answer", "read by id: engine", "read by id: static", 0},
 		{"floor read per raw read", "read by id: floor", "read by id: raw", 0.4},
 	}
 	for _, s := range b.searches {
 		all = append(all,
 			ratio{s.name + " per floor", s.name, s.name + ": floor", s.perFloor},
 			ratio{s.name + " per static answer", s.name, s.name + ": static", s.perStatic},
+			ratio{s.name + ": engine alone per static answer", s.name + ": engine", s.name + ": static", 0},
 			ratio{s.name + ": floor per raw", s.name + ": floor", s.name + ": raw", 0.4},
 		)
 	}

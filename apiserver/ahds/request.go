@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/fault"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // request is an HTTP request with what the facade has found out about it.
@@ -52,7 +53,7 @@ func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) erro
 	if err := h.admit(r, what, siteID); err != nil {
 		return err
 	}
-	if r.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+	if r.query, err = web.ParseQuery(r.URL.RawQuery); err != nil {
 		return fault.Faults{{In: fault.Parameter, Code: fault.CodeInvalidQuery, Detail: "the query string cannot be read: " + err.Error()}}
 	}
 	if _, named := r.parameter("id"); named && !document.IsUUID(r.id) {

@@ -54,7 +54,7 @@ func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := url.ParseQuery(string(raw))
+	values, err := web.ParseQuery(string(raw))
 	if err != nil {
 		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form cannot be read: " + err.Error()}
 	}

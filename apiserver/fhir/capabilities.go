@@ -101,7 +101,7 @@ func (h *handler) metadata(w http.ResponseWriter, r *request) error {
 	}
 	sum := sha256.Sum256(body)
 	tag := hex.EncodeToString(sum[:8])
-	known, err := parseETags(r.Header, "If-None-Match")
+	known, err := parseKnown(r.Header)
 	if err != nil {
 		return err
 	}
@@ -112,12 +112,18 @@ func (h *handler) metadata(w http.ResponseWriter, r *request) error {
 	return r.respond(w, http.StatusOK, body)
 }
 
-// checkMetadataQuery takes the modes that are answered with a CapabilityStatement.
+// checkMetadataQuery takes the modes that are answered with a CapabilityStatement, and what
+// asks for a part of it: the answer is all of it, as a server may (R4 search.html#summary).
 func checkMetadataQuery(r *request) error {
 	if mode := r.query.Get("mode"); mode != "" && mode != "full" && mode != "normative" {
 		return search.Errors{{Parameter: "mode", Problem: r4.Quote(mode) + " is not supported; give full or normative"}}
 	}
-	return refuseOthers(r.query, "mode")
+	switch summary := r.query.Get("_summary"); summary {
+	case "", "true", "text", "data", "false":
+	default:
+		return search.Errors{{Parameter: "_summary", Problem: r4.Quote(summary) + " is not known here; give true, text, data or false"}}
+	}
+	return refuseOthers(r.query, "mode", "_summary", "_elements")
 }
 
 // capabilities says what a site can do.

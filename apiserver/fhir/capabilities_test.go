@@ -337,7 +337,7 @@ var _ = Describe("The CapabilityStatement", func() {
 		s := newSite(ctx)
 		a := s.do("GET", "/metadata", "")
 		for _, again := range []answer{
-			s.do("OPTIONS", "", ""), s.do("OPTIONS", "/", ""), s.do("GET", "/metadata?mode=full", ""), s.do("GET", "/metadata?mode=normative&_format=json", ""),
+			s.do("GET", "/metadata?_summary=true", ""), s.do("GET", "/metadata?_elements=fhirVersion,rest", ""), s.do("OPTIONS", "", ""), s.do("OPTIONS", "/", ""), s.do("GET", "/metadata?mode=full", ""), s.do("GET", "/metadata?mode=normative&_format=json", ""),
 		} {
 			Expect(again.status).To(Equal(http.StatusOK))
 			Expect(again.body).To(Equal(a.body))

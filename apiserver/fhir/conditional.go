@@ -15,7 +15,10 @@ import (
 // etag of a version. R4 http.html#versioning.
 func etag(version int64) string { return `W/"` + strconv.FormatInt(version, 10) + `"` }
 
-var etagPattern = regexp.MustCompile(`^(?:W/)?"([^"]*)"$`)
+var (
+	etagPattern  = regexp.MustCompile(`^(?:W/)?"([^"]*)"$`)
+	knownPattern = regexp.MustCompile(`^(?:(?:W/)?"([^"]*)"|([0-9]+))$`)
+)
 
 // etags is the value of If-Match or If-None-Match: any version, or some. Whether
 // they are weak does not matter: FHIR's always are.
@@ -24,7 +27,16 @@ type etags struct {
 	opaque     []string
 }
 
+// parseKnown reads If-None-Match of a read. Some clients send the bare version (fhirpy).
+func parseKnown(header http.Header) (etags, error) {
+	return parseTags(header, "If-None-Match", knownPattern)
+}
+
 func parseETags(header http.Header, name string) (etags, error) {
+	return parseTags(header, name, etagPattern)
+}
+
+func parseTags(header http.Header, name string, pattern *regexp.Regexp) (etags, error) {
 	value := strings.Join(header.Values(name), ",")
 	if strings.TrimSpace(value) == "" {
 		return etags{}, nil
@@ -36,11 +48,11 @@ func parseETags(header http.Header, name string) (etags, error) {
 			tags.any = true
 			continue
 		}
-		match := etagPattern.FindStringSubmatch(item)
+		match := pattern.FindStringSubmatch(item)
 		if match == nil {
 			return etags{}, &invalidError{code: codeInvalidHeader, diagnostics: name + ": " + r4.Quote(item) + ` is not an ETag; write W/"1" or *`}
 		}
-		tags.opaque = append(tags.opaque, match[1])
+		tags.opaque = append(tags.opaque, strings.Join(match[1:], ""))
 	}
 	return tags, nil
 }
@@ -52,7 +64,7 @@ func (t etags) match(version int64) bool {
 // isNotModified reports whether the client of a read already has this version.
 // If-None-Match goes before If-Modified-Since. RFC 9110 §13.2.2.
 func isNotModified(header http.Header, rec store.Record) (bool, error) {
-	tags, err := parseETags(header, "If-None-Match")
+	tags, err := parseKnown(header)
 	if err != nil || tags.given {
 		return tags.match(rec.Version), err
 	}

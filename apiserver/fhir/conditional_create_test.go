@@ -48,7 +48,10 @@ var _ = Describe("If-None-Exist", func() {
 		s := newSite(ctx)
 		created := s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=urn:chip|985"))
 		Expect(created.status).To(Equal(http.StatusCreated))
-		for _, criteria := range []string{"identifier=urn:chip|985", "?identifier=urn:chip|985", `identifier=A\,1`} {
+		for _, criteria := range []string{
+			"identifier=urn:chip|985", "?identifier=urn:chip|985", `identifier=A\,1`, "patient?identifier=985", "/Patient?identifier=985",
+			s.base + "/Patient?identifier=urn%3Achip%7C985&_format=json", s.base + "/patient?identifier=985&_pretty=true",
+		} {
 			again := s.do("POST", "/patient", chipped, with("If-None-Exist", criteria))
 			Expect(again.status).To(Equal(http.StatusOK), criteria)
 			Expect(again.body).To(Equal(created.body))
@@ -73,7 +76,10 @@ var _ = Describe("If-None-Exist", func() {
 
 	It("refuses criteria that choose nothing, and callers who may not search", func(ctx context.Context) {
 		s := newSite(ctx)
-		for _, criteria := range []string{"", "_count=1", "colour=brown", "identifier=%zz"} {
+		for _, criteria := range []string{
+			"", "_count=1", "colour=brown", "identifier=%zz", "_format=json", "Person?identifier=985", s.base + "/Person?identifier=985",
+			"https://elsewhere.example.org/fhir/Patient?identifier=985",
+		} {
 			Expect(s.do("POST", "/patient", chipped, with("If-None-Exist", criteria)).status).To(Equal(http.StatusBadRequest), criteria)
 		}
 		Expect(s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=985"), with("X-Caller", "no-list")).status).To(Equal(http.StatusForbidden))

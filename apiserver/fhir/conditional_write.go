@@ -38,11 +38,11 @@ func (e *idTakenError) Error() string {
 // criteria at the same time, on whatever replica, make one record: each claims the
 // criteria with its write, and the loser is answered with the winner's record.
 func (h *handler) createUnlessFound(r *request, created step, header []string) (decision, error) {
-	values, err := url.ParseQuery(strings.TrimPrefix(strings.Join(header, "&"), "?"))
+	values, err := web.ParseQuery(r.criteriaIn(strings.Join(header, "&")))
 	if err != nil {
 		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist is no query string: " + err.Error()}
 	}
-	criteria, err := h.criteria(r, values)
+	criteria, err := h.criteria(r, search.WithoutPresentation(values))
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +56,26 @@ func (h *handler) createUnlessFound(r *request, created step, header []string) (
 		}
 		return h.claiming(r, created, criteria), nil
 	}, nil
+}
+
+// criteriaIn is the query string in a value of If-None-Exist: it, or the address of a search
+// of the type, as HAPI's client sends it.
+func (r *request) criteriaIn(value string) string {
+	address, query, found := strings.Cut(value, "?")
+	if !found {
+		return value
+	}
+	for _, base := range r.bases() {
+		if below, ok := strings.CutPrefix(address, base+"/"); ok {
+			address = below
+			break
+		}
+	}
+	address = strings.TrimPrefix(address, "/")
+	if kind, known := r4.TypeOf(address); address != "" && (!known || kind.Name != r.kind.Name) {
+		return value
+	}
+	return query
 }
 
 // updateChosen plans PUT …/{type}?criteria: the record that matches is updated,

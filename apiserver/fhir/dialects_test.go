@@ -107,6 +107,24 @@ var _ = Describe("The dialects differ in", func() {
 		Expect(refused.code()).To(Equal("invalid_query"))
 	})
 
+	It("the answer to a query that cannot be read", func(ctx context.Context) {
+		s := newSite(ctx)
+		for _, spoken := range []struct {
+			option
+			contentType string
+		}{{acceptFHIR, "application/fhir+json"}, {with("Accept", "application/xml"), "application/json"}} {
+			refused := s.do("GET", "/patient?name=%zz", "", spoken.option)
+			Expect(refused.status).To(Equal(http.StatusBadRequest))
+			Expect(refused.code()).To(Equal("invalid_query"))
+			Expect(refused.header.Get("Content-Type")).To(Equal(spoken.contentType))
+		}
+		By("a semicolon, which is part of a value")
+		s.put("/patient/a", `{"resourceType":"Patient","name":[{"text":"Rex; Max"}]}`)
+		Expect(s.do("GET", "/patient?name=rex;%20max&_format=application/fhir%2Bjson;fhirVersion=4.0", "").status).To(Equal(http.StatusNotAcceptable))
+		Expect(s.do("GET", "/patient?name=rex;%20max", "").json().ids()).To(Equal([]string{"a"}))
+		Expect(s.do("POST", "/patient/_search", "name=rex;+max", with("Content-Type", "application/x-www-form-urlencoded")).json().ids()).To(Equal([]string{"a"}))
+	})
+
 	It("a PUT body without id", func(ctx context.Context) {
 		s := newSite(ctx)
 		Expect(s.do("PUT", "/patient/a", luna).json()).To(HaveKeyWithValue("id", "a"))

@@ -3,7 +3,6 @@ package fhir
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // links resolves the links between the entries of a transaction: to what each
@@ -191,7 +191,7 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 	if err := l.request.authorizeList(kind); err != nil {
 		return "", err
 	}
-	values, err := url.ParseQuery(query)
+	values, err := web.ParseQuery(query)
 	if err != nil {
 		return "", invalidReference(link, "cannot be read: "+err.Error())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // request is an HTTP request with what the facade has found out about it.
@@ -124,8 +125,11 @@ func (h *handler) perform(w http.ResponseWriter, r *request, what interaction) e
 // negotiate settles how to answer, before anything can go wrong.
 func (r *request) negotiate() error {
 	r.dialect = contractDialect
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := web.ParseQuery(r.URL.RawQuery)
 	if err != nil {
+		if accepted := acceptedDialect(r.Header.Values("Accept")); accepted != nil {
+			r.dialect = accepted
+		}
 		return &invalidError{code: codeInvalidQuery, diagnostics: "the query string cannot be read: " + err.Error()}
 	}
 	return r.setQuery(query)

@@ -69,7 +69,7 @@ var _ = Describe("Read", func() {
 		s := newSite(ctx)
 		created := s.put("/patient/a", luna)
 		for _, condition := range []option{
-			with("If-None-Match", `W/"1"`), with("If-None-Match", `W/"7", W/"1"`), with("If-None-Match", "*"),
+			with("If-None-Match", `W/"1"`), with("If-None-Match", `W/"7", W/"1"`), with("If-None-Match", "*"), with("If-None-Match", "1"),
 			with("If-Modified-Since", created.header.Get("Last-Modified")),
 		} {
 			for _, path := range []string{"/patient/a", "/patient/a/_history/1"} {
@@ -86,7 +86,8 @@ var _ = Describe("Read", func() {
 		} {
 			Expect(s.do("GET", "/patient/a", "", condition).status).To(Equal(http.StatusOK))
 		}
-		Expect(s.do("GET", "/patient/a", "", with("If-None-Match", "1")).code()).To(Equal("invalid_header"))
+		Expect(s.do("GET", "/patient/a", "", with("If-None-Match", "W/1")).code()).To(Equal("invalid_header"))
+		Expect(s.do("GET", "/metadata", "", with("If-None-Match", "1")).status).To(Equal(http.StatusOK))
 	})
 
 	It("tells what never was from what is deleted", func(ctx context.Context) {
@@ -150,7 +151,7 @@ var _ = Describe("Update", func() {
 		same := s.do("PUT", "/patient/a", luna)
 		Expect(same.status).To(Equal(http.StatusOK))
 		Expect(same.header.Get("ETag")).To(Equal(`W/"1"`))
-		Expect(same.header.Get("Location")).To(BeEmpty())
+		Expect(same.header.Get("Location")).To(Equal(s.base + "/patient/a/_history/1"))
 		Expect(same.body).To(Equal(created.body))
 
 		By("sending back what was read")
@@ -184,12 +185,35 @@ var _ = Describe("Update", func() {
 			a := s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i), with("If-Match", condition))
 			Expect(a.status).To(Equal(http.StatusOK), condition)
 			Expect(a.header.Get("ETag")).To(Equal(fmt.Sprintf(`W/"%d"`, i+2)))
+			Expect(a.header.Get("Location")).To(Equal(fmt.Sprintf(`%s/patient/a/_history/%d`, s.base, i+2)))
 		}
 		for _, condition := range []string{`W/"1"`, `W/"1", W/"2"`, "*"} {
 			absent := s.do("PUT", "/patient/none", luna, with("If-Match", condition))
 			Expect(absent.status).To(Equal(http.StatusPreconditionFailed), condition)
 		}
 		Expect(s.do("PUT", "/patient/a", luna, with("If-Match", "1")).status).To(Equal(http.StatusBadRequest))
+	})
+
+	It("brings back what was deleted, if its deletion is what If-Match names", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/patient/a", luna)
+		s.do("DELETE", "/patient/a", "")
+		tag := s.do("GET", "/patient/a", "").header.Get("ETag")
+		Expect(tag).To(Equal(`W/"2"`))
+		Expect(s.do("PUT", "/patient/a", luna, with("If-Match", `W/"1"`)).status).To(Equal(http.StatusPreconditionFailed))
+		Expect(s.do("PUT", "/patient/a", luna, with("If-Match", tag), with("X-Caller", "no-create")).status).To(Equal(http.StatusForbidden))
+		Expect(s.do("PATCH", "/patient/a", `[]`, sendPatch, with("If-Match", tag)).status).To(Equal(http.StatusPreconditionFailed))
+		Expect(s.do("GET", "/patient/a", "").status).To(Equal(http.StatusGone))
+		back := s.do("PUT", "/patient/a", luna, with("If-Match", tag))
+		Expect(back.status).To(Equal(http.StatusCreated))
+		Expect(back.header.Get("ETag")).To(Equal(`W/"3"`))
+		Expect(s.do("PUT", "/patient/a", luna, with("If-Match", tag)).status).To(Equal(http.StatusPreconditionFailed))
+		By("one of many who saw it deleted")
+		s.do("DELETE", "/patient/a", "")
+		statuses := race(8, func(i int) int {
+			return s.do("PUT", "/patient/a", fmt.Sprintf(`{"resourceType":"Patient","multipleBirthInteger":%d}`, i), with("If-Match", `W/"9", W/"4"`)).status
+		})
+		Expect(statuses).To(Equal(map[int]int{http.StatusCreated: 1, http.StatusPreconditionFailed: 7}))
 	})
 
 	It("honours If-None-Match: *", func(ctx context.Context) {

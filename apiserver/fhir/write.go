@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -70,7 +71,7 @@ func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
 			return r.putAbsent(put)
 		}, nil
 	case asked.ifMatch.given:
-		return r.ifMatch(put, asked.ifMatch), nil
+		return r.putMatching(put, asked.ifMatch), nil
 	default:
 		return r.put(put), nil
 	}
@@ -147,6 +148,26 @@ func (r *request) putAbsent(put step) (step, error) {
 	return put, nil
 }
 
+// putMatching updates the record if it is at one of the versions, and brings it back if the
+// one that deleted it is. R4 http.html#delete.
+func (r *request) putMatching(put step, versions etags) decision {
+	update := r.ifMatch(put, versions)
+	return func(failed error) (step, error) {
+		write, failed := update(failed)
+		if !isConflict(failed) || versions.any {
+			return write, failed
+		}
+		_, err := r.site.Store.Get(r.Context(), put.op.Key)
+		var deleted *store.DeletedError
+		if !errors.As(err, &deleted) || !versions.match(deleted.Version) {
+			return step{}, failed
+		}
+		back, err := r.putAbsent(put)
+		back.op.If.Version = deleted.Version
+		return back, err
+	}
+}
+
 // ifMatch writes if the record is at one of the versions, if any are given.
 // If-Match: * asks for any, so that an absent record fails the condition too (RFC
 // 9110 §13.1.1).
@@ -174,9 +195,7 @@ func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	case store.Unchanged:
 		said = information("unchanged", "the record is what was sent already; it stays at its version")
 	}
-	if done.Outcome == store.Created || r.id == "" { // where it is follows from the path otherwise
-		w.Header().Set("Location", r.versionURL(rec))
-	}
+	w.Header().Set("Location", r.versionURL(rec)) // after an update too: HAPI's client takes the version from it
 	r.setVersion(w, rec)
 	switch parsePreferences(r.Header).answer {
 	case answerMinimal:

@@ -48,7 +48,8 @@ type Op struct {
 type Precondition struct {
 	Absent  bool
 	Present bool
-	// Version, when not 0, is the version the live record must have.
+	// Version, when not 0, is the version the live record must have or, with Absent, the one
+	// that deleted it.
 	Version int64
 	// Revision, when not empty, is the revision the live record must have.
 	Revision string
@@ -62,7 +63,8 @@ type Precondition struct {
 func (p Precondition) Check(key Key, current *Record) error {
 	live := current != nil && !current.Deleted
 	if !live {
-		if p.Version != 0 || p.Revision != "" || p.UID != "" {
+		sinceDeleted := p.Absent && current != nil && p.Version == current.Version
+		if p.Version != 0 && !sinceDeleted || p.Revision != "" || p.UID != "" {
 			return &PreconditionError{Key: key}
 		}
 		if p.Present {

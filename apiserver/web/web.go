@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"regexp"
 	"runtime/debug"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -54,4 +56,10 @@ func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, err
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// ParseQuery reads a query string or a form. A semicolon is a character of a value (RFC 3986
+// §3.4, WHATWG URL §5.1), where net/url refuses it.
+func ParseQuery(query string) (url.Values, error) {
+	return url.ParseQuery(strings.ReplaceAll(query, ";", "%3B"))
 }

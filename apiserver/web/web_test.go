@@ -8,8 +8,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestIdentify(t *testing.T) {
@@ -97,5 +100,23 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("read %q", got)
 			}
 		})
+	}
+}
+
+func TestParseQuery(t *testing.T) {
+	tests := map[string]url.Values{
+		"":                       {},
+		"name=a;b&c":             {"name": {"a;b"}, "c": {""}},
+		"_format=x%3By;z=1":      {"_format": {"x;y;z=1"}},
+		"given=Jos%C3%A9+Mar%C3": {"given": {"José Mar\xc3"}},
+	}
+	for query, want := range tests {
+		got, err := ParseQuery(query)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%q (-want +got), error %v:\n%s", query, err, diff)
+		}
+	}
+	if _, err := ParseQuery("a=%zz"); err == nil {
+		t.Error("a broken escape is taken")
 	}
 }

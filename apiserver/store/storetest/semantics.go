@@ -147,6 +147,9 @@ func testPreconditions(t *testing.T, open Open) {
 		"other version":           {"live", store.Precondition{Version: 2}, failed},
 		"version on none":         {"none", store.Precondition{Version: 1}, failed},
 		"version on deleted":      {"dead", store.Precondition{Version: 2}, failed},
+		"absent at none":          {"none", store.Precondition{Absent: true, Version: 1}, failed},
+		"absent at another":       {"dead", store.Precondition{Absent: true, Version: 1}, failed},
+		"absent at, on live":      {"live", store.Precondition{Absent: true, Version: 1}, failed},
 		"other revision":          {"live", store.Precondition{Revision: live.Revision + "0"}, failed},
 		"other uid":               {"live", store.Precondition{UID: "other"}, failed},
 		"right version, not uid":  {"live", store.Precondition{Version: 1, UID: "other"}, failed},
@@ -171,6 +174,9 @@ func testPreconditions(t *testing.T, open Open) {
 	fresh := put("dead", body(2))
 	fresh.If = store.Precondition{Absent: true}
 	same(t, "absent on deleted", write(t, s, fresh).Outcome, store.Created)
+	write(t, s, del("dead"))
+	fresh.If.Version = 4
+	same(t, "absent at the version that deleted it", write(t, s, fresh).Outcome, store.Created)
 }
 
 func testUnchanged(t *testing.T, open Open) {

@@ -3,10 +3,12 @@ package aggregated
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -20,11 +22,13 @@ func (r *resource) Delete(ctx context.Context, name string, validate rest.Valida
 		return nil, false, r.status(ctx, err, name)
 	}
 	for attempt := 1; ; attempt++ {
-		object, err := w.remove(ctx, name, validate, options.Preconditions)
+		uid, err := w.remove(ctx, name, validate, options.Preconditions)
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
-			return object, true, nil
+			// Not the object: who may delete may not read it for that.
+			deleted := &metav1.StatusDetails{Name: name, Group: r.groupResource().Group, Kind: r.groupResource().Resource, UID: uid}
+			return &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Details: deleted}, true, nil
 		case isStale(err) && attempt < mostAttempts:
 			continue
 		case isStale(err):
@@ -37,27 +41,27 @@ func (r *resource) Delete(ctx context.Context, name string, validate rest.Valida
 	}
 }
 
-// remove deletes a record, if it is still as it was read, and returns what it was.
-func (w *writing) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (runtime.Object, error) {
+// remove deletes a record, if it is still as it was read, and returns its uid.
+func (w *writing) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (types.UID, error) {
 	record, err := w.current(ctx, name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	current, err := w.object(ctx, w.site.Store, record)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if err := w.check(current, wanted); err != nil {
-		return nil, err
+		return "", err
 	}
 	if validate != nil {
 		if err := validate(ctx, current.DeepCopyObject()); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	_, err = w.write(ctx, store.Op{
 		Kind: store.Delete, Key: record.Key, Method: store.MethodDelete,
 		If: store.Precondition{Present: true, UID: record.UID, Revision: record.Revision},
 	})
-	return current, err
+	return types.UID(record.UID), err
 }

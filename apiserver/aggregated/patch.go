@@ -1,9 +1,14 @@
 package aggregated
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
@@ -12,16 +17,67 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// refuseStrategicMerge refuses the patches that the library would take of every kind: as
-// with custom resources there are no rules for merging lists.
-func refuseStrategicMerge(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+// The bounds of a patch. The library goes through a merge patch once for each level, and
+// through an array once for each operation on it.
+const (
+	maxPatchSize  = 3 << 20 // the library's own
+	maxPatchDepth = 64
+	maxPatchWork  = 256 << 20 // operations times bytes
+)
+
+// checkPatches refuses the patches that the library would take of every kind (as with custom
+// resources there are no rules for merging lists), and those that cost it too much.
+func checkPatches(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-		if r.Method == http.MethodPatch && strings.EqualFold(strings.TrimSpace(kind), string(types.StrategicMergePatchType)) {
-			taken := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
-			responsewriters.ErrorNegotiated(negotiation.NewUnsupportedMediaTypeError(taken), serializer, r4v1.GroupVersion, w, r)
-			return
+		if r.Method == http.MethodPatch {
+			if err := checkPatch(r); err != nil {
+				responsewriters.ErrorNegotiated(err, serializer, r4v1.GroupVersion, w, r)
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// checkPatch reads the body of a patch in JSON and puts it back.
+func checkPatch(r *http.Request) error {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	switch types.PatchType(strings.ToLower(strings.TrimSpace(kind))) {
+	case types.StrategicMergePatchType:
+		return negotiation.NewUnsupportedMediaTypeError([]string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)})
+	case types.JSONPatchType, types.MergePatchType:
+	default:
+		return nil
+	}
+	body := r.Body
+	text, err := io.ReadAll(io.LimitReader(body, maxPatchSize+1))
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the patch cannot be read: %v", err))
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), body), body}
+	return checkPatchCost(text)
+}
+
+// checkPatchCost bounds what a patch costs. What is no JSON is left to the library.
+func checkPatchCost(text []byte) error {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
+	operations := 0
+	for {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return nil //nolint:nilerr // the end, or the library's to refuse
+		}
+		if decoder.StackDepth() > maxPatchDepth {
+			return apierrors.NewBadRequest(fmt.Sprintf("the patch has more than %d levels", maxPatchDepth))
+		}
+		if token.Kind() == jsontext.KindBeginObject && decoder.StackDepth() == 2 {
+			operations++
+		}
+		if operations*len(text) > maxPatchWork {
+			return apierrors.NewRequestEntityTooLargeError("the patch has too many operations for its size")
+		}
+	}
 }

@@ -103,7 +103,7 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 // chain is what requests pass before they are served. Only what comes after the library's own
 // handlers is traced: theirs would tell queries, which may hold names and birth dates.
 func (c *Config) chain(handler http.Handler, generic *genericapiserver.Config) http.Handler {
-	handler = refuseStrategicMerge(handler, generic.Serializer)
+	handler = checkPatches(handler, generic.Serializer)
 	if c.Trace != nil {
 		handler = c.Trace(handler)
 	}

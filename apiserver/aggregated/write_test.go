@@ -295,6 +295,17 @@ func writeSpecs(at *tenant) {
 		Expect(again.ManagedFields).To(BeEmpty())
 	})
 
+	It("answers a deletion with a Status: the right to delete is none to read", func(ctx SpecContext) {
+		at.kubectl(ctx, "create", "-f", file(manifest("name: secretive", "{gender: female}")))
+		uid := string(at.object(ctx, "secretive").UID)
+		for _, query := range []string{"?dryRun=All", ""} {
+			answer := sendTo(ctx, http.MethodDelete, at.path("/secretive"+query), "application/json", "")
+			Expect(answer.status).To(Equal(http.StatusOK))
+			Expect(answer.body).To(MatchJSON(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":200,"details":{"name":"secretive","group":"r4.fhir.paddock.health","kind":"patients","uid":"` + uid + `"}}`))
+		}
+		Expect(at.rest(ctx, http.MethodGet, "/secretive", "").status).To(Equal(http.StatusGone))
+	})
+
 	It("deletes, and waits for it", func(ctx SpecContext) {
 		at.kubectl(ctx, "create", "-f", file(manifest("name: leaving", "{}")))
 		Expect(at.kubectl(ctx, "delete", "patient", "leaving")).To(ContainSubstring("deleted"))

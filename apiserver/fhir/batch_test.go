@@ -95,6 +95,24 @@ var _ = Describe("A batch", func() {
 		Expect(entries[7].at("response", "etag")).To(Equal(`W/"2"`))
 	})
 
+	It("lists so many faults and no more", func(ctx context.Context) {
+		s := newSite(ctx)
+		unknown := strings.Repeat(`"odd":0,`, 200)
+		for i := range 200 {
+			unknown = strings.Replace(unknown, `"odd"`, fmt.Sprintf(`"odd%d"`, i), 1)
+		}
+		for _, sent := range []string{
+			`{"resourceType":"Bundle",` + unknown + `"type":"batch"}`,
+			`{"resourceType":"Bundle","type":"transaction","entry":[{` + unknown + `"fullUrl":"urn:x"}]}`,
+		} {
+			a := s.do("POST", "", sent)
+			Expect(a.status).To(Equal(http.StatusBadRequest))
+			Expect(a.json()["issue"]).To(HaveLen(50))
+		}
+		inEntries := s.do("POST", "", bundleOf("batch", `{`+unknown+`"request":{`+unknown+`"method":"GET","url":"Patient/a"}}`))
+		Expect(inEntries.json().entries()[0].at("response", "outcome", "issue")).To(HaveLen(50))
+	})
+
 	It("lets each entry fail by itself, and says why", func(ctx context.Context) {
 		s := newSite(ctx)
 		a := s.do("POST", "/", bundleOf("batch",

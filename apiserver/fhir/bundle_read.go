@@ -92,9 +92,9 @@ func readBundle(text []byte, limit int) (sentBundle, error) {
 				return nil
 			})
 		case name == "entry":
-			issues = append(issues, invalidBundle("Bundle.entry", "entry must be an array"))
+			issues = noted(issues, invalidBundle("Bundle.entry", "entry must be an array"))
 		case !slices.Contains(idleOfBundle, name):
-			issues = append(issues, unknownMember("Bundle", name))
+			issues = noted(issues, unknownMember("Bundle", name))
 		}
 		return nil
 	})
@@ -108,7 +108,7 @@ func readBundle(text []byte, limit int) (sentBundle, error) {
 		}}
 	}
 	if bundle.kind != batchBundle && bundle.kind != transactionBundle {
-		issues = append(issues, invalidBundle("Bundle.type", "the type is "+r4.Quote(bundle.kind)+"; a bundle is processed as a batch or a transaction"))
+		issues = noted(issues, invalidBundle("Bundle.type", "the type is "+r4.Quote(bundle.kind)+"; a bundle is processed as a batch or a transaction"))
 	}
 	if len(issues) > 0 {
 		return sentBundle{}, issues
@@ -155,7 +155,7 @@ func readEntry(text jsontext.Value, at string) *sentEntry {
 			requested = true
 			return eachMember(value, entry.takeRequest)
 		case !slices.Contains(idleOfEntry, name):
-			entry.issues = append(entry.issues, unknownMember(at, name))
+			entry.issues = noted(entry.issues, unknownMember(at, name))
 		}
 		return nil
 	})
@@ -192,7 +192,7 @@ func (e *sentEntry) takeRequest(name string, value jsontext.Value) error {
 	case field != "":
 		e.header[field] = e.text(at, value)
 	case !slices.Contains(idleOfRequest, name):
-		e.issues = append(e.issues, unknownMember(e.at+".request", name))
+		e.issues = noted(e.issues, unknownMember(e.at+".request", name))
 	}
 	return nil
 }
@@ -207,7 +207,15 @@ func (e *sentEntry) text(at string, value jsontext.Value) string {
 }
 
 func (e *sentEntry) wrong(at, diagnostics string) {
-	e.issues = append(e.issues, invalidBundle(strings.TrimSuffix(e.at+"."+at, "."), diagnostics))
+	e.issues = noted(e.issues, invalidBundle(strings.TrimSuffix(e.at+"."+at, "."), diagnostics))
+}
+
+// noted adds an issue, unless there are as many as are reported.
+func noted(issues r4.Errors, issue r4.Issue) r4.Errors {
+	if len(issues) == maxIssues {
+		return issues
+	}
+	return append(issues, issue)
 }
 
 func invalidBundle(expression, diagnostics string) r4.Issue {

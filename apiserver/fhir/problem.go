@@ -137,6 +137,7 @@ func patchProblem(err error) (problem, bool) {
 		invalid  *jsonpatch.InvalidError
 		conflict *jsonpatch.ConflictError
 		size     *jsonpatch.SizeError
+		cost     *jsonpatch.CostError
 	)
 	switch {
 	case errors.As(err, &format):
@@ -150,6 +151,8 @@ func patchProblem(err error) (problem, bool) {
 			code = codePatchTestFailed
 		}
 		return failure(http.StatusConflict, issueConflict, code, err.Error()), true
+	case errors.As(err, &cost):
+		return failure(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly, err.Error()), true
 	case errors.As(err, &size):
 		return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true
 	}

@@ -62,6 +62,7 @@ func TestProblemOf(t *testing.T) {
 		"a patch of something":        {&jsonpatch.ConflictError{}, 409, issueConflict, codePatchConflict, nil},
 		"a test in a patch":           {&jsonpatch.ConflictError{Test: true}, 409, issueConflict, codePatchTestFailed, nil},
 		"a patch that inflates":       {&jsonpatch.SizeError{}, 413, issueTooLong, codeTooLarge, nil},
+		"a patch that takes long":     {&jsonpatch.CostError{}, 422, issueTooCostly, codeTooCostly, nil},
 		"a long bundle":               {&tooManyEntriesError{}, 413, issueTooLong, codeTooLarge, nil},
 		"a bundle that asks for much": {&tooCostlyError{}, 422, issueTooCostly, codeTooCostly, nil},
 		"an entry":                    {&entryError{"Bundle.entry[0]", store.ErrNotFound}, 404, issueNotFound, codeNotFound, nil},

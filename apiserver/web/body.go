@@ -35,6 +35,9 @@ func (e *BrokenBodyError) Error() string { return fmt.Sprintf("the body cannot b
 
 func (e *BrokenBodyError) Unwrap() error { return e.cause }
 
+// mostAnnounced is how much room is made for a body before it comes.
+const mostAnnounced = 64 << 10
+
 // ReadBody reads the whole body of a request, inflated, within a limit in bytes.
 // Errors: *TooLargeError, *EncodingError, *BrokenBodyError.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
@@ -54,7 +57,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, &EncodingError{Encoding: encoding}
 	}
 	var buffer bytes.Buffer
-	buffer.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room at the end too
+	// What is announced may never come. ReadFrom wants room at the end too.
+	buffer.Grow(int(min(max(r.ContentLength, 0), mostAnnounced)) + bytes.MinRead)
 	if n, err := buffer.ReadFrom(io.LimitReader(source, limit+1)); err != nil {
 		return nil, bodyError(err, limit)
 	} else if n > limit {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -118,5 +119,17 @@ func TestParseQuery(t *testing.T) {
 	}
 	if _, err := ParseQuery("a=%zz"); err == nil {
 		t.Error("a broken escape is taken")
+	}
+}
+
+func TestReadBodyThatDoesNotCome(t *testing.T) {
+	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{"))
+	request.ContentLength = 64 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body, err := ReadBody(httptest.NewRecorder(), request, 64<<20)
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 || err != nil || len(body) != 1 {
+		t.Errorf("%d bytes were taken for a body of %d, error %v", taken, len(body), err)
 	}
 }

@@ -12,6 +12,26 @@ type editor struct {
 	// size is how many bytes the document takes at most, copied how many bytes were
 	// copied so far. Both are bounded by limit.
 	size, copied, limit int
+	// work is how many parts were gone through so far.
+	work int
+}
+
+// maxWork bounds that: some tenths of a second.
+const maxWork = 5_000_000
+
+func (e *editor) sizeOf(n *node) int {
+	size, parts := n.size()
+	e.work += parts
+	return size
+}
+
+// child is node.child. Members are looked through, elements are not.
+func (e *editor) child(n *node, name string) int {
+	at := n.child(name)
+	if n.kind() == jsontext.KindBeginObject {
+		e.work += len(n.parts)
+	}
+	return at
 }
 
 // do applies one operation. The problem, if any, is how it does not fit.
@@ -40,7 +60,7 @@ func (e *editor) do(op operation) (problem string, err error) {
 		if problem != "" {
 			return problem, nil
 		}
-		if e.copied += found.size(); e.copied > e.limit {
+		if e.copied += e.sizeOf(found); e.copied > e.limit {
 			return "", &SizeError{Max: e.limit}
 		}
 		return e.put(op.path, found.clone(), false)
@@ -53,7 +73,7 @@ func (e *editor) do(op operation) (problem string, err error) {
 func (e *editor) find(path pointer) (n *node, problem string) {
 	n = e.root
 	for i, name := range path {
-		at := n.child(name)
+		at := e.child(n, name)
 		if at < 0 {
 			return nil, "there is nothing at " + path[:i+1].String()
 		}
@@ -69,8 +89,9 @@ func (e *editor) remove(path pointer) (problem string) {
 		return problem
 	}
 	parent, _ := e.find(path.parent())
-	at := parent.child(path.last())
-	e.size -= n.size()
+	at := e.child(parent, path.last())
+	e.work += len(parent.parts) - at
+	e.size -= e.sizeOf(n)
 	parent.parts = slices.Delete(parent.parts, at, at+1)
 	return ""
 }
@@ -79,7 +100,7 @@ func (e *editor) remove(path pointer) (problem string) {
 // there, unless it replaces that. RFC 6902 §4.1.
 func (e *editor) put(path pointer, value *node, replace bool) (problem string, err error) {
 	if len(path) == 0 {
-		e.size = value.size()
+		e.size = e.sizeOf(value)
 		e.root = value
 		return "", e.checkSize()
 	}
@@ -88,7 +109,7 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 		return problem, nil
 	}
 	name := path.last()
-	at := parent.child(name)
+	at := e.child(parent, name)
 	switch kind := parent.kind(); {
 	case kind == jsontext.KindBeginObject && at < 0:
 		parent.open()
@@ -96,7 +117,7 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 		parent.parts = append(parent.parts, part{name: name, before: append(before, ':'), value: value})
 		e.size += len(before) + 2
 	case kind == jsontext.KindBeginObject, kind == jsontext.KindBeginArray && replace:
-		e.size -= parent.parts[at].value.size()
+		e.size -= e.sizeOf(parent.parts[at].value)
 		parent.parts[at].value = value
 	case kind == jsontext.KindBeginArray:
 		parent.open()
@@ -106,12 +127,13 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 		if at < 0 {
 			return path.String() + " is behind the end of the array", nil
 		}
+		e.work += len(parent.parts) - at
 		parent.parts = slices.Insert(parent.parts, at, part{value: value})
 		e.size++
 	default:
 		return path.parent().String() + " is neither an object nor an array", nil
 	}
-	e.size += value.size()
+	e.size += e.sizeOf(value)
 	return "", e.checkSize()
 }
 

@@ -101,16 +101,18 @@ func (n *node) clone() *node {
 	return &copied
 }
 
-// size is how many bytes the node is written in.
-func (n *node) size() int {
+// size is how many bytes the node is written in, and how many parts had to be asked.
+func (n *node) size() (size, parts int) {
 	if n.text != nil {
-		return len(n.text)
+		return len(n.text), 0
 	}
-	size := len(n.brackets) + len(n.space) + max(0, len(n.parts)-1)
+	size, parts = len(n.brackets)+len(n.space)+max(0, len(n.parts)-1), len(n.parts)
 	for _, p := range n.parts {
-		size += len(p.before) + p.value.size() + len(p.after)
+		ofValue, asked := p.value.size()
+		size += len(p.before) + ofValue + len(p.after)
+		parts += asked
 	}
-	return size
+	return size, parts
 }
 
 // append writes the node.

@@ -53,6 +53,13 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("the patch makes the resource larger than %d bytes", e.Max)
 }
 
+// CostError says that the patch takes too long to apply.
+type CostError struct{}
+
+func (e *CostError) Error() string {
+	return "the patch goes through too many members and elements; send fewer operations, or the whole resource"
+}
+
 // arguments are the members that each operation has beside op and path.
 var arguments = map[string]struct{ from, value bool }{
 	"add": {value: true}, "remove": {}, "replace": {value: true},
@@ -136,7 +143,7 @@ func parseOperation(name, path, from *string, value jsontext.Value) (operation, 
 
 // Apply returns the document with the patch applied, which may have up to limit
 // bytes. The document must be valid JSON; it is neither changed nor kept. Errors:
-// *ConflictError, *SizeError.
+// *ConflictError, *SizeError, *CostError.
 func (p Patch) Apply(document []byte, limit int) ([]byte, error) {
 	const space = " \t\r\n"
 	start := len(document) - len(bytes.TrimLeft(document, space))
@@ -149,6 +156,9 @@ func (p Patch) Apply(document []byte, limit int) ([]byte, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if doc.work > maxWork {
+			return nil, &CostError{}
 		}
 	}
 	patched := append(make([]byte, 0, doc.size+len(document)-(end-start)), document[:start]...)

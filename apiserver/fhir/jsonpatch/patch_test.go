@@ -224,3 +224,30 @@ func TestSizes(t *testing.T) {
 		t.Errorf("what replaces itself: %v", err)
 	}
 }
+
+func TestCost(t *testing.T) {
+	const elements = 100_000
+	repeated := func(operations string) string { return strings.Repeat(","+operations, 400) }
+	var members strings.Builder
+	for i := range elements {
+		members.WriteString(`,"m` + strconv.Itoa(i) + `":0`)
+	}
+	list := `{"op":"add","path":"/x","value":[0` + strings.Repeat(",0", elements) + `]}`
+	object := `{"op":"add","path":"/x","value":{"a":0` + members.String() + `}}`
+	for name, patch := range map[string]string{
+		"at the beginning of a list": list + repeated(`{"op":"add","path":"/x/0","value":1}`),
+		"moved within a list":        list + repeated(`{"op":"move","from":"/x/0","path":"/x/1"}`),
+		"removed from a list":        list + repeated(`{"op":"remove","path":"/x/0"}`),
+		"lists that are moved":       list + `,{"op":"add","path":"/x/-","value":1}` + repeated(`{"op":"move","from":"/x","path":"/y"},{"op":"move","from":"/y","path":"/x"}`),
+		"looked for in an object":    object + repeated(`{"op":"replace","path":"/x/m99999","value":1}`),
+	} {
+		_, err := apply(`{}`, `[`+patch+`]`, 4*large)
+		var cost *CostError
+		if !errors.As(err, &cost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := apply(`{}`, `[`+list+repeated(`{"op":"add","path":"/x/-","value":1}`)+`]`, large); err != nil {
+		t.Errorf("at the end of a list: %v", err)
+	}
+}

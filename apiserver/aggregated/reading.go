@@ -40,7 +40,9 @@ func (r *reading) read(ctx context.Context) ([]runtime.Object, store.Position, e
 			}
 			objects = append(objects, object)
 		}
-		if page.Next == nil || !r.all && len(objects) >= wanted {
+		// A page that is short although there are more has as many bytes as a page may have.
+		full := len(objects) >= wanted || !r.selects() && len(page.Records) < room
+		if page.Next == nil || !r.all && full {
 			return objects, page.Next, nil
 		}
 		r.query.After = page.Next

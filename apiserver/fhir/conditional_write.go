@@ -245,10 +245,10 @@ func (r *request) choose(criteria search.Query, failed error) (*store.Record, er
 	if err != nil {
 		return nil, err
 	}
-	switch len(page.Records) {
-	case 0:
+	switch {
+	case len(page.Records) == 0:
 		return nil, nil
-	case 1:
+	case len(page.Records) == 1 && page.Next == nil: // a page has fewer records where they are large
 		return &page.Records[0], nil
 	default:
 		return nil, &multipleMatchesError{criteria: criteria.Canonical()}

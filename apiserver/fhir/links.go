@@ -217,10 +217,12 @@ func (l *links) choose(link, typeName, query string) (string, error) {
 			found = append(found, reference)
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case page.Next != nil: // so many matches that some are not touched, or larger ones than a page holds
+		return "", &multipleMatchesError{criteria: link}
+	case len(found) == 0:
 		return "", invalidReference(link, "chooses no record")
-	case 1:
+	case len(found) == 1:
 		l.chosen[link] = found[0]
 		return found[0], nil
 	default:

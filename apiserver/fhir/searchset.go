@@ -30,7 +30,7 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 	if page.IncludedCut {
 		issues = append(issues, r4.Issue{
 			Severity: r4.SeverityWarning, Type: issueTooCostly, Code: codeTooCostly,
-			Diagnostics: "more records are to be included than the " + strconv.Itoa(r.maxIncluded()) + " that a page of this site may have; ask for fewer matches at once",
+			Diagnostics: "more records are to be included than the " + strconv.Itoa(r.maxIncluded()) + " that a page of this site may have, or are too large for one page; ask for fewer matches at once",
 		})
 	}
 	if len(issues) > 0 {

@@ -39,9 +39,12 @@ func (s *Site) Shares(ctx context.Context, query store.Query) (bool, error) {
 func (s *Site) Through(pool *pgxpool.Pool) *Site {
 	return &Site{
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{},
-		questions: newQuestions(pool, s.timeout),
+		questions: newQuestions(pool, s.timeout), mostOnPage: s.mostOnPage, share: newShare(pool.Config().MaxConns),
 	}
 }
+
+// SetMostOnPage sets how many bytes there are on a page.
+func (s *Site) SetMostOnPage(most int) { s.mostOnPage = most }
 
 // SetRenewPause sets how long Renew waits between passes.
 func (s *Site) SetRenewPause(pause time.Duration) { s.renewPause = pause }
@@ -56,7 +59,7 @@ func (s *Site) Prepared(op store.Op, now time.Time) (sql string, args []any) {
 // Ask has a statement answered together with others, and tells how many rows it has and the
 // first value in them.
 func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first int64, err error) {
-	rows := &fetched{}
+	rows := &fetched{most: mostOnPage}
 	if err := s.questions.rowsOf(ctx, sql, args, rows); err != nil {
 		return 0, 0, err
 	}

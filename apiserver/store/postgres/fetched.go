@@ -17,20 +17,36 @@ type fetched struct {
 	// took is how long others waited for them who asked in the same session. Of rows that were
 	// asked for alone it is 0: how long they take says how many are asked at a time.
 	took time.Duration
+	// most is how many bytes are kept of what a statement gives, beside its first row; cut are
+	// the numbers of the last rows of those that gave more.
+	most int
+	cut  []int
 }
+
+// mostOnPage is how many bytes there are on a page, beside its first record: what is asked
+// for by number may be large.
+const mostOnPage = 32 << 20
 
 const isNull = -1
 
 func (f *fetched) empty() {
 	f.took = 0
 	clear(f.fields)
-	f.fields, f.bytes, f.ends = f.fields[:0], f.bytes[:0], f.ends[:0]
+	f.fields, f.bytes, f.ends, f.cut = f.fields[:0], f.bytes[:0], f.ends[:0], f.cut[:0]
 }
 
-// take takes rows in, all of them of the same columns.
+// size is about how many bytes the rows take.
+func (f *fetched) size() int { return len(f.bytes) + 8*len(f.ends) }
+
+// take takes rows in, all of them of the same columns, up to one that is too many.
 func (f *fetched) take(rows pgx.Rows) error {
 	defer rows.Close()
+	first, before := f.len(), f.size()
 	for rows.Next() {
+		if f.len() > first && f.size()-before > f.most {
+			f.cut = append(f.cut, f.len()-1)
+			break
+		}
 		if len(f.fields) == 0 {
 			f.fields = append(f.fields, rows.FieldDescriptions()...)
 		}

@@ -61,6 +61,10 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 	} else {
 		h.queueOfMany(batch, after)
 	}
+	if err := s.share.take(ctx); err != nil {
+		return store.Page{}, storeError("read history", err)
+	}
+	defer s.share.giveBack()
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return store.Page{}, storeError("read history", err)
 	}
@@ -80,6 +84,9 @@ type historyRead struct {
 	total   int64
 	records []store.Record
 	selves  []int64
+	// size is that of the records' bodies; cut tells that there are more than fit on a page.
+	size int
+	cut  bool
 }
 
 // matching is what versions, named x, must meet; until is when they ceased to be current.
@@ -189,6 +196,10 @@ func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *statement) {
 			if err != nil {
 				return err
 			}
+			if h.size += len(record.Body.JSON); h.size > h.site.mostOnPage && len(h.records) > 0 {
+				h.cut = true
+				return nil
+			}
 			h.records, h.selves = append(h.records, record), append(h.selves, c.int64())
 			if c.err != nil {
 				return c.err
@@ -200,15 +211,16 @@ func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *statement) {
 
 func (h *historyRead) page(ofOne bool) (store.Page, error) {
 	page := store.Page{Records: h.records, Total: h.total}
-	if len(h.records) <= h.query.Count {
+	if len(h.records) <= h.query.Count && !h.cut {
 		return page, nil
 	}
-	page.Records = h.records[:h.query.Count]
-	last := page.Records[h.query.Count-1]
+	n := min(len(h.records), h.query.Count)
+	page.Records = h.records[:n]
+	last := page.Records[n-1]
 	position := historyPosition{Version: last.Version}
 	if !ofOne {
 		updated := last.Updated.UnixMilli()
-		position.Until, position.Updated, position.Self = h.until, &updated, &h.selves[h.query.Count-1]
+		position.Until, position.Updated, position.Self = h.until, &updated, &h.selves[n-1]
 	}
 	var err error
 	page.Next, err = json.Marshal(position)

@@ -82,6 +82,10 @@ func (r *reader) include(matches []place, page *store.Page) error {
 			i.known = append(i.known, at.self)
 			page.Included = append(page.Included, r.site.record(at))
 		}
+		if i.full {
+			page.IncludedCut = true
+			return nil
+		}
 		from = found
 	}
 	return nil
@@ -91,6 +95,9 @@ func (r *reader) include(matches []place, page *store.Page) error {
 type inclusion struct {
 	*reader
 	page *store.Page
+	// size is that of the bodies of what is included; full tells that no more fit on the page.
+	size int
+	full bool
 	// known are the records that are on the page.
 	known []int64
 }
@@ -105,6 +112,10 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 			at, err := scanState(columnsOf(rows))
 			if err != nil {
 				return err
+			}
+			if i.size += len(at.body.JSON); i.size > i.site.mostOnPage {
+				i.full = true
+				return nil
 			}
 			found[at.self] = at
 		}
@@ -134,6 +145,9 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 	}
 	if batch.Len() == 0 {
 		return nil, nil
+	}
+	if err := i.takeSession(); err != nil {
+		return nil, err
 	}
 	if err := i.site.pool.SendBatch(i.ctx, batch).Close(); err != nil {
 		return nil, err

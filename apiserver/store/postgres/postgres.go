@@ -58,6 +58,8 @@ type Site struct {
 	questions  *questions
 	index      indexer
 	bounds     bounds
+	mostOnPage int
+	share      share
 	sizes      sizes
 	longLists  longLists
 	stats      statsCache
@@ -161,6 +163,7 @@ var session = map[string]string{
 func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Site, error) {
 	s := &Site{
 		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, paths: map[path]struct{}{}, bounds: defaultBounds,
+		mostOnPage: mostOnPage, share: newShare(pool.Config().MaxConns),
 	}
 	s.rids.seed()
 	if s.timeout == 0 {

@@ -119,7 +119,7 @@ func (s *Site) findOnce(ctx context.Context, selves []int64) (map[int64]lookedUp
 	}
 	defer rows.Close()
 	records := make(map[int64]lookedUp, len(selves))
-	for rows.Next() {
+	for len(records) < len(selves) && rows.Next() {
 		c := columnsOf(rows)
 		self := c.int64()
 		at, err := scanState(c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r := &reader{site: s, ctx: ctx, query: query, order: o, after: after}
+	defer r.giveBack()
 	page, err := r.search()
 	if err != nil {
 		return store.Page{}, searchError(err)
@@ -69,6 +71,23 @@ type reader struct {
 	asked  *source
 	passed int
 	texts  texts
+	// shares tells that the search has one of the sessions that the site's searches may hold.
+	shares bool
+}
+
+// takeSession waits for a session of the site's share, if the search has none yet.
+func (r *reader) takeSession() (err error) {
+	if !r.shares {
+		err = r.site.share.take(r.ctx)
+		r.shares = err == nil
+	}
+	return err
+}
+
+func (r *reader) giveBack() {
+	if r.shares {
+		r.site.share.giveBack()
+	}
 }
 
 func (r *reader) search() (store.Page, error) {
@@ -93,12 +112,11 @@ func (r *reader) search() (store.Page, error) {
 	room := newRoom()
 	if r.query.Count > 0 {
 		var err error
-		if places, err = r.places(room); err != nil {
+		if places, more, err = r.places(room); err != nil {
 			return store.Page{}, err
 		}
-		if more = len(places) > r.query.Count; more {
-			places = places[:r.query.Count]
-			page.Next = r.order.Position(&places[r.query.Count-1].Place)
+		if more {
+			page.Next = r.order.Position(&places[len(places)-1].Place)
 		}
 	}
 	var err error
@@ -134,17 +152,17 @@ func (r *reader) settle() error {
 	return nil
 }
 
-// places reads the places of a page, and one more if there is one, into a room. Their bodies
-// are still packed, and those of the rows.
-func (r *reader) places(room *room) ([]place, error) {
-	var err error
+// places reads the places of a page into a room, and tells whether there are more. Their
+// bodies are still packed, and those of the rows.
+func (r *reader) places(room *room) (places []place, more bool, err error) {
+	room.rows.most = r.site.mostOnPage
 	if r.query.Skip > 0 {
 		err = r.askBehind(&room.rows)
 	} else {
 		err = r.ask(&room.rows)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	room.furnish()
 	r.texts.Grow(room.rows.len() * textsOfRecord)
@@ -153,13 +171,34 @@ func (r *reader) places(room *room) ([]place, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	r.remember(room.rows.took >= slowFor)
-	if r.query.Skip == 0 { // otherwise they come in order
-		slices.SortFunc(room.places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
+	places, more = room.places, len(room.rows.cut) > 0
+	ends := make([]order.Place, len(room.rows.cut))
+	for i, n := range room.rows.cut {
+		ends[i] = places[n].Place
 	}
-	return room.places, nil
+	if r.query.Skip == 0 { // otherwise they come in order
+		slices.SortFunc(places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
+	}
+	for i := range ends { // what comes behind one of them may come behind what was cut off, too
+		places = places[:sort.Search(len(places), func(n int) bool { return r.order.Compare(&places[n].Place, &ends[i]) > 0 })]
+	}
+	fit := r.fitting(places)
+	return places[:fit], more || fit < len(places), nil
+}
+
+// fitting is how many of the places a page has room for.
+func (r *reader) fitting(places []place) int {
+	size := 0
+	for n := range places {
+		size += places[n].packed.size
+		if n == r.query.Count || n > 0 && size > r.site.mostOnPage {
+			return n
+		}
+	}
+	return len(places)
 }
 
 // ask sends the statements of a page, one for each type. A batch costs more than a query.
@@ -181,9 +220,15 @@ func (r *reader) ask(into *fetched) error {
 				return r.site.questions.rowsOf(r.ctx, c.sql(branches), c.args, into)
 			}
 			alone := &question{sql: c.sql(branches), args: c.args, rows: into}
+			if err := r.takeSession(); err != nil {
+				return err
+			}
 			return alone.askAlone(r.ctx, r.site.pool)
 		}
 		batch.Queue(c.sql(branches), c.args...).Query(into.take)
+	}
+	if err := r.takeSession(); err != nil {
+		return err
 	}
 	return r.site.pool.SendBatch(r.ctx, batch).Close()
 }
@@ -267,6 +312,9 @@ func (r *reader) count() (int64, error) {
 			total += n
 			return err
 		})
+	}
+	if err := r.takeSession(); err != nil {
+		return 0, err
 	}
 	if err := r.site.pool.SendBatch(r.ctx, batch).Close(); err != nil {
 		return 0, err

@@ -54,6 +54,9 @@ func (r *reader) askBehind(into *fetched) error {
 	if err := c.fits(); err != nil {
 		return err
 	}
+	if err := r.takeSession(); err != nil {
+		return err
+	}
 	rows, err := r.site.pool.Query(r.ctx, c.sql("SELECT "+stateColumns+", 0::int2"+ranks+" FROM ("+page+
 		") p CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = p.typ AND x.rid = p.rid LIMIT 1) r"), c.args...)
 	if err != nil {

@@ -1,0 +1,65 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+)
+
+// Searches of one site that hang do not hold all sessions of a pool: other sites are served.
+func TestShareOfSessions(t *testing.T) {
+	config, err := postgres.Config(server.URL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 4
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	busy, other := open(t, pool, uuid.NewString(), planOptions), open(t, pool, uuid.NewString(), planOptions)
+	if _, err := other.Write(t.Context(), []store.Op{{Kind: store.Put, Key: numbered(1), Body: store.Body{JSON: []byte(`{}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	locked, err := shared.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locked.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := locked.Exec(t.Context(), `LOCK TABLE ix_date IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	hanging, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	const searches = 12
+	for range searches {
+		go func() {
+			_, err := busy.Search(hanging, store.Query{Types: []string{patient}, Count: 1, Sort: []store.Sort{{Field: store.SortPeriod, Param: "birthdate"}}})
+			ended <- err
+		}()
+	}
+	for pool.Stat().AcquiredConns() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 5 {
+		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		if _, err := other.Get(soon, numbered(1)); err != nil {
+			t.Errorf("another site is not served: %v", err)
+		}
+		stop()
+	}
+	cancel()
+	for range searches {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("a search that hung ended with %v", err)
+		}
+	}
+}

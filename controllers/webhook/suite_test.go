@@ -41,6 +41,9 @@ func TestWebhook(t *testing.T) {
 
 const serviceAccounts = "system:serviceaccount:paddock-system:"
 
+// otherSecretsRefused is what the policy says of Secrets that are not ours.
+const otherSecretsRefused = "of type paddock.health/webhook only"
+
 var (
 	cluster *localcluster.Cluster
 	scheme  = runtime.NewScheme()
@@ -69,6 +72,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	stopControllers = startControllers(secrets.Cluster)
 	DeferCleanup(func() { stopControllers() })
+	By("waiting for the admission policies, which kube-apiserver heeds a moment after they are there")
+	Eventually(asAccount("paddock-controller").Create).WithContext(ctx).
+		WithArguments(newSecret("default", "other", "Opaque", "x"), client.DryRunAll).Should(MatchError(ContainSubstring(otherSecretsRefused)))
 }, NodeTimeout(2*time.Minute))
 
 func kubectl(ctx context.Context, args ...string) string {
@@ -80,6 +86,16 @@ func kubectl(ctx context.Context, args ...string) string {
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
 	return string(out)
+}
+
+// asAccount is what one of our programs uses, uncached.
+func asAccount(name string) client.Client {
+	GinkgoHelper()
+	config, err := cluster.UserConfig(serviceAccounts + name)
+	Expect(err).NotTo(HaveOccurred())
+	program, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return program
 }
 
 // startControllers runs the controllers until the function that it returns is called.

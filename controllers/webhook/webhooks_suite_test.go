@@ -163,16 +163,13 @@ var _ = DescribeTable("The schema refuses a Webhook", func(ctx SpecContext, chan
 var _ = Describe("Secrets", func() {
 	for _, account := range []string{"paddock-controller", "paddock-apiserver"} {
 		It("of other types are not for "+account, func(ctx SpecContext) {
-			config, err := cluster.UserConfig(serviceAccounts + account)
-			Expect(err).NotTo(HaveOccurred())
-			program, err := client.New(config, client.Options{Scheme: scheme})
-			Expect(err).NotTo(HaveOccurred())
+			program := asAccount(account)
 			namespace := newNamespace(ctx)
 			Expect(program.Create(ctx, newSecret(namespace, "ours", v1alpha1.SecretTypeWebhook, "x"))).To(Succeed())
 			for _, kind := range []string{"Opaque", "kubernetes.io/service-account-token", v1alpha1.SecretTypeDSN} {
 				secret := newSecret(namespace, "other", kind, "x")
 				secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
-				Expect(program.Create(ctx, secret)).To(MatchError(ContainSubstring("of type paddock.health/webhook only")))
+				Expect(program.Create(ctx, secret)).To(MatchError(ContainSubstring(otherSecretsRefused)))
 			}
 			mayRead := program.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ours"}, &corev1.Secret{})
 			Expect(apierrors.IsForbidden(mayRead)).To(Equal(account == "paddock-apiserver"))

@@ -128,6 +128,7 @@ func TestGoodHistories(t *testing.T) {
 		"an unknown write is late":  {ops: []history.Operation{unknown(a), put(20, 30, 1, "b")}, readings: []history.Reading{final("b", "a")}},
 		"a create without a name":   {ops: []history.Operation{unknown(history.Operation{Kind: history.Put, Token: "a"})}, readings: []history.Reading{final("a")}},
 		"such a create that failed": {ops: []history.Operation{unknown(history.Operation{Kind: history.Put, Token: "z"}), a}, readings: []history.Reading{final("a")}},
+		"brought back":              {ops: []history.Operation{a, remove(20, 30, 2), ifAt(2, put(40, 50, 3, "b"))}, readings: []history.Reading{final("a", "", "b")}},
 		"a refused write":           {ops: []history.Operation{a, b, unmet(ifAt(1, put(40, 50, 0, "c")))}, readings: []history.Reading{final("a", "b")}},
 		"a refused create":          {ops: []history.Operation{a, unmet(ifAbsent(put(40, 50, 0, "c")))}, readings: []history.Reading{final("a")}},
 		"delete and create again": {
@@ -192,7 +193,7 @@ func TestBadHistories(t *testing.T) {
 			Kind: history.Delete, Record: rex, Start: 40, End: 50, Outcome: history.Acknowledged, Version: 2,
 		}}, readings: []history.Reading{final("a", "b")}, want: []string{history.Lost}},
 		"two winners":               {ops: []history.Operation{a, ifAt(1, b), ifAt(1, put(20, 30, 3, "c"))}, readings: []history.Reading{final("a", "b", "c")}, want: []string{history.WrongWinner}},
-		"a winner over a deletion":  {ops: []history.Operation{a, remove(20, 30, 2), ifAt(2, put(40, 50, 3, "b"))}, readings: []history.Reading{final("a", "", "b")}, want: []string{history.WrongWinner}},
+		"a winner over a deletion":  {ops: []history.Operation{a, remove(20, 30, 2), ifAt(1, put(40, 50, 3, "b"))}, readings: []history.Reading{final("a", "", "b")}, want: []string{history.WrongWinner}},
 		"a winner over a record":    {ops: []history.Operation{a, ifAbsent(b)}, readings: []history.Reading{final("a", "b")}, want: []string{history.WrongWinner}},
 		"no winner":                 {ops: []history.Operation{a, unmet(ifAt(1, put(20, 30, 0, "b")))}, readings: []history.Reading{final("a")}, want: []string{history.WrongRefusal}},
 		"no winner for a while":     {ops: []history.Operation{a, unmet(ifAt(1, put(20, 30, 0, "b"))), put(40, 50, 2, "c")}, readings: []history.Reading{final("a", "c")}, want: []string{history.WrongRefusal}},

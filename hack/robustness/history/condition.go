@@ -27,7 +27,8 @@ func winners(r *record) []Violation {
 		}
 		for _, reading := range r.readings {
 			before, ok := reading.at(op.Version - 1)
-			if ok && r.mustShow(reading, op) && before.Deleted != op.If.Absent {
+			fits := before.Deleted == op.If.Absent || op.Kind == Put && op.If.Version != 0 // that of a deletion: it is brought back
+			if ok && r.mustShow(reading, op) && !fits {
 				found = append(found, r.violation(WrongWinner, "%s, but before: %s", op, describe(before, ok)))
 			}
 		}

@@ -35,7 +35,7 @@ const (
 
 // Condition is what an operation asks of the record as it finds it.
 type Condition struct {
-	// Version that the live record must have; 0 asks for none.
+	// Version that the record must have, for a Put also that which deleted it; 0 asks for none.
 	Version int64
 	// Absent: there must be no live record.
 	Absent bool

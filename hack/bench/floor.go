@@ -96,15 +96,11 @@ func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 		return nil, err
 	}
 	for i, search := range databaseSearches(h.database) {
-		sent, err := search.statementsOf(ctx, site, watch)
+		sent, query, err := search.statementsOf(ctx, site, watch)
 		if err != nil {
 			return nil, err
 		}
 		answer, err := os.ReadFile(filepath.Join(of.Answers, fmt.Sprint(i)))
-		if err != nil {
-			return nil, err
-		}
-		query, err := search.asked(ctx, site)
 		if err != nil {
 			return nil, err
 		}

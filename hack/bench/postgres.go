@@ -52,21 +52,22 @@ func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Q
 	return query, err
 }
 
-// statementsOf are what the engine sends for a search that was asked for before: it
-// remembers what it found out.
-func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, watch *statements) ([]statement, error) {
+// statementsOf are what the engine sends for a search that was asked for before, as it
+// remembers what it found out, and the query that asks for it.
+func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, watch *statements) ([]statement, store.Query, error) {
 	query, err := s.asked(ctx, site)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+		return nil, query, fmt.Errorf("%s: %w", s.name, err)
 	}
 	ask := func() error {
 		_, err := site.Search(ctx, query)
 		return err
 	}
 	if err := ask(); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
+		return nil, query, fmt.Errorf("%s: %w", s.name, err)
 	}
-	return watch.of(ask)
+	sent, err := watch.of(ask)
+	return sent, query, err
 }
 
 // deep is the number of the deep page: deepPage, where there are as many.
@@ -188,7 +189,7 @@ func (b *databaseBench) prepare(ctx context.Context, all *processes) error {
 		return err
 	}
 	for _, s := range b.searches {
-		sent, err := s.statementsOf(ctx, engine, watch)
+		sent, _, err := s.statementsOf(ctx, engine, watch)
 		if err != nil {
 			return err
 		}

@@ -46,8 +46,10 @@ func TestShareOfSessions(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for pool.Stat().AcquiredConns() < 3 {
-		time.Sleep(time.Millisecond)
+	for since := time.Now(); pool.Stat().AcquiredConns() < 3; time.Sleep(time.Millisecond) {
+		if time.Since(since) > 4*time.Second { // a statement ends after five
+			t.Fatalf("the searches hold %d sessions", pool.Stat().AcquiredConns())
+		}
 	}
 	for range 5 {
 		soon, stop := context.WithTimeout(t.Context(), time.Second)

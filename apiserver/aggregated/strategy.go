@@ -34,8 +34,8 @@ var (
 )
 
 func (s *strategy) NamespaceScoped() bool          { return true }
-func (s *strategy) AllowCreateOnUpdate() bool      { return false }
-func (s *strategy) AllowUnconditionalUpdate() bool { return true }
+func (s *strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
+func (s *strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
 
 // PrepareForCreate implements rest.RESTCreateStrategy.
 func (s *strategy) PrepareForCreate(_ context.Context, object runtime.Object) {

@@ -33,7 +33,7 @@ var (
 	_ rest.RESTUpdateStrategy = (*strategy)(nil)
 )
 
-func (s *strategy) NamespaceScoped() bool          { return true }
+func (s *strategy) NamespaceScoped() bool                         { return true }
 func (s *strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
 func (s *strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
 

@@ -104,7 +104,7 @@ func (w *writing) update(ctx context.Context, record store.Record, info rest.Upd
 		return nil, err
 	}
 	if w.dryRun {
-		if !checked.body.Equal(record.Body) {
+		if !checked.body.SameValue(record.Body) {
 			sent.SetGeneration(record.Version + 1)
 		}
 		return sent, nil

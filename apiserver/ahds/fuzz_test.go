@@ -182,7 +182,7 @@ func FuzzBody(f *testing.F) {
 			t.Fatalf("%s is stored as %s: %v", body, records.written.Body.JSON, err)
 		}
 		again, err := k.encode(s)
-		if err != nil || !again.Equal(records.written.Body) {
+		if err != nil || !bytes.Equal(again.JSON, records.written.Body.JSON) {
 			t.Fatalf("%s is stored as %s, which reads as %s: %v", body, records.written.Body.JSON, again.JSON, err)
 		}
 		if k == slots {

@@ -134,7 +134,7 @@ func TestBundleRecordIsAsTheReaderMakesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !rec.Body.Equal(store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset}) {
-		t.Errorf("got %s", read.Body)
+	if diff := cmp.Diff(rec.Body, store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset}); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -15,16 +15,11 @@ type Key struct {
 // string at IDOffset and its meta object opens at MetaOffset, both offsets just
 // behind the opening quote or brace, so that a facade splices id, versionId and
 // lastUpdated in when it answers. Engines store the three fields and compare
-// them, nothing else.
+// bodies by SameValue, nothing else.
 type Body struct {
 	JSON       []byte
 	IDOffset   int
 	MetaOffset int
-}
-
-// Equal reports whether two bodies are the same bytes.
-func (b Body) Equal(other Body) bool {
-	return b.IDOffset == other.IDOffset && b.MetaOffset == other.MetaOffset && string(b.JSON) == string(other.JSON)
 }
 
 // Method is the HTTP method of the interaction that made a version, as history tells it.

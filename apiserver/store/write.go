@@ -4,8 +4,9 @@ package store
 type OpKind int
 
 const (
-	// Put stores a body: it creates the record, or updates it. Putting what is
-	// already stored, with the same claims and metadata, changes nothing.
+	// Put stores a body: it creates the record, or updates it. A body of the same value as
+	// the stored one (Body.SameValue), with the same claims and metadata, changes nothing:
+	// the stored bytes stay.
 	Put OpKind = iota + 1
 	// Delete leaves a tombstone and the history. Deleting what is deleted or
 	// never was changes nothing.

@@ -64,7 +64,7 @@ func decidePut(op store.Op, current *recordsv1.Record, record *store.Record, lim
 		return plan{action: doCreate, outcome: store.Created, next: first(op, now, newID)}
 	case record.Deleted:
 		return plan{action: doUpdate, outcome: store.Created, next: successor(op, current, limits, now, newID)}
-	case record.Body.Equal(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
+	case record.Body.SameValue(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
 		if op.Metadata == nil || bytes.Equal(op.Metadata, record.Metadata) {
 			return plan{}
 		}

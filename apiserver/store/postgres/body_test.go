@@ -61,7 +61,7 @@ func FuzzUnpackBody(f *testing.F) {
 			return
 		}
 		if len(packed) > 1 {
-			if again, err := unpackBody(packBody(body)); err != nil || !again.Equal(body) {
+			if again, err := unpackBody(packBody(body)); err != nil || !cmp.Equal(again, body) {
 				t.Fatalf("%x: %v", packed, err)
 			}
 		}

@@ -78,7 +78,7 @@ func (s *Site) decide(op store.Op, current *state, now time.Time) (plan, error) 
 		return plan{action: doCreate, outcome: store.Created, next: s.first(op, now)}, nil
 	case record.Deleted:
 		return plan{action: doUpdate, outcome: store.Created, next: s.successor(op, current, now)}, nil
-	case record.Body.Equal(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
+	case record.Body.SameValue(op.Body) && (op.Claims == nil || slices.EqualFunc(record.Claims, op.Claims, equalClaims)):
 		if op.Metadata == nil || bytes.Equal(op.Metadata, record.Metadata) {
 			return plan{}, nil
 		}

@@ -191,6 +191,38 @@ func testUnchanged(t *testing.T, open Open) {
 	same(t, "what the replica remembers is not what is stored", write(t, s, put("rex", body(1))).Record.Version, int64(3))
 }
 
+// testSameValue puts bodies that are the stored JSON value in other bytes, and bodies that are not.
+func testSameValue(t *testing.T, open Open) {
+	s, other := open(t)
+	stored := text(`{"resourceType":"Patient","id":"","meta":{},"name":[{"text":"Zoë"},{"text":"Rex"}],"weight":1.50}`)
+	first := write(t, s, put("rex", stored))
+	for name, body := range map[string]store.Body{
+		"members in another order": {
+			JSON:     []byte(`{"meta":{},"weight":1.50,"id":"","name":[{"text":"Zoë"},{"text":"Rex"}],"resourceType":"Patient"}`),
+			IDOffset: 30, MetaOffset: 9,
+		},
+		"white space and escapes": {
+			JSON:     []byte("{ \"resourceType\": \"Patient\",\n\t\"id\": \"\", \"meta\": { }, \"name\": [{\"text\":\"Zo\\u00eb\"}, {\"text\":\"\\u0052ex\"}],\r\n\"weight\": 1.50 }"),
+			IDOffset: 36, MetaOffset: 49,
+		},
+	} {
+		for _, replica := range []store.Store{s, other} {
+			again := write(t, replica, put("rex", body))
+			same(t, name+": outcome", again.Outcome, store.Unchanged)
+			same(t, name+": record", again.Record, first.Record)
+		}
+	}
+	for version, content := range []string{
+		`"name":[{"text":"Rex"},{"text":"Zoë"}],"weight":1.50`,
+		`"name":[{"text":"Rex"},{"text":"Zoë"}],"weight":1.5`,
+		`"name":[{"text":"Rex"},{"text":"Zoë "}],"weight":1.5`,
+		`"name":[{"text":"Rex"},{"tetx":"Zoë "}],"weight":1.5`,
+	} {
+		changed := write(t, s, put("rex", text(`{"resourceType":"Patient","id":"","meta":{},`+content+`}`)))
+		same(t, content, changed.Record.Version, int64(version+2))
+	}
+}
+
 func testIDs(t *testing.T, open Open) {
 	s, _ := open(t)
 	ids := []string{

@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		"purge":                           testPurge,
 		"preconditions":                   testPreconditions,
 		"put what is stored":              testUnchanged,
+		"put the same JSON value":         testSameValue,
 		"ids":                             testIDs,
 		"bytes":                           testBytes,
 		"times rise":                      testTimesRise,

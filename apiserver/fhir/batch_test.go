@@ -70,7 +70,7 @@ var _ = Describe("A batch", func() {
 			asks("HEAD", "Patient/rex", ""),
 		), sendFHIR, acceptFHIR)
 		Expect(a.status).To(Equal(http.StatusOK), a.body)
-		Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json"))
+		Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json; charset=utf-8"))
 		expectValid(a)
 		answered := a.json()
 		Expect(answered).To(HaveKeyWithValue("type", "batch-response"))

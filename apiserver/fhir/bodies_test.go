@@ -69,9 +69,9 @@ var _ = Describe("Bodies", func() {
 	)
 
 	It("report everything that is wrong at once", func(ctx context.Context) {
-		a := newSite(ctx).do("POST", "/patient", `{"id":"a b","meta":[],"resourceType":"Person"}`, acceptFHIR)
+		a := newSite(ctx).do("PUT", "/patient/a", `{"id":"a b","meta":[],"resourceType":"Person"}`, acceptFHIR)
 		Expect(a.status).To(Equal(http.StatusBadRequest))
-		Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json"))
+		Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json; charset=utf-8"))
 		var found []any
 		for i := range 3 {
 			found = append(found, a.json().at("issue", i, "expression", 0))

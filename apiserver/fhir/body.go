@@ -39,7 +39,7 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 
 // readText reads a text in a dialect as a resource of the path's type.
 func (r *request) readText(text []byte, spoken *dialect) (body, error) {
-	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: spoken.optional})
+	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: spoken.optional, IgnoreID: r.Method == http.MethodPost})
 	return body{text: text, resource: resource, dialect: spoken}, err
 }
 

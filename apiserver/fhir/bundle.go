@@ -115,11 +115,11 @@ func (b *bundle) outcome(issues []r4.Issue) error {
 }
 
 // version adds a version to a history. Contract 2.4; R4 http.html#history.
-func (b *bundle) version(r *request, rec store.Record) error {
+func (b *bundle) version(r *request, rec store.Record, shown part) error {
 	b.entry().text(`{"fullUrl":`).fullURL(r, rec.Key)
 	if !rec.Deleted {
 		b.text(`,"resource":`)
-		if err := b.resource(rec, part{}); err != nil {
+		if err := b.resource(rec, shown); err != nil {
 			return err
 		}
 	}
@@ -127,6 +127,7 @@ func (b *bundle) version(r *request, rec store.Record) error {
 	b.text(`,"url":`).quote(historyAddress(r, rec))
 	b.text(`},"response":{"status":`).quote(historyStatus(rec))
 	b.text(`,"location":`).quote(r.versionURL(rec))
+	b.text(`,"etag":`).quote(etag(rec.Version))
 	b.text(`,"lastModified":"`)
 	b.json = r4.AppendInstant(b.json, rec.Updated)
 	b.text(`"}}`)

@@ -70,39 +70,39 @@ func TestHistoryBundle(t *testing.T) {
 		"created by POST": {
 			bundleRecord(1, store.MethodPost), contractDialect,
 			`{"fullUrl":"` + base + `","resource":` + bundleVersion1 + `,"request":{"method":"POST","url":"patient"},` +
-				`"response":{"status":"201 Created","location":"` + version + `1","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+				`"response":{"status":"201 Created","location":"` + version + `1","etag":"W/\"1\"","lastModified":"2026-03-01T10:00:00.005Z"}}`,
 		},
 		"created by PUT": {
 			again, contractDialect,
 			`{"fullUrl":"` + base + `","resource":` + bundleVersion1 + `,"request":{"method":"PUT","url":"patient/A"},` +
-				`"response":{"status":"201 Created","location":"` + version + `1","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+				`"response":{"status":"201 Created","location":"` + version + `1","etag":"W/\"1\"","lastModified":"2026-03-01T10:00:00.005Z"}}`,
 		},
 		"updated": {
 			bundleRecord(2, store.MethodPut), fhirDialect,
 			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PUT","url":"patient/A"},` +
-				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+				`"response":{"status":"200 OK","location":"` + version + `2","etag":"W/\"2\"","lastModified":"2026-03-01T10:00:01.005Z"}}`,
 		},
 		"patched, by the contract": {
 			bundleRecord(2, store.MethodPatch), contractDialect,
 			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PUT","url":"patient/A"},` +
-				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+				`"response":{"status":"200 OK","location":"` + version + `2","etag":"W/\"2\"","lastModified":"2026-03-01T10:00:01.005Z"}}`,
 		},
 		"patched, by FHIR": {
 			bundleRecord(2, store.MethodPatch), fhirDialect,
 			`{"fullUrl":"` + base + `","resource":` + bundleVersion2 + `,"request":{"method":"PATCH","url":"patient/A"},` +
-				`"response":{"status":"200 OK","location":"` + version + `2","lastModified":"2026-03-01T10:00:01.005Z"}}`,
+				`"response":{"status":"200 OK","location":"` + version + `2","etag":"W/\"2\"","lastModified":"2026-03-01T10:00:01.005Z"}}`,
 		},
 		"deleted": {
 			deleted, fhirDialect,
 			`{"fullUrl":"` + base + `","request":{"method":"DELETE","url":"patient/A"},` +
-				`"response":{"status":"200 OK","location":"` + version + `3","lastModified":"2026-03-01T10:00:00.005Z"}}`,
+				`"response":{"status":"200 OK","location":"` + version + `3","etag":"W/\"3\"","lastModified":"2026-03-01T10:00:00.005Z"}}`,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &request{dialect: test.dialect, segment: "patient", site: Site{BaseURL: "https://h/fhir"}}
 			b := newBundle("history", 1, []link{{"self", "u"}})
-			if err := b.version(r, test.rec); err != nil {
+			if err := b.version(r, test.rec, part{}); err != nil {
 				t.Fatal(err)
 			}
 			want := `{"resourceType":"Bundle","type":"history","total":1,"link":[{"relation":"self","url":"u"}],"entry":[` + test.want + `]}`

@@ -149,7 +149,7 @@ func (h *handler) capabilities(site Site) capabilities {
 		Software:       software{Name: "Paddock", Version: h.Version},
 		Implementation: implementation{Description: "Administrative records of the site " + site.ID, URL: site.BaseURL},
 		FHIRVersion:    "4.0.1",
-		Format:         []string{fhirDialect.contentType, contractDialect.contentType, "json"},
+		Format:         []string{fhirDialect.mediaType, contractDialect.mediaType, "json"},
 		PatchFormat:    []string{patchFormat},
 		Rest:           []rest{server},
 	}

@@ -166,7 +166,8 @@ var _ = Describe("A conditional delete", func() {
 	It("deletes the one that matches: nothing to do for none, 412 for several", func(ctx context.Context) {
 		s := newSite(ctx)
 		const criteria = "/patient?identifier=urn:chip|1"
-		Expect(s.do("DELETE", criteria, "").body).To(Equal(`{"status":200,"statusText":"OK"}`))
+		Expect(s.do("DELETE", criteria, "").body).To(Equal(`{"status":200,"statusText":"OK: no record matches the criteria, so nothing was deleted"}`))
+		Expect(s.do("DELETE", criteria, "", acceptFHIR).code()).To(Equal("no_match"))
 		Expect(s.do("DELETE", criteria, "", with("If-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
 		for _, id := range []string{"rex", "max"} {
 			s.do("PUT", "/patient/"+id, tagged("1", ""))

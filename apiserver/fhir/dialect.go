@@ -8,7 +8,10 @@ import (
 // dialect is one of the two ways to speak to the facade. This is all in which
 // they differ. An answer follows Accept and _format, a body its Content-Type.
 type dialect struct {
-	// contentType of the answers.
+	// mediaType is what Accept, _format and Content-Type name the dialect by.
+	mediaType string
+	// contentType is the Content-Type of responses. R4 http.html#mime-type: the UTF-8 encoding
+	// SHALL be used, and specified, for application/fhir+json.
 	contentType string
 	// deleteAcknowledgment answers a delete with status and statusText (contract
 	// 2.5); FHIR answers with an OperationOutcome.
@@ -28,12 +31,17 @@ type dialect struct {
 	patientIncluded bool
 	// idFromPath takes the id of a PUT body without one from the path (contract 2.2).
 	idFromPath bool
+	// updateCreateRefused is the error of a PUT to an id that no record has or had, where the site
+	// makes ids itself: R4 answers 405 (http.html#update), the contract 404, as for any id that is
+	// not there.
+	updateCreateRefused error
 	// optional are elements that R4 requires and the contract does not (2.2).
 	optional []string
 }
 
 var (
 	contractDialect = &dialect{
+		mediaType:            "application/json",
 		contentType:          "application/json",
 		deleteAcknowledgment: true,
 		historyEntries:       true,
@@ -41,11 +49,14 @@ var (
 		sortByDate:           true,
 		patientIncluded:      true,
 		idFromPath:           true,
+		updateCreateRefused:  store.ErrNotFound,
 		optional:             r4.OptionalInContract,
 	}
 	fhirDialect = &dialect{
-		contentType:      "application/fhir+json",
-		historyDeletions: true,
+		mediaType:           "application/fhir+json",
+		contentType:         "application/fhir+json; charset=utf-8",
+		historyDeletions:    true,
+		updateCreateRefused: &updateCreateError{},
 	}
 )
 

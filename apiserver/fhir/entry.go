@@ -59,7 +59,7 @@ func (h *handler) entriesOf(bundle sentBundle, r *request, spoken *dialect) []*e
 			continue
 		}
 		header := http.Header{}
-		header.Set("Accept", r.dialect.contentType)
+		header.Set("Accept", r.dialect.mediaType)
 		if len(body) > 0 {
 			header.Set("Content-Type", contentType)
 		}
@@ -111,7 +111,7 @@ func (e *entry) address(bases []string) (*url.URL, error) {
 // holds as a Binary.
 func (e *entry) body(spoken *dialect) (body []byte, contentType string, err error) {
 	if e.method != http.MethodPatch {
-		return e.resource, spoken.contentType, nil
+		return e.resource, spoken.mediaType, nil
 	}
 	if e.resource.Kind() == jsontext.KindBeginObject {
 		members := map[string]string{}

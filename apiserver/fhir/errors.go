@@ -37,6 +37,8 @@ const (
 	codeUnknownSite          = "unknown_site"
 	codeMethodNotAllowed     = "method_not_allowed"
 	codeUnknownMethod        = "unknown_method"
+	codeUnknownOperation     = "unknown_operation"
+	codeUpdateCreate         = "update_create_disabled"
 	codeNotAcceptable        = "not_acceptable"
 	codeUnsupportedMediaType = "unsupported_media_type"
 	codeNotSupported         = "not_supported"
@@ -88,6 +90,23 @@ func (e *typeUnknownError) Error() string {
 	return r4.Quote(e.segment) + " is not a resource type of this server; it has " + strings.Join(names, ", ")
 }
 
+// operationUnknownError says that there is no such operation.
+type operationUnknownError struct{ name string }
+
+func (e *operationUnknownError) Error() string {
+	return "the operation " + r4.Quote(e.name) + " is not supported at this path; supported operations: " +
+		"POST {type}/$validate and POST {type}/{id}/$validate"
+}
+
+// updateCreateError says that an update does not create a record under an id that the client
+// chose, as the site makes the ids of new records itself. R4 http.html#update.
+type updateCreateError struct{}
+
+func (e *updateCreateError) Error() string {
+	return "this site makes the ids of new records itself (fhir.updateCreate: false), so PUT updates existing records only; " +
+		"create a record by POST {type} without an id"
+}
+
 // methodError says that a path does not take the method.
 type methodError struct{ allowed []string }
 
@@ -105,7 +124,7 @@ type notAcceptableError struct{ parameter, value string }
 
 func (e *notAcceptableError) Error() string {
 	return fmt.Sprintf("%s asks for %s; this server answers in %s or %s",
-		e.parameter, r4.Quote(e.value), contractDialect.contentType, fhirDialect.contentType)
+		e.parameter, r4.Quote(e.value), contractDialect.mediaType, fhirDialect.mediaType)
 }
 
 // mediaTypeError says that a body is in a format that is not taken.

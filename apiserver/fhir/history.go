@@ -49,7 +49,7 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 		return err
 	}
 	binding := r.binding(query, of.Type+"/"+of.ID+"/_history")
-	after, err := h.position(query, binding)
+	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
 	}
@@ -60,15 +60,17 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 		Since:     query.Since,
 		Current:   query.At,
 		Count:     query.Count,
-		After:     after,
+		After:     at.After,
 	}
 	page, err := r.site.Store.History(r.Context(), asked)
 	if err != nil {
 		return err
 	}
-	b := newBundle("history", page.Total, h.pageLinks(base, query, binding, page.Next))
+	links := h.pageLinks(base, query, binding, at, page.Next)
+	setLinks(w.Header(), links)
+	b := newBundle("history", page.Total, links)
 	for _, rec := range page.Records {
-		if err := b.version(r, rec); err != nil {
+		if err := b.version(r, rec, partOf(query, rec.Key.Type)); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ var _ = Describe("History", func() {
 				"request":  map[string]any{"method": "PUT", "url": "patient/" + id},
 				"resource": map[string]any(updated.json()),
 				"response": map[string]any{
-					"status": "200 OK", "location": record + "/_history/2",
+					"status": "200 OK", "location": record + "/_history/2", "etag": `W/"2"`,
 					"lastModified": updated.json().at("meta", "lastUpdated"),
 				},
 			},
@@ -36,7 +36,7 @@ var _ = Describe("History", func() {
 				"request":  map[string]any{"method": "POST", "url": "patient"},
 				"resource": map[string]any(created.json()),
 				"response": map[string]any{
-					"status": "201 Created", "location": record + "/_history/1",
+					"status": "201 Created", "location": record + "/_history/1", "etag": `W/"1"`,
 					"lastModified": created.json().at("meta", "lastUpdated"),
 				},
 			},

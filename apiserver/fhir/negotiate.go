@@ -21,8 +21,7 @@ const fhirVersion = "4.0"
 func negotiate(header http.Header, query url.Values) (*dialect, error) {
 	accepted := acceptedDialect(header.Values("Accept"))
 	format := query.Get("_format")
-	// A + that was not escaped has arrived as a space.
-	switch strings.ReplaceAll(format, " ", "+") {
+	switch formatName(format) {
 	case "":
 		if accepted == nil {
 			return nil, &notAcceptableError{"Accept", strings.Join(header.Values("Accept"), ", ")}
@@ -33,13 +32,29 @@ func negotiate(header http.Header, query url.Values) (*dialect, error) {
 			return contractDialect, nil
 		}
 		return accepted, nil
-	case contractDialect.contentType, "text/json":
+	case contractDialect.mediaType, "text/json":
 		return contractDialect, nil
-	case fhirDialect.contentType:
+	case fhirDialect.mediaType:
 		return fhirDialect, nil
 	default:
 		return nil, &notAcceptableError{"_format", format}
 	}
+}
+
+// formatName returns the media type or the short name in _format, in lower case and without
+// parameters. A + that was not escaped has arrived as a space. It returns format itself where
+// that names another release of FHIR.
+func formatName(format string) string {
+	kind, params, hasParams := strings.Cut(format, ";")
+	kind = strings.ToLower(strings.ReplaceAll(strings.TrimSpace(kind), " ", "+"))
+	if !hasParams {
+		return kind
+	}
+	_, given, err := mime.ParseMediaType(kind + ";" + params)
+	if version, ok := given["fhirversion"]; err != nil || ok && version != fhirVersion {
+		return format
+	}
+	return kind
 }
 
 // mediaRange is one item of an Accept header. RFC 9110 §12.5.1.
@@ -56,8 +71,8 @@ func acceptedDialect(accept []string) *dialect {
 	if len(ranges) == 0 {
 		return contractDialect
 	}
-	contract, contractAt := preference(ranges, contractDialect.contentType)
-	fhir, fhirAt := preference(ranges, fhirDialect.contentType)
+	contract, contractAt := preference(ranges, contractDialect.mediaType)
+	fhir, fhirAt := preference(ranges, fhirDialect.mediaType)
 	switch {
 	case contract == 0 && fhir == 0:
 		return nil
@@ -106,7 +121,7 @@ func parseAccept(header string) []mediaRange {
 			kind = ""
 		}
 		if kind == "text/json" {
-			kind = contractDialect.contentType
+			kind = contractDialect.mediaType
 		}
 		quality, err := strconv.ParseFloat(params["q"], 64)
 		if err != nil || quality < 0 || quality > 1 {
@@ -134,13 +149,13 @@ func bodyDialect(contentType string) (*dialect, error) {
 		return nil, &mediaTypeError{fmt.Sprintf("the fhirVersion %s is not taken; this server speaks %s", r4.Quote(version), fhirVersion)}
 	}
 	switch kind {
-	case contractDialect.contentType, "text/json":
+	case contractDialect.mediaType, "text/json":
 		return contractDialect, nil
-	case fhirDialect.contentType:
+	case fhirDialect.mediaType:
 		return fhirDialect, nil
 	default:
 		return nil, &mediaTypeError{fmt.Sprintf("a body of the type %s is not taken; send %s or %s",
-			r4.Quote(kind), contractDialect.contentType, fhirDialect.contentType)}
+			r4.Quote(kind), contractDialect.mediaType, fhirDialect.mediaType)}
 	}
 }
 

@@ -77,6 +77,8 @@ func requestProblem(err error) (problem, bool) {
 		invalid       *invalidError
 		path          *pathUnknownError
 		kind          *typeUnknownError
+		operation     *operationUnknownError
+		updateCreate  *updateCreateError
 		method        *methodError
 		methodUnknown *methodUnknownError
 		notAcceptable *notAcceptableError
@@ -101,6 +103,11 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusNotFound, issueNotFound, codeUnknownPath)
 	case errors.As(err, &kind):
 		return say(http.StatusNotFound, issueNotSupported, codeUnknownType)
+	case errors.As(err, &operation):
+		return say(http.StatusNotFound, issueNotFound, codeUnknownOperation)
+	case errors.As(err, &updateCreate):
+		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeUpdateCreate)
+		return p.with("Allow", "DELETE, GET, HEAD, PATCH"), true
 	case errors.As(err, &method):
 		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeMethodNotAllowed)
 		return p.with("Allow", strings.Join(method.allowed, ", ")), true

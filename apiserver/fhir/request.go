@@ -90,6 +90,9 @@ func (r *request) find(paths methods) (what interaction, siteID string, err erro
 	if err := r.negotiate(); err != nil {
 		return interaction{}, "", err
 	}
+	if name := r.operationInPath(); name != "" {
+		return interaction{}, "", &operationUnknownError{name: name}
+	}
 	what, ok := paths.Find(r.Method)
 	if !ok {
 		return interaction{}, "", &methodError{allowed: paths.Allowed()}
@@ -163,6 +166,20 @@ func refuseOthers(query url.Values, known ...string) error {
 		return wrong[:min(len(wrong), maxIssues)]
 	}
 	return nil
+}
+
+// isOperation reports whether a segment of a path names an operation. R4 operations.html#extensibility.
+func isOperation(segment string) bool { return strings.HasPrefix(segment, "$") }
+
+// operationInPath returns the operation that stands where the route expects a type, an id or a
+// version, and is empty if there is none. Operations of this server have routes of their own.
+func (r *request) operationInPath() string {
+	for _, name := range []string{"type", "id", "vid"} {
+		if value, err := r.parameter(name); err == nil && isOperation(value) {
+			return value
+		}
+	}
+	return ""
 }
 
 // parsePath takes site, type and id out of the path.

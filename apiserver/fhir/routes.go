@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"net/http"
+	"path"
 
 	"github.com/go-chi/chi/v5"
 
@@ -30,9 +31,10 @@ type methods = web.Methods[interaction]
 // contract's spelling too; on a type it would be an id.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
+	router.Use(web.StripSlash)
 	// Every path takes all methods that HTTP defines, to answer 405 itself.
-	router.MethodNotAllowed(h.fails(&methodUnknownError{}))
-	router.NotFound(h.fails(&pathUnknownError{}))
+	router.MethodNotAllowed(h.fails(func(*http.Request) error { return &methodUnknownError{} }))
+	router.NotFound(h.fails(notRouted))
 	router.Route("/site/{siteId}/fhir", func(site chi.Router) {
 		site.Handle("/", h.serve(methods{
 			http.MethodGet:     {run: h.search},
@@ -48,15 +50,13 @@ func (h *handler) routes() http.Handler {
 		site.Handle("/_search", h.serve(methods{
 			http.MethodPost: {run: h.searchByPost},
 		}))
-		ofType := h.serve(methods{
+		site.Handle("/{type}", h.serve(methods{
 			http.MethodGet:    {verb: "list", run: h.search},
 			http.MethodPost:   {verb: "create", plan: h.create, answer: answerWritten},
 			http.MethodPut:    {verb: "update", plan: h.updateChosen, answer: answerWritten},
 			http.MethodPatch:  {verb: "patch", plan: h.patchChosen, answer: answerWritten},
 			http.MethodDelete: {verb: "delete", plan: h.removeChosen, answer: answerDeleted},
-		})
-		site.Handle("/{type}", ofType)
-		site.Handle("/{type}/", ofType) // R4 writes a conditional delete so
+		}))
 		site.Handle("/{type}/_search", h.serve(methods{
 			http.MethodPost: {verb: "list", run: h.searchByPost},
 		}))
@@ -85,18 +85,26 @@ func (h *handler) routes() http.Handler {
 	return router
 }
 
-// fails answers every request with an error.
-func (h *handler) fails(err error) http.HandlerFunc {
+// notRouted is the error of a path that no route matches.
+func notRouted(r *http.Request) error {
+	if name := path.Base(r.URL.Path); isOperation(name) {
+		return &operationUnknownError{name: name}
+	}
+	return &pathUnknownError{}
+}
+
+// fails answers every request with the error that why returns.
+func (h *handler) fails(why func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if e := entryOf(r.Context()); e != nil {
-			e.err = err
+			e.err = why(r)
 			return
 		}
 		req := &request{Request: r}
-		if negotiateErr := req.negotiate(); negotiateErr != nil {
-			h.fail(w, req, negotiateErr)
+		if err := req.negotiate(); err != nil {
+			h.fail(w, req, err)
 			return
 		}
-		h.fail(w, req, err)
+		h.fail(w, req, why(r))
 	}
 }

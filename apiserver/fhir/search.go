@@ -2,7 +2,6 @@ package fhir
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -48,12 +47,12 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 		query.Types = listed
 	}
 	binding := r.binding(query, strings.Join(query.Types, ","))
-	after, err := h.position(query, binding)
+	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
 	}
 	bodies := takeRoom()
-	page, err := r.matches(query, after, &bodies)
+	page, err := r.matches(query, at.After, &bodies)
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,8 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	links := h.pageLinks(r.searchURL(), query, binding, page.Next)
+	links := h.pageLinks(r.searchURL(), query, binding, at, page.Next)
+	setLinks(w.Header(), links)
 	links = append([]link{{"search", links[1].url}}, links...) // what is searched for is where its pages begin
 	found, err := r.searchset(query, page, links)
 	if err != nil {
@@ -136,45 +136,4 @@ func (r *request) searchURL() string {
 		return r.pagesURL()
 	}
 	return r.typeURL()
-}
-
-// binding is what the page tokens of a query belong to, for when there are any.
-func (r *request) binding(query search.Query, scope string) func() search.Binding {
-	return func() search.Binding {
-		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name}
-	}
-}
-
-// position opens the page token of a query, if it has one.
-func (h *handler) position(query search.Query, binding func() search.Binding) (store.Position, error) {
-	if query.PageToken == "" {
-		return nil, nil
-	}
-	position, err := h.tokens.Open(binding(), query.PageToken, h.Now())
-	if errors.Is(err, search.ErrTokenForeign) || errors.Is(err, search.ErrTokenExpired) {
-		return nil, search.Errors{{Parameter: "_page_token", Problem: err.Error()}}
-	}
-	return position, err
-}
-
-// pageLinks are the links that pages of any kind have.
-func (h *handler) pageLinks(base string, query search.Query, binding func() search.Binding, next store.Position) []link {
-	first := address(base, query.Encode(""))
-	links := []link{{"self", first}, {"first", first}}
-	if query.PageToken != "" {
-		links[0].url = address(base, query.Encode(query.PageToken))
-	}
-	if next != nil {
-		token := h.tokens.Seal(binding(), next, h.Now())
-		links = append(links, link{"next", address(base, query.Encode(token))})
-	}
-	return links
-}
-
-// address joins an address and a query string.
-func address(base, query string) string {
-	if query == "" {
-		return base
-	}
-	return base + "?" + query
 }

@@ -177,7 +177,7 @@ var _ = Describe("Search", func() {
 		}
 		Expect(s.do("POST", "/patient/_search", "").json().ids()).To(HaveLen(3))
 		Expect(s.do("POST", "/patient/_search", "_format=application/fhir%2Bjson&_pretty=true", form).header.Get("Content-Type")).
-			To(Equal("application/fhir+json"))
+			To(Equal("application/fhir+json; charset=utf-8"))
 		Expect(s.do("POST", "/patient/_search", "_format=xml", form).status).To(Equal(http.StatusNotAcceptable))
 		Expect(s.do("POST", "/patient/_search", "a=%zz", form).status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("POST", "/patient/_search", `{"_id":"p0"}`).status).To(Equal(http.StatusUnsupportedMediaType))

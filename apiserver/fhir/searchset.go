@@ -27,6 +27,10 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 		}
 	}
 	issues := ignoredIssues(query.Ignored)
+	if query.CountReduced {
+		issues = append(issues, information("count_reduced",
+			"_count is above the maximum, so that this page has at most "+strconv.Itoa(search.MaxCount)+" matches; follow the next link for the others"))
+	}
 	if page.IncludedCut {
 		issues = append(issues, r4.Issue{
 			Severity: r4.SeverityWarning, Type: issueTooCostly, Code: codeTooCostly,

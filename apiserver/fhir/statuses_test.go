@@ -337,7 +337,7 @@ var _ = Describe("A write of one record", func() {
 			s.do("POST", "/patient"+query, luna), s.do("PUT", "/patient/rex"+query, luna), s.do("PATCH", "/patient/rex"+query, off, sendPatch),
 		} {
 			Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusCreated), a.body)
-			Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json"))
+			Expect(a.header.Get("Content-Type")).To(Equal("application/fhir+json; charset=utf-8"))
 			Expect(a.body).To(HavePrefix("{\n"))
 			Expect(a.json()).To(HaveKeyWithValue("birthDate", "2019-06-14"))
 			Expect(a.json()).NotTo(HaveKey("active"))

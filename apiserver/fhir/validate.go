@@ -48,7 +48,9 @@ func (r *request) judge(asked validation) ([]r4.Issue, error) {
 	if asked.mode == modeDelete {
 		return nil, r.authorize("delete")
 	}
-	resource, err := r4.Read(asked.resource, r4.Options{Type: r.kind.Name, Optional: asked.dialect.optional, Warnings: true})
+	resource, err := r4.Read(asked.resource, r4.Options{
+		Type: r.kind.Name, Optional: asked.dialect.optional, Warnings: true, IgnoreID: asked.mode == modeCreate,
+	})
 	var issues r4.Errors
 	switch {
 	case errors.As(err, &issues):

@@ -3,6 +3,7 @@ package fhir
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -126,6 +127,8 @@ func (r *request) put(put step) decision {
 			return put, nil
 		case isAbsent(failed) && r.site.UpdateCreate:
 			return r.putAbsent(put)
+		case errors.Is(failed, store.ErrNotFound):
+			return step{}, r.dialect.updateCreateRefused
 		default:
 			return step{}, failed
 		}
@@ -136,8 +139,11 @@ func (r *request) put(put step) decision {
 func (r *request) putAbsent(put step) (step, error) {
 	if !r.site.UpdateCreate {
 		current, err := r.site.Store.Get(r.Context(), put.op.Key)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = &store.PreconditionError{Key: current.Key, Current: &current}
+		case errors.Is(err, store.ErrNotFound):
+			err = r.dialect.updateCreateRefused
 		}
 		return step{}, err
 	}
@@ -193,7 +199,7 @@ func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	case store.Created:
 		status, said = http.StatusCreated, information("created", "the record is created")
 	case store.Unchanged:
-		said = information("unchanged", "the record is what was sent already; it stays at its version")
+		said = information("unchanged", "no change: the request body has the same value as the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
 	}
 	w.Header().Set("Location", r.versionURL(rec)) // after an update too: HAPI's client takes the version from it
 	r.setVersion(w, rec)
@@ -210,13 +216,20 @@ func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
 	return r.respond(w, status, body)
 }
 
+// noMatch is what a conditional delete without a match says.
+const noMatch = "no record matches the criteria, so nothing was deleted"
+
 // answerDeleted answers a delete.
 func answerDeleted(w http.ResponseWriter, r *request, done store.Result) error {
 	if done.Record.Version != 0 {
 		w.Header().Set("ETag", etag(done.Record.Version))
 	}
-	if r.dialect.deleteAcknowledgment && !r.inBundle { // a bundle holds resources only
-		return r.respond(w, http.StatusOK, []byte(`{"status":200,"statusText":"OK"}`))
+	statusText, said := "OK", information("deleted", "the record is deleted")
+	if r.id == "" && done.Outcome == store.Unchanged { // a conditional delete
+		statusText, said = "OK: "+noMatch, information("no_match", noMatch)
 	}
-	return r.respondOutcome(w, http.StatusOK, information("deleted", "the record is deleted"))
+	if r.dialect.deleteAcknowledgment && !r.inBundle { // a bundle holds resources only
+		return r.respond(w, http.StatusOK, []byte(`{"status":200,"statusText":"`+statusText+`"}`))
+	}
+	return r.respondOutcome(w, http.StatusOK, said)
 }

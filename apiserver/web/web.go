@@ -15,10 +15,17 @@ import (
 	"github.com/google/uuid"
 )
 
-const requestIDHeader = "X-Request-Id"
+const (
+	requestIDHeader     = "X-Request-Id"
+	correlationIDHeader = "X-Correlation-Id"
+)
 
 // saneRequestID is what is taken over from a client: it ends up in logs.
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// maxCorrelationID bounds, in bytes, the client's X-Request-Id that a response repeats. A longer
+// one is not repeated.
+const maxCorrelationID = 256
 
 type requestIDKey struct{}
 
@@ -28,10 +35,15 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// Identify gives each request an id, the client's if that is sane, and returns it.
+// Identify gives each request an id and returns it as X-Request-Id: the client's X-Request-Id if
+// that is sane, else a UUID. X-Correlation-Id repeats the client's id as it was sent, so that the
+// client finds its request again in either case. R4 http.html#custom.
 func Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
+		if id != "" && len(id) <= maxCorrelationID {
+			w.Header().Set(correlationIDHeader, id)
+		}
 		if !saneRequestID.MatchString(id) {
 			id = uuid.NewString()
 		}

@@ -100,6 +100,7 @@ var refusedByThem = []reason{
 	{regexp.MustCompile(`^String must contain non-whitespace content`), "strings of white space"},
 	{regexp.MustCompile(`^Invalid numeric value`), "large exponents"},
 	{regexp.MustCompile(`^Invalid (instant|dateTime|time) format`), "fractions of more than 9 digits"},
+	{regexp.MustCompile(`^\w.* \w+\.meta\.(versionId|lastUpdated)$`), "what the server sets"},
 	{regexp.MustCompile(`tim-9|^Error evaluating invariant expression .*\.repeat$`), "tim-9 with several whens"},
 }
 

@@ -71,7 +71,7 @@ func (r *reader) object(t typeIndex, on *trail) bool {
 		}
 		start := r.offset() - len(raw)
 		name := r.unquote(raw)
-		ours := inMeta && (string(name) == "versionId" || string(name) == "lastUpdated")
+		ours := inMeta && isServerSet(string(name))
 		if !r.member(f, name) {
 			return false
 		}
@@ -110,9 +110,12 @@ func (r *reader) member(f *frame, name []byte) bool {
 	}
 	f.seen |= e.bit()
 	from, ok := 0, false
-	if e.isMany() {
+	switch {
+	case r.isIgnored(f, e):
+		from, ok = r.ignore()
+	case e.isMany():
 		from, ok = r.array(f, e)
-	} else {
+	default:
 		from, ok = r.single(f, e)
 	}
 	if !ok {
@@ -124,6 +127,31 @@ func (r *reader) member(f *frame, name []byte) bool {
 		r.noteOwn(e, at)
 	}
 	return true
+}
+
+// isIgnored reports whether the server sets the element itself, so that its value in the body
+// does not count and need not be valid. R4 http.html#create, http.html#update.
+func (r *reader) isIgnored(f *frame, e *element) bool {
+	switch r.depth {
+	case 1:
+		return r.opts.IgnoreID && e.name == "id"
+	case 2:
+		return f.typ == typeMeta && isServerSet(e.name)
+	default:
+		return false
+	}
+}
+
+// isServerSet reports whether a member of meta is one that the server sets.
+func isServerSet(name string) bool { return name == "versionId" || name == "lastUpdated" }
+
+// ignore reads a value of any kind without looking into it, and returns where it starts.
+func (r *reader) ignore() (from int, ok bool) {
+	raw, err := r.decoder.ReadValue()
+	if err != nil {
+		return 0, r.fail(err)
+	}
+	return r.offset() - len(raw), true
 }
 
 // noteOwn notes where the resource has its id and its meta.

@@ -19,6 +19,9 @@ type Options struct {
 	// Optional names elements, such as Endpoint.status, that may be missing
 	// although R4 requires them.
 	Optional []string
+	// IgnoreID skips the id of the resource, whatever its value: a create gives the resource
+	// another one (R4 http.html#create). Resource.ID is empty then.
+	IgnoreID bool
 	// Warnings asks for what is to be said of a valid resource too.
 	Warnings bool
 	// Index asks for what searches look for, in the body as it is read.

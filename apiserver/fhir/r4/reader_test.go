@@ -66,6 +66,11 @@ func TestRead(t *testing.T) {
 			want: `{"resourceType":"Patient","id":"^","meta":{~"source":"#a","profile":["p"]}}`,
 			id:   "1",
 		},
+		"versionId and lastUpdated that are not valid": {
+			body: `{"resourceType":"Patient","id":"1","meta":{"versionId":{"a":[7]},"lastUpdated":"2020-01-01T00:00:00","source":"#a"}}`,
+			want: `{"resourceType":"Patient","id":"^","meta":{~"source":"#a"}}`,
+			id:   "1",
+		},
 		"escaped names and values": {
 			body: `{"resourceTyp\u0065":"\u0050atient","\u0069d":"\u0041b","m\u0065ta":{"versionI\u0064":"\u0039","source":"#a"}}`,
 			want: `{"resourceTyp\u0065":"\u0050atient","\u0069d":"^","m\u0065ta":{~"source":"#a"}}`,
@@ -105,6 +110,35 @@ func TestRead(t *testing.T) {
 				t.Error("the body that was read has changed")
 			}
 		})
+	}
+}
+
+func TestReadIgnoresTheIDOfACreate(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"resourceType":"Patient","id":"mine","active":true}`:              `{"resourceType":"Patient","id":"^","meta":{~},"active":true}`,
+		`{"id" : "not an id!", "resourceType":"Patient"}`:                   `{"id" : "^","meta":{~}, "resourceType":"Patient"}`,
+		`{"resourceType":"Patient","id":7,"meta":{"source":"#s"}}`:          `{"resourceType":"Patient","id":"^","meta":{~"source":"#s"}}`,
+		`{"meta":{"source":"#s"},"id":{"a":[{}]},"resourceType":"Patient"}`: `{"meta":{~"source":"#s"},"id":"^","resourceType":"Patient"}`,
+		`{"resourceType":"Patient","id":null}`:                              `{"resourceType":"Patient","id":"^","meta":{~}}`,
+		`{"resourceType":"Patient","name":[{"id":"a","text":"A"}]}`:         `{"resourceType":"Patient","id":"^","meta":{~},"name":[{"id":"a","text":"A"}]}`,
+	} {
+		got, err := Read([]byte(body), Options{Type: "Patient", IgnoreID: true})
+		if err != nil || got.ID != "" {
+			t.Errorf("%s: id %q, %v", body, got.ID, err)
+			continue
+		}
+		if diff := cmp.Diff(want, marked(got)); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+	for _, body := range []string{
+		`{"resourceType":"Patient","id":"a","id":"b"}`,
+		`{"resourceType":"Patient","id":}`,
+		`{"resourceType":"Patient","contained":[{"resourceType":"Person","id":"not an id!"}]}`,
+	} {
+		if _, err := Read([]byte(body), Options{Type: "Patient", IgnoreID: true}); err == nil {
+			t.Errorf("accepted: %s", body)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type Resource struct {
 	// the opening brace of meta.
 	IDOffset, MetaOffset int
 	Type                 string
-	// ID is what the client sent, empty when it sent none.
+	// ID is what the client sent, empty when it sent none or Options.IgnoreID was set.
 	ID string
 	// Warnings are what is to be said of the resource all the same, when asked for.
 	Warnings []Issue
@@ -109,11 +109,15 @@ func (r *reader) splice() Resource {
 	var room [8]edit
 	edits := room[:0]
 	behind := span{r.resourceType.to, r.resourceType.to}
-	if r.idValue.found() {
+	switch {
+	case r.idValue.found() && r.opts.IgnoreID: // it may be of any kind
+		edits = append(edits, edit{span: r.idValue, text: `""`, marks: idMark, at: 1})
+		behind = span{r.idValue.to, r.idValue.to}
+	case r.idValue.found():
 		res.ID = string(r.unquote(r.body[r.idValue.from:r.idValue.to]))
 		edits = append(edits, edit{span: span{r.idValue.from + 1, r.idValue.to - 1}, marks: idMark})
 		behind = span{r.idValue.to, r.idValue.to}
-	} else {
+	default:
 		edits = append(edits, edit{span: behind, text: insertedID, marks: idMark, at: len(insertedID) - 1})
 	}
 	if r.metaInside != 0 {

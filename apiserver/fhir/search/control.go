@@ -42,6 +42,8 @@ var searchControls = map[string]control{
 
 // historyControls are those of a history.
 var historyControls = map[string]control{
+	"_summary":     {take: (*parser).summary},
+	"_elements":    {take: (*parser).elements},
 	"_since":       {take: (*parser).since},
 	"_at":          {take: (*parser).at},
 	"_count":       {take: (*parser).count},
@@ -95,6 +97,7 @@ func (p *parser) count(_, value string) (string, error) {
 	count, err := strconv.Atoi(value)
 	if err != nil || count > MaxCount {
 		count = MaxCount // larger is clamped, however large
+		p.query.CountReduced = true
 	}
 	p.query.Count = count
 	return strconv.Itoa(count), nil

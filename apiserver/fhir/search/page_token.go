@@ -17,10 +17,22 @@ const (
 	// tokenLife is how long a page token is taken.
 	tokenLife = 24 * time.Hour
 
-	tokenVersion = 1
+	// A token of versionAfter carries the position of a page; one of versionBoth carries that of
+	// the page before it as well.
+	versionAfter = 1
+	versionBoth  = 2
 	expirySize   = 8
 	maxToken     = 2048
 )
+
+// Cursor is what a page token carries.
+type Cursor struct {
+	// After is the position behind which the page starts.
+	After []byte
+	// Previous, if HasPrevious is set, is After of the page before; empty for the first page.
+	Previous    []byte
+	HasPrevious bool
+}
 
 // Binding is what a page token belongs to; nowhere else is it taken.
 type Binding struct {
@@ -55,30 +67,48 @@ func NewTokens(key []byte) (Tokens, error) {
 // it passes over all the same, are refused.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Seal makes a page token of a position.
-func (t Tokens) Seal(to Binding, position []byte, now time.Time) string {
-	payload := append(make([]byte, 0, 1+expirySize+len(position)+sha256.Size), tokenVersion)
-	payload = binary.BigEndian.AppendUint64(payload, uint64(now.Add(tokenLife).Unix()))
-	payload = append(payload, position...)
+// Seal returns a page token of a cursor. It leaves the previous page out where the token would
+// become longer than a request may have.
+func (t Tokens) Seal(to Binding, at Cursor, now time.Time) string {
+	payload := make([]byte, 0, 1+expirySize+binary.MaxVarintLen64+len(at.Previous)+len(at.After)+sha256.Size)
+	payload = binary.BigEndian.AppendUint64(append(payload, versionAfter), uint64(now.Add(tokenLife).Unix()))
+	if at.HasPrevious && encoding.EncodedLen(cap(payload)) <= maxToken {
+		payload[0] = versionBoth
+		payload = append(binary.AppendUvarint(payload, uint64(len(at.Previous))), at.Previous...)
+	}
+	payload = append(payload, at.After...)
 	return encoding.EncodeToString(append(payload, t.sign(to, payload)...))
 }
 
-// Open returns the position that a page token carries. Errors: ErrTokenForeign,
+// Open returns the cursor that a page token carries. Errors: ErrTokenForeign,
 // ErrTokenExpired.
-func (t Tokens) Open(to Binding, token string, now time.Time) ([]byte, error) {
+func (t Tokens) Open(to Binding, token string, now time.Time) (Cursor, error) {
 	sealed, err := encoding.DecodeString(token)
 	if err != nil || strings.ContainsAny(token, "\r\n") || len(sealed) < 1+expirySize+sha256.Size {
-		return nil, ErrTokenForeign
+		return Cursor{}, ErrTokenForeign
 	}
 	payload, signature := sealed[:len(sealed)-sha256.Size], sealed[len(sealed)-sha256.Size:]
-	if !hmac.Equal(signature, t.sign(to, payload)) || payload[0] != tokenVersion {
-		return nil, ErrTokenForeign
+	if !hmac.Equal(signature, t.sign(to, payload)) {
+		return Cursor{}, ErrTokenForeign
 	}
 	expiry := int64(binary.BigEndian.Uint64(payload[1:]))
 	if now.Unix() >= expiry {
-		return nil, ErrTokenExpired
+		return Cursor{}, ErrTokenExpired
 	}
-	return payload[1+expirySize:], nil
+	rest := payload[1+expirySize:]
+	switch payload[0] {
+	case versionAfter:
+		return Cursor{After: rest}, nil
+	case versionBoth:
+		size, read := binary.Uvarint(rest)
+		if read <= 0 || size > uint64(len(rest)-read) {
+			return Cursor{}, ErrTokenForeign
+		}
+		rest = rest[read:]
+		return Cursor{Previous: rest[:size], After: rest[size:], HasPrevious: true}, nil
+	default: // a later release's
+		return Cursor{}, ErrTokenForeign
+	}
 }
 
 // sign covers every field with its length, so that none can run into the next.

@@ -3,8 +3,12 @@ package search
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var (
@@ -14,7 +18,7 @@ var (
 
 func TestTokens(t *testing.T) {
 	tokens := newTokens(t, testKey)
-	position := []byte("behind this")
+	position := Cursor{After: []byte("behind this"), Previous: []byte{}, HasPrevious: true}
 	sealed := tokens.Seal(testBinding, position, now)
 	other := func(change func(*Binding)) Binding {
 		b := testBinding
@@ -50,17 +54,34 @@ func TestTokens(t *testing.T) {
 			if !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
-			if err == nil && !bytes.Equal(got, position) {
-				t.Errorf("got the position %q", got)
+			if diff := cmp.Diff(got, position); err == nil && diff != "" {
+				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTokensOfPages(t *testing.T) {
+	tokens := newTokens(t, testKey)
+	long := []byte(strings.Repeat("x", 700))
+	for name, test := range map[string]struct{ sealed, want Cursor }{
+		"no previous page":               {Cursor{After: []byte("a")}, Cursor{After: []byte("a")}},
+		"the previous page is the first": {Cursor{After: []byte("a"), HasPrevious: true}, Cursor{After: []byte("a"), HasPrevious: true}},
+		"a previous page":                {Cursor{After: []byte("b"), Previous: []byte("a"), HasPrevious: true}, Cursor{After: []byte("b"), Previous: []byte("a"), HasPrevious: true}},
+		"too long for both":              {Cursor{After: long, Previous: long, HasPrevious: true}, Cursor{After: long}},
+	} {
+		token := tokens.Seal(testBinding, test.sealed, now)
+		got, err := tokens.Open(testBinding, token, now)
+		if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" || len(token) > maxToken {
+			t.Errorf("%s: %d bytes, %v %s", name, len(token), err, diff)
+		}
 	}
 }
 
 // TestTamperedTokens changes every character of a token to every other one.
 func TestTamperedTokens(t *testing.T) {
 	tokens := newTokens(t, testKey)
-	sealed := tokens.Seal(testBinding, []byte("p"), now)
+	sealed := tokens.Seal(testBinding, Cursor{After: []byte("p"), HasPrevious: true}, now)
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for i := range sealed {
 		for _, c := range []byte(alphabet) {
@@ -88,17 +109,23 @@ func FuzzTokens(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add("", []byte{})
-	f.Add(tokens.Seal(testBinding, []byte("position"), now), []byte("position"))
-	f.Add("AQAAAABppJ4AcG9zaXRpb24", []byte{0, 1, 2})
-	f.Fuzz(func(t *testing.T, token string, position []byte) {
+	f.Add("", []byte{}, []byte{}, false)
+	f.Add(tokens.Seal(testBinding, Cursor{After: []byte("position")}, now), []byte("position"), []byte("before"), true)
+	f.Add("AQAAAABppJ4AcG9zaXRpb24", []byte{0, 1, 2}, []byte{}, true)
+	f.Fuzz(func(t *testing.T, token string, after, previous []byte, hasPrevious bool) {
 		if got, err := tokens.Open(testBinding, token, now); err == nil && tokens.Seal(testBinding, got, now) != token {
 			t.Fatalf("%q was taken", token)
 		}
-		sealed := tokens.Seal(testBinding, position, now)
+		sealed := tokens.Seal(testBinding, Cursor{After: after, Previous: previous, HasPrevious: hasPrevious}, now)
 		got, err := tokens.Open(testBinding, sealed, now)
-		if err != nil || !bytes.Equal(got, position) {
-			t.Fatalf("%q came back as %q, %v", position, got, err)
+		fits := len(after)+len(previous) < maxToken/2
+		switch {
+		case err != nil || !bytes.Equal(got.After, after):
+			t.Fatalf("%q came back as %q, %v", after, got.After, err)
+		case got.HasPrevious && (!hasPrevious || !bytes.Equal(got.Previous, previous)):
+			t.Fatalf("%q came back as %q", previous, got.Previous)
+		case hasPrevious && fits && !got.HasPrevious:
+			t.Fatal("the previous page is gone")
 		}
 		if _, err := tokens.Open(Binding{Site: token}, sealed, now); err == nil {
 			t.Fatal("a token was taken elsewhere")

@@ -28,8 +28,8 @@ func (p *parser) summary(_, value string) (string, error) {
 	switch value {
 	case "false":
 	case "count":
-		if !p.filters {
-			return "", fmt.Errorf("%s is for searches; give true, text, data or false", r4.Quote(value))
+		if _, counts := p.controls["_count"]; !counts {
+			return "", fmt.Errorf("%s is for searches and histories; give true, text, data or false", r4.Quote(value))
 		}
 		p.totalOnly = true
 	case "true", "text", "data":

@@ -32,7 +32,9 @@ type Query struct {
 	Includes []store.Include
 	// Count is the most matches to return; 0 asks for the total only.
 	Count int
-	Total store.TotalMode
+	// CountReduced reports whether _count asked for more than MaxCount.
+	CountReduced bool
+	Total        store.TotalMode
 	// Elements, when not empty, are the elements to return of the matches.
 	Elements []Element
 	// Summary is the part to return of all resources.

@@ -1,0 +1,82 @@
+package fhir
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// binding returns what the page tokens of a query are bound to. It is a function because most
+// requests have no page token.
+func (r *request) binding(query search.Query, scope string) func() search.Binding {
+	return func() search.Binding {
+		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name}
+	}
+}
+
+// cursor opens the page token of a query. Without one it is the cursor of the first page.
+// Errors: search.Errors.
+func (h *handler) cursor(query search.Query, binding func() search.Binding) (search.Cursor, error) {
+	if query.PageToken == "" {
+		return search.Cursor{}, nil
+	}
+	at, err := h.tokens.Open(binding(), query.PageToken, h.Now())
+	if errors.Is(err, search.ErrTokenForeign) || errors.Is(err, search.ErrTokenExpired) {
+		return search.Cursor{}, search.Errors{{Parameter: "_page_token", Problem: err.Error()}}
+	}
+	return at, err
+}
+
+// pageLinks returns the links of a page of a searchset or a history: self, first, and where there
+// is one previous and next. A page token knows the page before its own, so a page that was reached
+// by next has previous; one that was reached by previous has none, but for the first.
+// R4 http.html#paging.
+func (h *handler) pageLinks(base string, query search.Query, binding func() search.Binding, at search.Cursor, next store.Position) []link {
+	first := address(base, query.Encode(""))
+	page := func(to search.Cursor) string {
+		return address(base, query.Encode(h.tokens.Seal(binding(), to, h.Now())))
+	}
+	links := []link{{"self", first}, {"first", first}}
+	if query.PageToken != "" {
+		links[0].url = address(base, query.Encode(query.PageToken))
+	}
+	switch {
+	case at.HasPrevious && len(at.Previous) == 0:
+		links = append(links, link{"previous", first})
+	case at.HasPrevious:
+		links = append(links, link{"previous", page(search.Cursor{After: at.Previous})})
+	}
+	if next != nil {
+		links = append(links, link{"next", page(search.Cursor{After: next, Previous: at.After, HasPrevious: true})})
+	}
+	return links
+}
+
+// maxLinkHeader bounds the Link header in bytes. The links repeat the query; proxies and clients
+// refuse responses with more than 8 to 16 KiB of headers. Longer links are in the Bundle only.
+const maxLinkHeader = 4 << 10
+
+// setLinks sets the Link header (RFC 8288) to the links of a page.
+func setLinks(header http.Header, links []link) {
+	var value strings.Builder
+	for i, l := range links {
+		if i > 0 {
+			value.WriteString(", ")
+		}
+		value.WriteString("<" + l.url + `>; rel="` + l.relation + `"`)
+	}
+	if value.Len() <= maxLinkHeader {
+		header.Set("Link", value.String())
+	}
+}
+
+// address joins an address and a query string.
+func address(base, query string) string {
+	if query == "" {
+		return base
+	}
+	return base + "?" + query
+}

@@ -66,8 +66,8 @@ func TestNegotiate(t *testing.T) {
 				}
 			case err != nil:
 				t.Error(err)
-			case got.contentType != test.want:
-				t.Errorf("got %s, want %s", got.contentType, test.want)
+			case got.mediaType != test.want:
+				t.Errorf("got %s, want %s", got.mediaType, test.want)
 			}
 		})
 	}

@@ -126,5 +126,5 @@ func (t *tracing) statements() pgx.QueryTracer {
 	if t == nil {
 		return nil
 	}
-	return otelpgx.NewTracer(otelpgx.WithTracerProvider(t.provider), otelpgx.WithTrimSQLInSpanName(), otelpgx.WithDisableSQLStatementInAttributes())
+	return otelpgx.NewTracer(otelpgx.WithTracerProvider(t.provider), otelpgx.WithQuerySpanNamePrefix(), otelpgx.WithDisableSQLStatementInAttributes())
 }

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
@@ -126,5 +126,5 @@ func (t *tracing) statements() pgx.QueryTracer {
 	if t == nil {
 		return nil
 	}
-	return otelpgx.NewTracer(otelpgx.WithTracerProvider(t.provider), otelpgx.WithTrimSQLInSpanName(), otelpgx.WithDisableSQLStatementInAttributes())
+	return otelpgx.NewTracer(otelpgx.WithTracerProvider(t.provider), otelpgx.WithQuerySpanNamePrefix(), otelpgx.WithDisableSQLStatementInAttributes())
 }

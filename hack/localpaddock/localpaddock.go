@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
@@ -67,8 +68,9 @@ type Paddock struct {
 	webhookPort int
 }
 
-// Start installs the CRDs and roles of config/base and starts the programs. It
-// returns when they serve. They end with the cluster.
+// Start installs the CRDs, roles and admission policies of config/base and, once
+// kube-apiserver enforces these, starts the programs. It returns when they serve.
+// They end with the cluster.
 func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) (*Paddock, error) {
 	options.Controllers, options.APIServers = max(options.Controllers, 1), max(options.APIServers, 1)
 	if options.APIServerBinary == "" {
@@ -76,6 +78,9 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	}
 	p := &Paddock{options: options, cluster: cluster}
 	if err := p.Apply(ctx, filepath.Join("config", "base")); err != nil {
+		return nil, err
+	}
+	if err := AwaitPolicies(ctx, cluster); err != nil { // policies.go
 		return nil, err
 	}
 	if err := p.makePageTokenKey(); err != nil {
@@ -247,12 +252,17 @@ func (p *Paddock) programName(program string, number int) string {
 // programs have the rights of config/rbac and no others.
 func (p *Paddock) kubeconfig(account string) (string, error) {
 	path := p.cluster.File(account + ".kubeconfig")
-	config, err := p.cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
-		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
+	config, err := accountConfig(p.cluster, account)
 	if err != nil {
 		return "", err
 	}
 	return path, localcluster.WriteKubeconfig(path, config)
+}
+
+// accountConfig authenticates as a ServiceAccount of the operator's namespace.
+func accountConfig(cluster *localcluster.Cluster, account string) (*rest.Config, error) {
+	return cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
+		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
 }
 
 func (p *Paddock) pageTokenKeyFile() string { return p.cluster.File("page-token.key") }

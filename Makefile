@@ -62,7 +62,7 @@ test: unit integration robustness ## Run every tier that needs no root.
 MODULE := github.com/paddock-health/paddock
 INTEGRATION := $(addprefix $(MODULE)/,\
 	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir apiserver/ahds \
-	apiserver/aggregated controllers/certificate controllers/site controllers/webhook hack/localpaddock hack/randomsearch \
+	apiserver/aggregated controllers/certificate controllers/pagetoken controllers/site controllers/webhook hack/localpaddock hack/randomsearch \
 	hack/localpostgres apiserver/store/postgres hack/chart hack/kubectl)
 # Robustness has a target of its own.
 NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -18,6 +19,7 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
 	"github.com/paddock-health/paddock/controllers/certificate"
+	"github.com/paddock-health/paddock/controllers/pagetoken"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/webhook"
 	"github.com/paddock-health/paddock/controllers/webhookevent"
@@ -117,6 +119,15 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		}
 		if err := mgr.Add(keeper); err != nil {
 			return nil, fmt.Errorf("set up the certificates: %w", err)
+		}
+	}
+	if opts.pageTokenSecret != "" {
+		keeper := &pagetoken.Keeper{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("paddock-controller"),
+			Secret: client.ObjectKey{Namespace: opts.namespace, Name: opts.pageTokenSecret},
+		}
+		if err := mgr.Add(keeper); err != nil {
+			return nil, fmt.Errorf("set up the key of page tokens: %w", err)
 		}
 	}
 	if err := addHealthChecks(mgr); err != nil {

@@ -37,6 +37,8 @@ type options struct {
 	exposure exposureOptions
 	// certificateNames are the API servers' DNS names, if the controller keeps their certificate.
 	certificateNames []string
+	// pageTokenSecret holds the key of page tokens, if the controller makes it.
+	pageTokenSecret string
 	// webhookNames are the DNS names of the webhook server, if the controller keeps its certificate.
 	webhookNames []string
 
@@ -71,6 +73,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		opts.webhookNames = strings.Split(names, ",")
 		return checkNames(opts.webhookNames)
 	})
+	fs.StringVar(&opts.pageTokenSecret, "page-token-secret", "",
+		"Secret of the operator's namespace for which the controller makes the key of page tokens, which the API servers are given by --page-token-key-file; without it the controller makes none")
 	opts.secrets = secrets.Cluster
 	fs.Func("secrets", "where the controller may read Secrets: Cluster, everywhere, or Namespaced, where the owner of a namespace bound ClusterRole "+
 		secrets.Role+" (default Cluster)", func(access string) error {

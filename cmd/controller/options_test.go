@@ -36,7 +36,7 @@ func TestParseOptions(t *testing.T) {
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
 				"--certificate-names=a.ops.svc,b.ops.svc",
 				"--webhook-address=[::1]:443", "--webhook-secret=mine", "--webhook-certificate-names=c.ops.svc",
-				"--secrets=Namespaced",
+				"--secrets=Namespaced", "--page-token-secret=page-token",
 				"--ingress-hosts=fhir.example.org,*.clinics.example.org", "--ingress-scheme=http", "--ingress-class=public",
 				"--ingress-annotation=example.org/body-size=4m", "--ingress-annotation=example.org/rules=a=b,c",
 				"--ingress-tls-secret=fhir-tls", "--gateways=infra/public,infra/partners", "--facade-port=8080",
@@ -45,7 +45,7 @@ func TestParseOptions(t *testing.T) {
 				o.namespace, o.leaderElect, o.metricsAddress, o.healthAddress = "ops", false, "0", "127.0.0.1:1"
 				o.logLevel = slog.LevelDebug
 				o.certificateNames = []string{"a.ops.svc", "b.ops.svc"}
-				o.secrets = "Namespaced"
+				o.secrets, o.pageTokenSecret = "Namespaced", "page-token"
 				o.webhookAddress, o.webhookSecret, o.webhookNames = "[::1]:443", "mine", []string{"c.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 				o.exposure = exposureOptions{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/localpaddock"
 )
 
 func TestCertificate(t *testing.T) {
@@ -38,6 +39,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
 	kubectl(ctx, "apply", "--server-side", "-k", "../../config/base")
+	Expect(localpaddock.AwaitPolicies(ctx, cluster)).To(Succeed())
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	config, err := cluster.UserConfig("system:serviceaccount:paddock-system:paddock-controller")

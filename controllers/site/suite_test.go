@@ -39,6 +39,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/localpaddock"
 )
 
 const (
@@ -90,6 +91,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.Stop)
 	kubectl(ctx, "apply", "--server-side", "-k", "../../config/base")
 	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
+	Expect(localpaddock.AwaitPolicies(ctx, cluster)).To(Succeed())
 
 	admin, err = client.NewWithWatch(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -169,7 +169,7 @@ var _ = Describe("Secrets", func() {
 			for _, kind := range []string{"Opaque", "kubernetes.io/service-account-token", v1alpha1.SecretTypeDSN} {
 				secret := newSecret(namespace, "other", kind, "x")
 				secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
-				Expect(program.Create(ctx, secret)).To(MatchError(ContainSubstring(otherSecretsRefused)))
+				Expect(program.Create(ctx, secret)).To(MatchError(ContainSubstring("of type paddock.health/webhook only")))
 			}
 			mayRead := program.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "ours"}, &corev1.Secret{})
 			Expect(apierrors.IsForbidden(mayRead)).To(Equal(account == "paddock-apiserver"))

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/controllers/certificate"
+	"github.com/paddock-health/paddock/controllers/pagetoken"
 )
 
 var _ = Describe("The chart", Ordered, func() {
@@ -52,7 +53,7 @@ var _ = Describe("The chart", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
-	It("has the controller make certificates that kube-apiserver trusts, and makes a key of page tokens", func(ctx SpecContext) {
+	It("has the controller make certificates that kube-apiserver trusts, and the key of page tokens", func(ctx SpecContext) {
 		Expect(keeper(ctx).Keep(ctx)).To(Succeed())
 		for _, serving := range []struct {
 			secret   string
@@ -72,7 +73,9 @@ var _ = Describe("The chart", Ordered, func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 		}
-		key, err := base64.StdEncoding.DecodeString(string(secret(ctx, "paddock-page-token").Data["key"]))
+		Expect(secret(ctx, pageTokenSecret).Data).To(BeEmpty(), "the chart leaves the key to the controller")
+		Expect(pageTokenKeeper().Keep(ctx)).To(Succeed())
+		key, err := base64.StdEncoding.DecodeString(string(secret(ctx, pageTokenSecret).Data["key"]))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(key).To(HaveLen(32))
 	}, NodeTimeout(time.Minute))
@@ -127,16 +130,16 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(time.Minute))
 
 	It("keeps certificate and key when it is upgraded", func(ctx SpecContext) {
-		serving, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, "paddock-page-token").Data, apiService(ctx).Spec.CABundle
+		serving, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, pageTokenSecret).Data, apiService(ctx).Spec.CABundle
 		webhook := secret(ctx, "paddock-controller-tls").Data
 		install(ctx, "controller.replicas=3")
 		Expect(secret(ctx, "paddock-apiserver-tls").Data).To(Equal(serving))
-		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
+		Expect(secret(ctx, pageTokenSecret).Data).To(Equal(key))
 		Expect(apiService(ctx).Spec.CABundle).To(Equal(authority))
 		Expect(secret(ctx, "paddock-controller-tls").Data).To(Equal(webhook))
 		Expect(webhooks(ctx).Webhooks[0].ClientConfig.CABundle).To(Equal(authority))
 		run(ctx, "helm", "rollback", release, "1", "--namespace", namespace)
-		Expect(secret(ctx, "paddock-page-token").Data).To(Equal(key))
+		Expect(secret(ctx, pageTokenSecret).Data).To(Equal(key))
 	}, NodeTimeout(time.Minute))
 
 	describeUpgrade()
@@ -188,6 +191,14 @@ func keeper(ctx context.Context) *certificate.Keeper {
 		Expect(serving.DNSNames).NotTo(BeEmpty())
 	}
 	return k
+}
+
+// pageTokenSecret is the Secret with the key of page tokens.
+const pageTokenSecret = "paddock-page-token-key"
+
+// pageTokenKeeper does what a controller would do that has just become the leader.
+func pageTokenKeeper() *pagetoken.Keeper {
+	return &pagetoken.Keeper{Client: admin, Live: admin, Secret: client.ObjectKey{Namespace: namespace, Name: pageTokenSecret}}
 }
 
 func webhooks(ctx context.Context) *admissionregistrationv1.ValidatingWebhookConfiguration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -40,6 +41,30 @@ func describeUpgrade() {
 		}
 	}
 
+	It("keeps the key of page tokens where the chart before has made it", func(ctx SpecContext) {
+		expectKey := func(want []byte) {
+			GinkgoHelper()
+			Expect(pageTokenKeeper().Keep(ctx)).To(Succeed())
+			Expect(secret(ctx, pageTokenSecret).Data).To(HaveKeyWithValue("key", want))
+		}
+		upgrade(ctx, before)
+		key := secret(ctx, formerPageTokenSecret).Data["key"]
+		Expect(key).To(HaveLen(44))
+		upgrade(ctx, before)
+		former := run(ctx, "kubectl", "get", "secrets", "--namespace", namespace, "--selector", "owner=helm,status=deployed", "--output", "jsonpath={.items[*].metadata.labels.version}")
+		upgrade(ctx, chartDir)
+		Expect(run(ctx, "kubectl", "get", "secret", formerPageTokenSecret, "--namespace", namespace, "--ignore-not-found")).To(BeEmpty())
+		expectKey(key)
+		upgrade(ctx, chartDir)
+		expectKey(key)
+
+		By("and through a rollback to that chart")
+		run(ctx, "helm", "rollback", release, former, "--namespace", namespace)
+		Expect(secret(ctx, formerPageTokenSecret).Data["key"]).To(Equal(key))
+		upgrade(ctx, chartDir)
+		expectKey(key)
+	}, NodeTimeout(2*time.Minute))
+
 	It("brings new fields with an upgrade", func(ctx SpecContext) {
 		upgrade(ctx, before)
 		run(ctx, "kubectl", "create", "namespace", "clinic-upgraded")
@@ -72,11 +97,22 @@ func describeUpgrade() {
 	}, NodeTimeout(2*time.Minute))
 }
 
-// earlierChart is a copy of the chart, whose Sites have one field less.
+// formerPageTokenSecret is the Secret in which the chart of 0.1.0 made the key of page tokens.
+const formerPageTokenSecret = "paddock-page-token"
+
+// earlierChart is a copy of the chart whose Sites have one field less, and which makes the key of page
+// tokens by itself, as the chart of 0.1.0 did.
 func earlierChart() string {
 	GinkgoHelper()
 	dir := filepath.Join(GinkgoT().TempDir(), "paddock")
 	Expect(os.CopyFS(dir, os.DirFS(chartDir))).To(Succeed())
+	Expect(os.Remove(filepath.Join(dir, "templates", "page-token.yaml"))).To(Succeed())
+	Expect(os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "chart-0.1.0")))).To(Succeed())
+	names := filepath.Join(dir, "templates", "_names.tpl")
+	helpers, err := os.ReadFile(names)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(helpers)).To(ContainSubstring(pageTokenSecret))
+	Expect(os.WriteFile(names, []byte(strings.ReplaceAll(string(helpers), pageTokenSecret, formerPageTokenSecret)), 0o600)).To(Succeed())
 	path := filepath.Join(dir, "files", "crd", "paddock.health_sites.yaml")
 	text, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())

@@ -15,6 +15,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/hack/localpaddock"
 )
 
 const (
@@ -80,6 +82,7 @@ var _ = Describe("The chart", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		installIngress(ctx)
 		install(ctx)
+		Expect(localpaddock.AwaitPolicies(ctx, node.Cluster)).To(Succeed())
 		kubectl(ctx, "-n", "ingress", "rollout", "status", "--timeout=2m", "deployment/skipper")
 	}, NodeTimeout(6*time.Minute))
 

@@ -6,11 +6,7 @@ package localpaddock
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -22,15 +18,28 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/paddock-health/paddock/hack/localcluster"
 )
 
 // localNetworks are where databases may be: this is no cluster, and nobody else's.
 const localNetworks = "127.0.0.0/8"
+
+// pageTokenSecret is the Secret for which the controller makes the key of page tokens.
+const pageTokenSecret = "paddock-page-token-key"
+
+const (
+	// pageTokenInterval and pageTokenTimeout are for the controller to make that key. After a crash
+	// it waits up to 15 s for the lease of the controller before.
+	pageTokenInterval = 50 * time.Millisecond
+	pageTokenTimeout  = time.Minute
+)
 
 // Options say what to run.
 type Options struct {
@@ -67,8 +76,9 @@ type Paddock struct {
 	webhookPort int
 }
 
-// Start installs the CRDs and roles of config/base and starts the programs. It
-// returns when they serve. They end with the cluster.
+// Start installs the CRDs, roles and admission policies of config/base and, once
+// kube-apiserver enforces these, starts the programs. It returns when they serve.
+// They end with the cluster.
 func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) (*Paddock, error) {
 	options.Controllers, options.APIServers = max(options.Controllers, 1), max(options.APIServers, 1)
 	if options.APIServerBinary == "" {
@@ -78,7 +88,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	if err := p.Apply(ctx, filepath.Join("config", "base")); err != nil {
 		return nil, err
 	}
-	if err := p.makePageTokenKey(); err != nil {
+	if err := AwaitPolicies(ctx, cluster); err != nil { // policies.go
 		return nil, err
 	}
 	ports, err := freePorts(2*options.APIServers + 3*options.Controllers + 1)
@@ -96,14 +106,17 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 			return nil, err
 		}
 	}
-	for i := range options.APIServers {
-		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
-			return nil, err
-		}
-	}
 	for i := range options.Controllers {
 		first := 2*options.APIServers + 3*i
 		if err := p.startController(ctx, i, ports[first], ports[first+1], ports[first+2]); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.writePageTokenKey(ctx); err != nil {
+		return nil, err
+	}
+	for i := range options.APIServers {
+		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
 			return nil, err
 		}
 	}
@@ -225,6 +238,7 @@ func (p *Paddock) startController(ctx context.Context, number, healthPort, metri
 			"--metrics-address", "127.0.0.1:" + strconv.Itoa(metricsPort),
 			"--public-url", p.options.PublicURL,
 			"--postgres-networks", localNetworks,
+			"--page-token-secret", pageTokenSecret,
 		}, append(webhookArgs(webhookPort), p.options.ControllerArgs...)...),
 		Ready: isReady(health),
 	})
@@ -247,24 +261,41 @@ func (p *Paddock) programName(program string, number int) string {
 // programs have the rights of config/rbac and no others.
 func (p *Paddock) kubeconfig(account string) (string, error) {
 	path := p.cluster.File(account + ".kubeconfig")
-	config, err := p.cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
-		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
+	config, err := accountConfig(p.cluster, account)
 	if err != nil {
 		return "", err
 	}
 	return path, localcluster.WriteKubeconfig(path, config)
 }
 
+// accountConfig authenticates as a ServiceAccount of the operator's namespace.
+func accountConfig(cluster *localcluster.Cluster, account string) (*rest.Config, error) {
+	return cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
+		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
+}
+
 func (p *Paddock) pageTokenKeyFile() string { return p.cluster.File("page-token.key") }
 
-// makePageTokenKey makes the key that signs page tokens, the first time.
-func (p *Paddock) makePageTokenKey() error {
-	if _, err := os.Stat(p.pageTokenKeyFile()); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// writePageTokenKey waits until the controller has made the key of page tokens, and writes it to a
+// file for the API servers, as the kubelet does for their pods.
+func (p *Paddock) writePageTokenKey(ctx context.Context) error {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
 	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	return os.WriteFile(p.pageTokenKeyFile(), []byte(base64.StdEncoding.EncodeToString(key)), 0o600)
+	var key []byte
+	err = wait.PollUntilContextTimeout(ctx, pageTokenInterval, pageTokenTimeout, true, func(ctx context.Context) (bool, error) {
+		secret, err := clients.CoreV1().Secrets("paddock-system").Get(ctx, pageTokenSecret, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		key = secret.Data["key"]
+		return key != nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the controller to make the key of page tokens: %w", err)
+	}
+	return os.WriteFile(p.pageTokenKeyFile(), key, 0o600)
 }
 
 func isReady(health string) func(context.Context) error {

@@ -53,8 +53,9 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end }}
 
+{{/* The Secret with the key of page tokens. Charts up to 0.1.0 made another, paddock-page-token. */}}
 {{- define "paddock.pageTokenSecret" -}}
-{{ .Values.pageToken.existingSecret | default "paddock-page-token" }}
+{{ .Values.pageToken.existingSecret | default "paddock-page-token-key" }}
 {{- end }}
 
 {{- define "paddock.certificateSecret" -}}

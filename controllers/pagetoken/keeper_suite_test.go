@@ -1,0 +1,146 @@
+package pagetoken_test
+
+import (
+	"context"
+	"encoding/base64"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/controllers/pagetoken"
+)
+
+var _ = Describe("The key of page tokens", func() {
+	read := func(ctx context.Context) *corev1.Secret {
+		GinkgoHelper()
+		secret := &corev1.Secret{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: secretName}, secret)).To(Succeed())
+		return secret
+	}
+	kept := func(ctx context.Context) string {
+		GinkgoHelper()
+		stored := string(read(ctx).Data["key"])
+		decoded, err := base64.StdEncoding.DecodeString(stored)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(decoded).To(HaveLen(32))
+		return stored
+	}
+
+	AfterEach(func(ctx SpecContext) {
+		Expect(admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operatorNamespace))).To(Succeed())
+		Expect(admin.DeleteAllOf(ctx, &eventsv1.Event{}, client.InNamespace(operatorNamespace))).To(Succeed())
+	})
+
+	It("is made where there is none, another one each time, and then left alone", func(ctx SpecContext) {
+		keeper := newKeeper()
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		first, version := kept(ctx), read(ctx).ResourceVersion
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		Expect(newKeeper().Keep(ctx)).To(Succeed())
+		Expect(read(ctx).ResourceVersion).To(Equal(version))
+
+		By("making it anew when it is deleted")
+		Expect(admin.Delete(ctx, read(ctx))).To(Succeed())
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		Expect(kept(ctx)).NotTo(Equal(first))
+	})
+
+	It("is put into the empty Secret of the chart, which keeps its labels", func(ctx SpecContext) {
+		createSecret(ctx, secretName)
+		Expect(newKeeper().Keep(ctx)).To(Succeed())
+		kept(ctx)
+		Expect(read(ctx).Labels).To(HaveKeyWithValue("app.kubernetes.io/name", "paddock"))
+	})
+
+	It("is kept as an administrator writes it", func(ctx SpecContext) {
+		createSecret(ctx, secretName, key(1)+"\n")
+		Expect(newKeeper().Keep(ctx)).To(Succeed())
+		Expect(string(read(ctx).Data["key"])).To(Equal(key(1) + "\n"))
+	})
+
+	DescribeTable("is reported where API servers cannot use it, and not replaced", func(ctx SpecContext, malformed string) {
+		createSecret(ctx, secretName, malformed)
+		version := read(ctx).ResourceVersion
+		keeper := newKeeper()
+		for range 3 {
+			err := keeper.Keep(ctx)
+			Expect(err).To(MatchError(ContainSubstring("Secret paddock-system/paddock-page-token-key: data.key is not 32 bytes in base64")))
+			if malformed != "" {
+				Expect(err).NotTo(MatchError(ContainSubstring(malformed)))
+			}
+		}
+		Expect(read(ctx).ResourceVersion).To(Equal(version))
+		var events eventsv1.EventList
+		Eventually(func(g Gomega) {
+			g.Expect(admin.List(ctx, &events, client.InNamespace(operatorNamespace))).To(Succeed())
+			g.Expect(events.Items).NotTo(BeEmpty())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(events.Items).To(HaveLen(1))
+		event := events.Items[0]
+		Expect(event.Reason).To(Equal(pagetoken.MalformedKey))
+		Expect(event.Type).To(Equal(corev1.EventTypeWarning))
+		Expect(event.Regarding.Name).To(Equal(secretName))
+		Expect(event.Series).To(BeNil(), "one event for each state of the Secret")
+
+		By("going on when it is mended")
+		secret := read(ctx)
+		secret.Data["key"] = []byte(key(2))
+		Expect(admin.Update(ctx, secret)).To(Succeed())
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		Expect(kept(ctx)).To(Equal(key(2)))
+	},
+		Entry("with too few bytes", base64.StdEncoding.EncodeToString([]byte("too few bytes"))),
+		Entry("in no base64", "not-base64-not-base64-not-base64!"),
+		Entry("empty", ""),
+	)
+})
+
+var _ = Describe("The key of a release before", func() {
+	keep := func(ctx context.Context, keeper *pagetoken.Keeper) string {
+		GinkgoHelper()
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		secret := &corev1.Secret{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: secretName}, secret)).To(Succeed())
+		return string(secret.Data["key"])
+	}
+	AfterEach(func(ctx SpecContext) {
+		Expect(admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operatorNamespace))).To(Succeed())
+	})
+
+	It("is taken over from its Secret", func(ctx SpecContext) {
+		createHelmRecord(ctx, 1, key(1))
+		createSecret(ctx, formerName, key(2)+"\n")
+		createSecret(ctx, secretName)
+		Expect(keep(ctx, newKeeper())).To(Equal(key(2)))
+	})
+
+	It("is taken over from Helm's newest record of it, where Helm has removed the Secret", func(ctx SpecContext) {
+		for revision, of := range []string{key(1), key(2), key(3), "", "bWFsZm9ybWVk"} {
+			createHelmRecord(ctx, 8+revision, of)
+		}
+		createRecord(ctx, 13, "unreadable")
+		createSecret(ctx, secretName)
+		keeper := newKeeper()
+		Expect(keep(ctx, keeper)).To(Equal(key(3)))
+
+		By("not bringing it back when it is deleted")
+		Expect(admin.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: secretName}})).To(Succeed())
+		Expect(keep(ctx, keeper)).NotTo(Equal(key(3)))
+	})
+
+	It("does not replace the one that there is", func(ctx SpecContext) {
+		createSecret(ctx, formerName, key(1))
+		createHelmRecord(ctx, 1, key(1))
+		createSecret(ctx, secretName, key(2))
+		Expect(keep(ctx, newKeeper())).To(Equal(key(2)))
+	})
+
+	It("is none where its Secret has a value that API servers cannot use", func(ctx SpecContext) {
+		createSecret(ctx, formerName, "malformed")
+		Expect(keep(ctx, newKeeper())).To(HaveLen(44))
+	})
+})

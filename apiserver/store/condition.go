@@ -64,11 +64,32 @@ type PeriodIs struct {
 	From, Until Bounds
 }
 
+// SinglePeriodIn holds when the period of the parameter is in one of the areas. It is for
+// parameters of which no record has more than one period, and takes all conditions on that
+// period together: where results are sorted by the parameter, engines walk the areas alone.
+// Whether a record with several periods is found is not defined.
+type SinglePeriodIn struct {
+	Param string
+	// Areas do not overlap in From, and are in the order of it. There is at least one.
+	Areas []PeriodArea
+}
+
+// PeriodArea is where a period begins and where it ends.
+type PeriodArea struct{ From, Until Bounds }
+
 // Bounds are inclusive.
 type Bounds struct{ Least, Most int64 }
 
 // Unbounded takes every time.
 var Unbounded = Bounds{TheBeginning, TheEnd}
+
+// Intersection is what is within both bounds.
+func (b Bounds) Intersection(other Bounds) Bounds {
+	return Bounds{Least: max(b.Least, other.Least), Most: min(b.Most, other.Most)}
+}
+
+// Empty reports whether nothing is within the bounds.
+func (b Bounds) Empty() bool { return b.Least > b.Most }
 
 // RefersTo holds when a reference of the parameter is To. The own addresses of the
 // site (Query.Bases) and no base are the same.
@@ -121,22 +142,23 @@ type ReferredBy struct {
 	Where Condition
 }
 
-func (All) condition()          {}
-func (Any) condition()          {}
-func (Not) condition()          {}
-func (IDIn) condition()         {}
-func (UpdatedIn) condition()    {}
-func (Present) condition()      {}
-func (TokenIs) condition()      {}
-func (PairIs) condition()       {}
-func (TextIs) condition()       {}
-func (PeriodIs) condition()     {}
-func (RefersTo) condition()     {}
-func (RefersToID) condition()   {}
-func (RefersAround) condition() {}
-func (Near) condition()         {}
-func (Chain) condition()        {}
-func (ReferredBy) condition()   {}
+func (All) condition()            {}
+func (Any) condition()            {}
+func (Not) condition()            {}
+func (IDIn) condition()           {}
+func (UpdatedIn) condition()      {}
+func (Present) condition()        {}
+func (TokenIs) condition()        {}
+func (PairIs) condition()         {}
+func (TextIs) condition()         {}
+func (PeriodIs) condition()       {}
+func (SinglePeriodIn) condition() {}
+func (RefersTo) condition()       {}
+func (RefersToID) condition()     {}
+func (RefersAround) condition()   {}
+func (Near) condition()           {}
+func (Chain) condition()          {}
+func (ReferredBy) condition()     {}
 
 // Access says which records a query may meet, by type: those of a type with a
 // condition must meet it, those of other types are not met at all. It is part of

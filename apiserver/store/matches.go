@@ -30,8 +30,16 @@ func (c TextIs) Matches(t Text) bool {
 
 // Matches reports whether a period is one that the condition takes.
 func (c PeriodIs) Matches(p Period) bool {
-	return c.From.hold(p.From) && c.Until.hold(p.Until)
+	return PeriodArea{c.From, c.Until}.Matches(p)
 }
+
+// Matches reports whether a period is in one of the areas.
+func (c SinglePeriodIn) Matches(p Period) bool {
+	return slices.ContainsFunc(c.Areas, func(a PeriodArea) bool { return a.Matches(p) })
+}
+
+// Matches reports whether a period begins and ends as the area says.
+func (a PeriodArea) Matches(p Period) bool { return a.From.hold(p.From) && a.Until.hold(p.Until) }
 
 func (b Bounds) hold(t int64) bool { return b.Least <= t && t <= b.Most }
 

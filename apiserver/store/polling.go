@@ -27,13 +27,26 @@ func asksTime(condition Condition) bool {
 	}
 }
 
-// Before is the query restricted to what was updated before a time.
+// Before is the query restricted to what was updated before a time. Where the query asks for a
+// range of times already, that range becomes narrower.
 func (q Query) Before(until time.Time) Query {
-	updated := UpdatedIn{Until: until}
-	if q.Where == nil {
-		q.Where = updated
-	} else {
-		q.Where = All{q.Where, updated}
+	before := TimeRange{Until: until}
+	switch where := q.Where.(type) {
+	case nil:
+		q.Where = UpdatedIn(before)
+	case All:
+		where = slices.Clone(where)
+		i := slices.IndexFunc(where, func(c Condition) bool { _, is := c.(UpdatedIn); return is })
+		if i < 0 {
+			where = append(where, UpdatedIn(before))
+		} else {
+			where[i] = UpdatedIn(before.Intersection(TimeRange(where[i].(UpdatedIn))))
+		}
+		q.Where = where
+	case UpdatedIn:
+		q.Where = UpdatedIn(before.Intersection(TimeRange(where)))
+	default:
+		q.Where = All{where, UpdatedIn(before)}
 	}
 	return q
 }

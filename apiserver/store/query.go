@@ -50,6 +50,22 @@ func (r TimeRange) Contains(t time.Time) bool {
 	return (r.From.IsZero() || !t.Before(r.From)) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
+// Intersection is what is in both ranges.
+func (r TimeRange) Intersection(other TimeRange) TimeRange {
+	if r.From.Before(other.From) { // a zero From is before all others
+		r.From = other.From
+	}
+	if r.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(r.Until) {
+		r.Until = other.Until
+	}
+	return r
+}
+
+// Empty reports whether no time is in the range.
+func (r TimeRange) Empty() bool {
+	return !r.From.IsZero() && !r.Until.IsZero() && !r.From.Before(r.Until)
+}
+
 // Overlaps reports whether the range and [from, until) share an instant. A zero
 // until is infinite.
 func (r TimeRange) Overlaps(from, until time.Time) bool {

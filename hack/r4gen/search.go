@@ -28,6 +28,8 @@ type searchProgram struct {
 	targets    []string
 	paths      []searchPath
 	components []searchComponent
+	// single parameters find at most one element of a resource.
+	single bool
 }
 
 // searchPath is a way from the resource to values, and what they must meet.
@@ -71,6 +73,9 @@ func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
 	}
 	programs = append(programs, veterinary()...)
 	programs = append(programs, contractual(programs, rows)...)
+	for i := range programs {
+		programs[i].single = programs[i].findsOne(rows)
+	}
 	slices.SortFunc(programs, func(a, b searchProgram) int {
 		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.code, b.code))
 	})
@@ -219,24 +224,57 @@ func parsePath(expression, base string) (path searchPath, own bool, err error) {
 func checkPath(path searchPath, base string, rows []typeRow) error {
 	typeName := base
 	for _, step := range path.steps {
-		next := ""
-		for _, row := range rows {
-			if row.name != typeName {
-				continue
-			}
-			for _, element := range row.elements {
-				if element.base == step && (path.as == "" || element.name == element.base || strings.EqualFold(element.name, step+path.as)) {
-					next = element.typeName
-				}
-			}
-		}
-		if next == "" {
+		element, ok := elementAt(rows, typeName, step, path.as)
+		if !ok {
 			return fmt.Errorf("%s has no element %s", typeName, step)
 		}
-		typeName = next
+		typeName = element.typeName
 	}
 	return nil
 }
+
+// elementAt finds an element of a type. Of a choice, it finds the spelling with the type as,
+// if as is not empty.
+func elementAt(rows []typeRow, typeName, name, as string) (found elementRow, ok bool) {
+	for _, row := range rows {
+		if row.name != typeName {
+			continue
+		}
+		for _, element := range row.elements {
+			if element.base == name && (as == "" || element.name == element.base || strings.EqualFold(element.name, name+as)) {
+				found, ok = element, true
+			}
+		}
+	}
+	return found, ok
+}
+
+// findsOne reports whether R4's cardinalities let a resource have at most one element that
+// the parameter finds: all alternatives lead to the same element, and no step of the way
+// there repeats. The alternatives may differ in the type of a choice element, which has one
+// type at a time.
+func (p searchProgram) findsOne(rows []typeRow) bool {
+	typeName := p.base
+	if typeName == anyResource {
+		typeName = elementsOfAll
+	}
+	for _, path := range p.paths[1:] {
+		if !slices.Equal(path.steps, p.paths[0].steps) {
+			return false
+		}
+	}
+	for _, step := range p.paths[0].steps {
+		element, ok := elementAt(rows, typeName, step, "")
+		if !ok || element.many {
+			return false
+		}
+		typeName = element.typeName
+	}
+	return true
+}
+
+// elementsOfAll is a type that has the elements of all resources.
+const elementsOfAll = "Patient"
 
 func writeSearch(b *bytes.Buffer, programs []searchProgram) {
 	b.WriteString("// searchParameters are R4's parameters of the types kept, those of the contract and\n// the veterinary ones, by type and name; those of Resource are of all types.\nvar searchParameters = [...]SearchParameter{\n")
@@ -251,6 +289,9 @@ func writeSearch(b *bytes.Buffer, programs []searchProgram) {
 		}
 		if p.id != "" {
 			fmt.Fprintf(b, ", definition: %q", p.id)
+		}
+		if p.single {
+			b.WriteString(", Single: true")
 		}
 		b.WriteString(", paths: []searchPath{")
 		for _, path := range p.paths {

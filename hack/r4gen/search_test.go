@@ -41,6 +41,44 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
+func TestFindsOne(t *testing.T) {
+	element := func(name, typeName string, many bool) elementRow {
+		return elementRow{name: name, base: name, typeName: typeName, many: many}
+	}
+	rows := []typeRow{
+		{name: "Patient", elements: []elementRow{
+			element("birthDate", "date", false), element("name", "HumanName", true), element("meta", "Meta", false), element("link", "Patient.link", true),
+			{name: "deceasedBoolean", base: "deceased", typeName: "boolean"}, {name: "deceasedDateTime", base: "deceased", typeName: "dateTime"},
+		}},
+		{name: "HumanName", elements: []elementRow{element("period", "Period", false)}},
+		{name: "Patient.link", elements: []elementRow{element("since", "date", false)}},
+		{name: "Meta", elements: []elementRow{element("lastUpdated", "instant", false), element("tag", "Coding", true)}},
+	}
+	path := func(steps ...string) searchPath { return searchPath{steps: steps} }
+	for name, test := range map[string]struct {
+		base  string
+		paths []searchPath
+		want  bool
+	}{
+		"an element":               {"Patient", []searchPath{path("birthDate")}, true},
+		"one that repeats":         {"Patient", []searchPath{path("name")}, false},
+		"in one that repeats":      {"Patient", []searchPath{path("name", "period")}, false},
+		"in a component":           {"Patient", []searchPath{path("link", "since")}, false},
+		"in one that does not":     {"Patient", []searchPath{path("meta", "lastUpdated")}, true},
+		"that repeats in it":       {"Patient", []searchPath{path("meta", "tag")}, false},
+		"of all resources":         {anyResource, []searchPath{path("meta", "lastUpdated")}, true},
+		"a type of a choice":       {"Patient", []searchPath{{steps: []string{"deceased"}, as: "dateTime"}}, true},
+		"all types of a choice":    {"Patient", []searchPath{{steps: []string{"deceased"}, as: "dateTime"}, {steps: []string{"deceased"}, as: "boolean"}}, true},
+		"two elements":             {"Patient", []searchPath{path("birthDate"), {steps: []string{"deceased"}, as: "dateTime"}}, false},
+		"what leads nowhere":       {"Patient", []searchPath{path("birthdate")}, false},
+		"one of those that repeat": {"Patient", []searchPath{{steps: []string{"name"}, where: "use", is: "official"}}, false},
+	} {
+		if got := (searchProgram{base: test.base, paths: test.paths}).findsOne(rows); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestCompileFails(t *testing.T) {
 	rows := []typeRow{{name: "Patient", kind: kindResource, elements: []elementRow{{name: "name", base: "name", typeName: "HumanName"}}}}
 	for name, p := range map[string]searchParameter{

@@ -157,16 +157,12 @@ func Where(conditions []store.Condition) store.Condition {
 			joined = append(joined, condition)
 			continue
 		}
-		during.From, during.Until = both(during.From, is.From), both(during.Until, is.Until)
+		during.From, during.Until = during.From.Intersection(is.From), during.Until.Intersection(is.Until)
 	}
 	if during.From != store.Unbounded || during.Until != store.Unbounded {
 		joined = append(joined, during)
 	}
 	return joined
-}
-
-func both(a, b store.Bounds) store.Bounds {
-	return store.Bounds{Least: max(a.Least, b.Least), Most: min(a.Most, b.Most)}
 }
 
 func updatedFrom(value string) (store.Condition, string) {

@@ -20,6 +20,9 @@ type SearchParameter struct {
 	Kind SearchKind
 	// Components are the parts of a composite.
 	Components []SearchComponent
+	// Single reports whether a resource has at most one element that the parameter finds,
+	// by R4's cardinalities of all elements on the way.
+	Single bool
 
 	base typeIndex
 	// definition is the id of HL7's definition, empty where there is none.

@@ -12,11 +12,29 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// searchedDate is the range [From, Until) that a date names by its precision, and how
-// values are compared with it.
+// searchedDate is the range that a date names by its precision, and how values are compared
+// with it.
 type searchedDate struct {
 	prefix string
-	store.Period
+	dateRange
+}
+
+// dateRange is half-open: from ≤ t < until.
+type dateRange struct{ from, until time.Time }
+
+// floor is the last microsecond that is not after t.
+func floor(t time.Time) int64 { return t.UnixMicro() }
+
+// ceil is the first microsecond that is not before t.
+func ceil(t time.Time) int64 { return t.Add(time.Microsecond - 1).UnixMicro() }
+
+// microsecondOf is the area of the periods within the microsecond that t divides; none where
+// t is a whole number of microseconds.
+func microsecondOf(t time.Time) []store.PeriodArea {
+	if floor(t) == ceil(t) {
+		return nil
+	}
+	return []store.PeriodArea{{From: atLeast(floor(t)), Until: atMost(ceil(t))}}
 }
 
 var datePattern = regexp.MustCompile(
@@ -45,25 +63,26 @@ func parseSearched(value string, now time.Time, zone *time.Location) (searchedDa
 	if _, ok := prefixes[prefix]; !ok {
 		return searchedDate{}, fmt.Errorf("%s has the unknown prefix %s; known are %s", r4.Quote(value), r4.Quote(prefix), list(prefixes))
 	}
-	period, err := parseDate(date, zone)
+	named, err := parseDate(date, zone)
 	if prefix == "ap" {
-		prefix, period = "eq", widened(period, now.UnixMicro())
+		prefix, named = "eq", named.widened(now.UnixMicro())
 	}
-	return searchedDate{prefix, period}, err
+	return searchedDate{prefix, named}, err
 }
 
-// widened is a period with its ends a tenth of their distance from now further out.
-func widened(p store.Period, now int64) store.Period {
+// widened is the range with its ends a tenth of their distance from now further out.
+func (r dateRange) widened(now int64) dateRange {
 	tenth := func(t int64) int64 { return max(now-t, t-now) / 10 }
-	return store.Period{From: p.From - tenth(p.From), Until: p.Until + tenth(p.Until)}
+	from, until := floor(r.from), ceil(r.until)
+	return dateRange{time.UnixMicro(from - tenth(from)), time.UnixMicro(until + tenth(until))}
 }
 
 // parseDate reads a FHIR date, dateTime or instant as the range that its precision
-// gives it, in microseconds. zone is that of times without one; nil is UTC.
-func parseDate(value string, zone *time.Location) (store.Period, error) {
+// gives it. zone is that of times without one; nil is UTC.
+func parseDate(value string, zone *time.Location) (dateRange, error) {
 	groups := datePattern.FindStringSubmatch(value)
 	if groups == nil {
-		return store.Period{}, fmt.Errorf("%s is not a date: write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.fff]] with Z or a zone such as +02:00", r4.Quote(value))
+		return dateRange{}, fmt.Errorf("%s is not a date: write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.fff]] with Z or a zone such as +02:00", r4.Quote(value))
 	}
 	number := func(group, otherwise int) int {
 		if groups[group] == "" {
@@ -77,25 +96,23 @@ func parseDate(value string, zone *time.Location) (store.Period, error) {
 	in, zoneOK := parseZone(groups[groupZone], zone)
 	switch {
 	case year == 0:
-		return store.Period{}, notADate(value, "year", year)
+		return dateRange{}, notADate(value, "year", year)
 	case month < 1 || month > 12:
-		return store.Period{}, notADate(value, "month", month)
+		return dateRange{}, notADate(value, "month", month)
 	case day < 1 || day > daysIn(year, month):
-		return store.Period{}, notADate(value, "day", day)
+		return dateRange{}, notADate(value, "day", day)
 	case hour > 23:
-		return store.Period{}, notADate(value, "hour", hour)
+		return dateRange{}, notADate(value, "hour", hour)
 	case minute > 59:
-		return store.Period{}, notADate(value, "minute", minute)
+		return dateRange{}, notADate(value, "minute", minute)
 	case second > 60: // 60 is a leap second
-		return store.Period{}, notADate(value, "second", second)
+		return dateRange{}, notADate(value, "second", second)
 	case !zoneOK:
-		return store.Period{}, fmt.Errorf("%s is not a date: zone %s", r4.Quote(value), groups[groupZone])
+		return dateRange{}, fmt.Errorf("%s is not a date: zone %s", r4.Quote(value), groups[groupZone])
 	}
 	nanosecond, _ := strconv.Atoi((groups[groupFraction] + "000000000")[:9])
 	from := time.Date(year, time.Month(month), day, hour, minute, second, nanosecond, in)
-	period := store.Period{From: from.UnixMicro(), Until: precisionEnd(from, groups).UnixMicro()}
-	period.Until = max(period.Until, period.From+1) // more digits than microseconds have
-	return period, nil
+	return dateRange{from, precisionEnd(from, groups)}, nil
 }
 
 func notADate(value, part string, n int) error {

@@ -31,7 +31,7 @@ func TestParseDate(t *testing.T) {
 		"2026-03-01T10:15:30.5Z":        {nil, "2026-03-01T10:15:30.5Z", "2026-03-01T10:15:30.6Z"},
 		"2026-03-01T10:15:30.123Z":      {nil, "2026-03-01T10:15:30.123Z", "2026-03-01T10:15:30.124Z"},
 		"2026-03-01T10:15:30.123456Z":   {nil, "2026-03-01T10:15:30.123456Z", "2026-03-01T10:15:30.123457Z"},
-		"2026-03-01T10:15:30.12345678Z": {nil, "2026-03-01T10:15:30.123456Z", "2026-03-01T10:15:30.123457Z"},
+		"2026-03-01T10:15:30.12345678Z": {nil, "2026-03-01T10:15:30.12345678Z", "2026-03-01T10:15:30.12345679Z"},
 		"2016-12-31T23:59:60Z":          {nil, "2017-01-01T00:00:00Z", "2017-01-01T00:00:01Z"},
 		"9999":                          {nil, "9999-01-01T00:00:00Z", "10000-01-01T00:00:00Z"},
 		"0001":                          {nil, "0001-01-01T00:00:00Z", "0002-01-01T00:00:00Z"},
@@ -42,8 +42,8 @@ func TestParseDate(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 			continue
 		}
-		text := func(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339Nano) }
-		if diff := cmp.Diff([]string{test.from, test.until}, []string{text(got.From), text(got.Until)}); diff != "" {
+		text := func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+		if diff := cmp.Diff([]string{test.from, test.until}, []string{text(got.from), text(got.until)}); diff != "" {
 			t.Errorf("%s: %s", value, diff)
 		}
 	}
@@ -175,13 +175,6 @@ func TestRule05DatePeriods(t *testing.T) {
 }
 
 func TestRule05DatePrecision(t *testing.T) {
-	period := func(value string) store.Entry {
-		p, err := parseDate(value, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return store.Entry{Param: "birthdate", Value: p}
-	}
 	for _, test := range []struct {
 		query, stored string
 		want          bool
@@ -201,9 +194,92 @@ func TestRule05DatePrecision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := query.HoldsFor([]store.Entry{period(test.stored)}); got != test.want {
+			if got := query.HoldsFor([]store.Entry{stored(t, "birthdate", test.stored)}); got != test.want {
 				t.Errorf("%s for %s: got %t", test.query, test.stored, got)
 			}
+		}
+	}
+}
+
+// stored is the entry of a date, a dateTime or an instant in a record.
+func stored(t *testing.T, param, value string) store.Entry {
+	t.Helper()
+	from, until, ok := r4.Microseconds([]byte(value))
+	if !ok {
+		t.Fatalf("%s is not a date", value)
+	}
+	return store.Entry{Param: param, Value: store.Period{From: from, Until: until}}
+}
+
+// TestRule05DateFinerThanMicroseconds compares dates finer than microseconds with stored ones,
+// which are indexed as whole microseconds: those that match are found, and of those that do
+// not only some of the same microsecond.
+func TestRule05DateFinerThanMicroseconds(t *testing.T) {
+	const second = "2026-03-01T10:15:30"
+	fractions := []string{".4", ".499999", ".5", ".50", ".500000", ".5000001", ".500001", ".500002", ".6"}
+	tests := map[string]string{ // a character for each of the fractions: 1 for found
+		"eq.5000001": "000011000",
+		"eq.5000009": "000011000",
+		"eq.5000000": "000011000",
+		"ne.5000001": "111111111",
+		"ne.5000009": "111111111",
+		"gt.5000001": "001111111",
+		"gt.5000009": "001100111", // ends with the microsecond
+		"gt.500000":  "001100111",
+		"lt.5000001": "111111000",
+		"lt.5000000": "110000000", // begins with the microsecond
+		"lt.500000":  "110000000",
+		"ge.5000001": "001111111",
+		"ge.5000009": "001111111",
+		"le.5000001": "111111000",
+		"le.5000000": "110011000",
+		"sa.5000001": "000011111",
+		"sa.5000009": "000000111", // ends with the microsecond
+		"eb.5000001": "110011000",
+		"eb.5000000": "110000000", // begins with the microsecond
+	}
+	for prefix, want := range tests {
+		query, err := Parse(values(t, "death-date="+prefix[:2]+second+prefix[2:]+"Z"), Options{Type: "Patient", Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, fraction := range fractions {
+			if query.HoldsFor([]store.Entry{stored(t, "death-date", second+fraction+"Z")}) {
+				got += "1"
+			} else {
+				got += "0"
+			}
+		}
+		if got != want {
+			t.Errorf("%s of %v: got %s, want %s", prefix, fractions, got, want)
+		}
+	}
+}
+
+// TestRule05InstantFinerThanMicroseconds compares the times of records, which are known
+// exactly, with instants finer than microseconds.
+func TestRule05InstantFinerThanMicroseconds(t *testing.T) {
+	at := func(fraction time.Duration) time.Time {
+		return time.Date(2026, 3, 1, 10, 15, 30, int(500*time.Millisecond+fraction), time.UTC)
+	}
+	instants := []time.Time{at(-time.Millisecond), at(0), at(time.Millisecond)}
+	for prefix, want := range map[string][]bool{
+		"eq": {false, false, false},
+		"ne": {true, true, true},
+		"gt": {false, false, true},
+		"lt": {true, true, false},
+		"ge": {false, false, true},
+		"le": {true, true, false},
+		"sa": {false, false, true},
+		"eb": {true, true, false},
+	} {
+		var got []bool
+		for _, instant := range instants {
+			got = append(got, anyContains(instantsOf(t, prefix+"2026-03-01T10:15:30.5000001Z"), instant))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", prefix, diff)
 		}
 	}
 }
@@ -218,7 +294,7 @@ func TestRule05DateZone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := query.Where.(store.All)[0].(store.PeriodIs).From.Least
+		got := query.Where.(store.All)[0].(store.SinglePeriodIn).Areas[0].From.Least
 		if text := time.UnixMicro(got).UTC().Format(time.RFC3339); text != want {
 			t.Errorf("%s begins at %s, want %s", value, text, want)
 		}

@@ -22,6 +22,8 @@ type definition struct {
 	url string
 	// readers read its values, by modifier.
 	readers map[string]reader
+	// single parameters find at most one element of a record.
+	single bool
 	// barren parameters are taken, but no element of the type could have a value.
 	barren bool
 }
@@ -46,7 +48,7 @@ func define() map[string]map[string]definition {
 		for _, p := range r4.SearchParameters(t.Name) {
 			of[p.Name] = definition{
 				name: p.Name, kind: p.Kind, types: p.Types(), targets: p.References(),
-				bases: []string{t.Name}, components: p.Components, url: p.Definition(),
+				bases: []string{t.Name}, components: p.Components, url: p.Definition(), single: p.Single,
 			}
 		}
 		for name, d := range of {
@@ -81,6 +83,7 @@ func shared(types []string, name string) (definition, bool) {
 			found.types = union(found.types, d.types)
 			found.targets = union(found.targets, d.targets)
 			found.bases = union(found.bases, d.bases)
+			found.single = found.single && d.single
 			if d.url != found.url {
 				found.url = ""
 			}
@@ -115,6 +118,14 @@ func (d definition) keptTargets() []string {
 // hasAny reports whether values may be of one of the FHIR types.
 func (d definition) hasAny(types ...string) bool {
 	return slices.ContainsFunc(types, func(name string) bool { return slices.Contains(d.types, name) })
+}
+
+// isOneMoment reports whether a record has at most one value of the parameter, and that is a
+// date, a dateTime or an instant.
+func (d definition) isOneMoment() bool {
+	return d.single && !slices.ContainsFunc(d.types, func(name string) bool {
+		return name != "date" && name != "dateTime" && name != "instant"
+	})
 }
 
 // isHierarchy reports whether the references lead from parts to their wholes, within

@@ -7,8 +7,8 @@ import (
 // since takes an instant, or a date for its beginning. R4 http.html#history.
 func (p *parser) since(_, value string) (string, error) {
 	value = strings.Replace(value, " ", "+", 1) // a + that was not escaped
-	period, err := parseDate(value, p.Zone)
-	p.query.Since = bound(period.From)
+	named, err := parseDate(value, p.Zone)
+	p.query.Since = bound(named.from)
 	return value, err
 }
 

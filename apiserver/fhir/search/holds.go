@@ -62,6 +62,8 @@ func matcherOf(c store.Condition, bases []string) (func(store.Entry) bool, bool)
 		return matcher(c.Param, c.Matches), true
 	case store.PeriodIs:
 		return matcher(c.Param, c.Matches), true
+	case store.SinglePeriodIn:
+		return matcher(c.Param, c.Matches), true
 	case store.Near:
 		return matcher(c.Param, c.Matches), true
 	case store.RefersTo:

@@ -25,7 +25,7 @@ func (p *parser) parseInstants(item string) ([]store.TimeRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	return instantRanges[searched.prefix](bound(searched.From), bound(searched.Until)), nil
+	return instantRanges[searched.prefix](bound(searched.from), bound(searched.until)), nil
 }
 
 // updated reads a condition on meta.lastUpdated.
@@ -34,19 +34,24 @@ func (p *parser) updated(_ definition, item string) (store.Condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	return updatedIn(ranges), nil
+}
+
+// updatedIn is the condition that a record was updated in one of the ranges.
+func updatedIn(ranges []store.TimeRange) store.Condition {
 	if len(ranges) == 1 {
-		return store.UpdatedIn(ranges[0]), nil
+		return store.UpdatedIn(ranges[0])
 	}
-	var either store.Any
+	either := store.Any{}
 	for _, r := range ranges {
 		either = append(either, store.UpdatedIn(r))
 	}
-	return either, nil
+	return either
 }
 
 // bound makes a time fit for a range, in which the zero time is infinite.
-func bound(micros int64) time.Time {
-	t := time.UnixMicro(micros).UTC()
+func bound(t time.Time) time.Time {
+	t = t.UTC()
 	if t.IsZero() {
 		return t.Add(1)
 	}

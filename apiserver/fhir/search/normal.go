@@ -3,7 +3,9 @@ package search
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -12,10 +14,10 @@ import (
 // which differ only in the order of parameters and of alternatives, or in the case of
 // what is compared without it.
 func (q Query) Criteria() string {
-	if q.Where == nil {
+	if q.written == nil {
 		return ""
 	}
-	return normal(q.Where)
+	return normal(q.written)
 }
 
 func normal(c store.Condition) string {
@@ -31,7 +33,7 @@ func normal(c store.Condition) string {
 		slices.Sort(ids)
 		return "_id=" + strings.Join(slices.Compact(ids), ",")
 	case store.UpdatedIn:
-		return fmt.Sprintf("_lastUpdated[%d,%d)", c.From.UnixMicro(), c.Until.UnixMicro())
+		return "_lastUpdated[" + normalTime(c.From) + "," + normalTime(c.Until) + ")"
 	case store.TokenIs:
 		return c.Param + "=" + normalToken(c)
 	case store.PairIs:
@@ -56,6 +58,15 @@ func normalSet[S ~[]store.Condition](word string, set S) string {
 		return parts[0]
 	}
 	return "(" + strings.Join(parts, word) + ")"
+}
+
+// normalTime is a time in microseconds, with a fraction of nanoseconds if there is one.
+func normalTime(t time.Time) string {
+	text := strconv.FormatInt(t.UnixMicro(), 10)
+	if rest := t.Nanosecond() % 1000; rest > 0 {
+		text += fmt.Sprintf(".%03d", rest)
+	}
+	return text
 }
 
 func normalToken(c store.TokenIs) string {

@@ -108,7 +108,7 @@ func parse(values url.Values, opts Options, controls map[string]control, filters
 		return Query{}, err
 	}
 	if len(p.where) > 0 {
-		p.query.Where = p.where
+		p.query.written, p.query.Where = p.where, joined(p.query.Types, p.where)
 		p.noteRelated(p.where)
 	}
 	for _, searched := range p.query.Types {

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		"dates given twice both hold": {
 			"_lastUpdated=ge2026-03&_lastUpdated=lt2026-04",
 			Options{},
-			Query{Where: store.All{store.UpdatedIn{From: march.From}, store.UpdatedIn{Until: march.Until}}, Sort: newest, Count: 20},
+			Query{Where: store.All{store.UpdatedIn(march)}, Sort: newest, Count: 20},
 		},
 		"all have an id":                {"_id:missing=false", Options{}, Query{Where: store.All{store.All{}}, Sort: newest, Count: 20}},
 		"none is without":               {"_lastUpdated:missing=true", Options{}, Query{Where: store.All{store.Any{}}, Sort: newest, Count: 20}},

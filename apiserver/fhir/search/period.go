@@ -6,29 +6,53 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// bounds are what a prefix asks of the beginning and the end of a period.
-type bounds struct{ from, until store.Bounds }
-
-// prefixes turn the range [a, b) that is searched for into what a period [l, h) must
-// be: within one of the bounds returned. Bounds are inclusive. R4 search.html#prefix,
-// search.html#date.
-var prefixes = map[string]func(store.Period) []bounds{
-	"eq": func(p store.Period) []bounds { return []bounds{{atLeast(p.From), atMost(p.Until)}} },
-	"ne": func(p store.Period) []bounds { return []bounds{beginsBefore(p), endsAfter(p)} },
-	"gt": func(p store.Period) []bounds { return []bounds{endsAfter(p)} },
-	"lt": func(p store.Period) []bounds { return []bounds{beginsBefore(p)} },
-	"ge": func(p store.Period) []bounds { return []bounds{endsAfter(p), {atLeast(p.From), atMost(p.Until)}} },
-	"le": func(p store.Period) []bounds { return []bounds{beginsBefore(p), {atLeast(p.From), atMost(p.Until)}} },
-	"sa": func(p store.Period) []bounds { return []bounds{{atLeast(p.Until), store.Unbounded}} },
-	"eb": func(p store.Period) []bounds { return []bounds{{store.Unbounded, atMost(p.From)}} },
+// prefixes turn the range [a, b) that is searched for into the areas in one of which a
+// period [l, h) must be. R4 search.html#prefix, search.html#date.
+//
+// Indexes keep microseconds: a stored value that is finer than that is indexed as the whole
+// microsecond around it. Where a or b is finer, each bound is therefore rounded such that no
+// value is missed. It may then find a value of the same microsecond that does not match.
+var prefixes = map[string]func(dateRange) []store.PeriodArea{
+	"eq": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{inside(r)} },
+	"ne": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{beginsBefore(r), endsAfter(r)} },
+	"gt": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{endsAfter(r)} },
+	"lt": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{beginsBefore(r)} },
+	"ge": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{endsAfter(r), inside(r)} },
+	"le": func(r dateRange) []store.PeriodArea { return []store.PeriodArea{beginsBefore(r), inside(r)} },
+	"sa": startsAfter,
+	"eb": endsBefore,
 	"ap": nil, // eq of a wider range
 }
 
 func atLeast(t int64) store.Bounds { return store.Bounds{Least: t, Most: store.TheEnd} }
 func atMost(t int64) store.Bounds  { return store.Bounds{Least: store.TheBeginning, Most: t} }
 
-func beginsBefore(p store.Period) bounds { return bounds{atMost(p.From - 1), store.Unbounded} }
-func endsAfter(p store.Period) bounds    { return bounds{store.Unbounded, atLeast(p.Until + 1)} }
+// inside is a ≤ l and h ≤ b.
+func inside(r dateRange) store.PeriodArea {
+	return store.PeriodArea{From: atLeast(floor(r.from)), Until: atMost(ceil(r.until))}
+}
+
+// beginsBefore is l < a.
+func beginsBefore(r dateRange) store.PeriodArea {
+	return store.PeriodArea{From: atMost(ceil(r.from) - 1), Until: store.Unbounded}
+}
+
+// endsAfter is h > b.
+func endsAfter(r dateRange) store.PeriodArea {
+	return store.PeriodArea{From: store.Unbounded, Until: atLeast(floor(r.until) + 1)}
+}
+
+// startsAfter is l ≥ b.
+func startsAfter(r dateRange) []store.PeriodArea {
+	areas := []store.PeriodArea{{From: atLeast(ceil(r.until)), Until: store.Unbounded}}
+	return append(areas, microsecondOf(r.until)...)
+}
+
+// endsBefore is h ≤ a.
+func endsBefore(r dateRange) []store.PeriodArea {
+	areas := []store.PeriodArea{{From: store.Unbounded, Until: atMost(floor(r.from))}}
+	return append(areas, microsecondOf(r.from)...)
+}
 
 func dateReaders(definition) map[string]reader {
 	return map[string]reader{"": anyOf((*parser).period)}
@@ -46,8 +70,8 @@ func (p *parser) period(d definition, item string) (store.Condition, error) {
 		return nil, err
 	}
 	var either store.Any
-	for _, b := range prefixes[searched.prefix](searched.Period) {
-		either = append(either, store.PeriodIs{Param: d.name, From: b.from, Until: b.until})
+	for _, area := range prefixes[searched.prefix](searched.dateRange) {
+		either = append(either, store.PeriodIs{Param: d.name, From: area.From, Until: area.Until})
 	}
 	if len(either) == 1 {
 		return either[0], nil

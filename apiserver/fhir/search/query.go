@@ -59,6 +59,8 @@ type Query struct {
 	At []store.TimeRange
 
 	bases []string
+	// written is Where as it was written, one condition for each parameter.
+	written store.Condition
 	// What was understood as a query string, without the page token; canonical also
 	// without what decides on the format alone.
 	encoded, canonical string

@@ -23,6 +23,8 @@ type filter struct {
 	ordered bool
 	// everything tells that the condition holds for all entries.
 	everything bool
+	// spans are where all entries are that the condition holds for, each in another order.
+	spans []span
 }
 
 // everything holds for all entries.
@@ -123,7 +125,7 @@ func (c *compiler) own(typeName string, condition store.Condition) filter {
 	case store.IDIn:
 		return c.idIn(typeName, condition)
 	case store.UpdatedIn:
-		return filter{holds: func(e *entry) bool { return store.TimeRange(condition).Contains(e.obj.Spec.Updated.Time) }}
+		return t.updatedIn(condition)
 	case store.Present:
 		return filter{holds: func(e *entry) bool { return e.has(condition.Param, func(store.Value) bool { return true }) }}
 	case store.TokenIs:
@@ -132,6 +134,8 @@ func (c *compiler) own(typeName string, condition store.Condition) filter {
 		return t.postings.textIs(condition, t.created.Len()/2)
 	case store.PeriodIs:
 		return t.postings.periodIs(condition, t.created.Len()/2)
+	case store.SinglePeriodIn:
+		return t.singlePeriodIn(condition)
 	case store.RefersTo:
 		return c.refersTo(t, condition)
 	case store.PairIs:
@@ -249,12 +253,13 @@ func all(parts []filter) filter {
 		return parts[0]
 	}
 	best := -1
+	f := filter{holds: holdsAll(parts)}
 	for i, part := range parts {
+		f.spans = append(f.spans, part.spans...)
 		if part.gather != nil && (best < 0 || part.atMost < parts[best].atMost) {
 			best = i
 		}
 	}
-	f := filter{holds: holdsAll(parts)}
 	if best < 0 {
 		return f
 	}

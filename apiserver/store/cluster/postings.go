@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"iter"
-	"math"
 	"slices"
 	"sort"
 
@@ -183,6 +182,3 @@ func (p *postings) beginning(param string, within store.Bounds) iter.Seq[*entry]
 		})
 	}
 }
-
-// firstEntry is before all others with the same value.
-var firstEntry = &entry{created: math.MinInt64}

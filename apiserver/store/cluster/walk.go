@@ -58,7 +58,12 @@ func (t *typeIndex) inOrder(o order.Order, f filter, after *order.Place) (run, b
 	if f.everything {
 		r.length = int64(t.created.Len())
 	}
+	s := f.spanOf(o[0])
 	switch {
+	case s != nil && (!t.few(f) || f.atMost == s.length):
+		if r.entries = t.inOrderOf(o, s, after); f.check == nil {
+			r.check, r.length = everything.holds, int64(s.length)
+		}
 	case t.few(f) && o.ByCreation():
 		list := f.list()
 		if r.check = f.checked(); f.check == nil {
@@ -67,16 +72,26 @@ func (t *typeIndex) inOrder(o order.Order, f filter, after *order.Place) (run, b
 		r.entries = along(list, o[0].Descending, asEntry(after))
 	case t.few(f):
 		return r, false
-	case len(o) == 1:
-		r.entries = t.by(o[0], after)
 	default:
-		r.entries = t.grouped(o, after)
+		r.entries = t.inOrderOf(o, nil, after)
 	}
 	return r, true
 }
 
-// by goes through all entries in an order of one part.
-func (t *typeIndex) by(part store.Sort, after *order.Place) iter.Seq[*entry] {
+// inOrderOf goes through all entries in an order, or through those of a span in the order of
+// the first part.
+func (t *typeIndex) inOrderOf(o order.Order, s *span, after *order.Place) iter.Seq[*entry] {
+	if len(o) == 1 {
+		return t.by(o[0], s, after)
+	}
+	return t.grouped(o, s, after)
+}
+
+// by goes through all entries, or those of a span, in an order of one part.
+func (t *typeIndex) by(part store.Sort, s *span, after *order.Place) iter.Seq[*entry] {
+	if s != nil {
+		return t.inSpan(s, part, after)
+	}
 	switch part.Field {
 	case store.SortText, store.SortPeriod:
 		return t.byParam(part, after)
@@ -89,9 +104,10 @@ func (t *typeIndex) by(part store.Sort, after *order.Place) iter.Seq[*entry] {
 	}
 }
 
-// grouped goes through all entries in an order of several parts: by the first part,
-// and those with the same rank in that, which are few, are put in order by the others.
-func (t *typeIndex) grouped(o order.Order, after *order.Place) iter.Seq[*entry] {
+// grouped goes through all entries, or those of a span, in an order of several parts: by the
+// first part, and those with the same rank in that, which are few, are put in order by the
+// others.
+func (t *typeIndex) grouped(o order.Order, s *span, after *order.Place) iter.Seq[*entry] {
 	from := after
 	if after != nil {
 		from = &order.Place{Ranks: after.Ranks[:1], Created: math.MinInt64, ID: after.ID}
@@ -111,7 +127,7 @@ func (t *typeIndex) grouped(o order.Order, after *order.Place) iter.Seq[*entry] 
 			group = group[:0]
 			return true
 		}
-		for e := range t.by(o[0], from) {
+		for e := range t.by(o[0], s, from) {
 			at := rank(o, e, nil)
 			if len(group) > 0 && at.Ranks[0] != group[0].Ranks[0] && !flush() {
 				return
@@ -199,9 +215,9 @@ func (t *typeIndex) byParam(part store.Sort, after *order.Place) iter.Seq[*entry
 // when yield does.
 func (t *typeIndex) withValue(part store.Sort, after *order.Place, yield func(*entry) bool) bool {
 	var text textPosting
-	var period periodPosting
+	period := periodAfter(after)
 	if after != nil {
-		text, period = textPosting{after.Ranks[0].Text, asEntry(after)}, periodPosting{after.Ranks[0].Number, asEntry(after)}
+		text = textPosting{after.Ranks[0].Text, asEntry(after)}
 	}
 	if part.Field == store.SortText {
 		return firstOf(t.postings.texts[part.Param], part, text, yield, func(at textPosting) (*entry, order.Rank) {
@@ -211,6 +227,14 @@ func (t *typeIndex) withValue(part store.Sort, after *order.Place, yield func(*e
 	return firstOf(t.postings.periods[part.Param], part, period, yield, func(at periodPosting) (*entry, order.Rank) {
 		return at.e, order.Rank{Number: at.from}
 	})
+}
+
+// periodAfter is a posting at the place; the zero posting where that is nil.
+func periodAfter(at *order.Place) periodPosting {
+	if at == nil {
+		return periodPosting{}
+	}
+	return periodPosting{at.Ranks[0].Number, asEntry(at)}
 }
 
 // firstOf walks values behind one of them, and yields each entry at that which ranks it.

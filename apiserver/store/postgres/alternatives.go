@@ -166,6 +166,8 @@ func (c *compiler) sizeOf(condition store.Condition) int {
 	case store.Any:
 		groups, rest := c.grouped(condition) // those of a group are one
 		size, parts = size+len(groups), rest
+	case store.SinglePeriodIn:
+		size = len(condition.Areas)
 	case store.Not:
 		parts = []store.Condition{condition.Condition}
 	case store.Chain:

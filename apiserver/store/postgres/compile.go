@@ -103,9 +103,8 @@ func (c *compiler) test(n node, condition store.Condition) (string, error) {
 	case store.All:
 		return c.join(n, condition, always, " AND ")
 	case store.Any:
-		if param, periods := periodsOf(condition); len(periods) > 1 {
-			return found("ix_date x WHERE x.site = $1 AND x.key = " + c.key(n.typ, param) + " AND x.rid = " + n.rid +
-				" AND " + anyPeriod(c.statement, periods, false)), nil
+		if param, areas := periodsOf(condition); len(areas) > 1 {
+			return c.testPeriods(n, param, areas), nil
 		}
 		groups, rest := c.grouped(condition)
 		parts := make([]string, 0, len(groups))
@@ -161,7 +160,7 @@ func (c *compiler) own(n node, condition store.Condition) string {
 	case store.IDIn:
 		return n.column("self") + " = ANY(" + c.selves(n.typ, condition) + ")"
 	case store.UpdatedIn:
-		return c.updatedIn(n, condition)
+		return c.updatedIn(n.column("upd"), condition)
 	case store.Present:
 		return c.key(n.typ, condition.Param) + " = ANY(" + n.column("marks") + ")"
 	case store.TokenIs:
@@ -172,8 +171,9 @@ func (c *compiler) own(n node, condition store.Condition) string {
 		return found("ix_str x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
 			" AND " + text(c.statement, condition, false))
 	case store.PeriodIs:
-		return found("ix_date x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
-			" AND " + period(c.statement, condition, false))
+		return c.testPeriods(n, condition.Param, []store.PeriodArea{areaOf(condition)})
+	case store.SinglePeriodIn:
+		return c.testPeriods(n, condition.Param, condition.Areas)
 	case store.Near:
 		return found("ix_pos x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
 			" AND " + point(c.statement, condition))
@@ -182,6 +182,12 @@ func (c *compiler) own(n node, condition store.Condition) string {
 	default:
 		panic("a condition that the engine does not know") // the interface is sealed
 	}
+}
+
+// testPeriods tests that a period of a parameter is in one of some areas.
+func (c *compiler) testPeriods(n node, param string, areas []store.PeriodArea) string {
+	return found("ix_date x WHERE x.site = $1 AND x.key = " + c.key(n.typ, param) + " AND x.rid = " + n.rid +
+		" AND " + anyPeriod(c.statement, areas, false))
 }
 
 // selves are the hashes of ids of a type.
@@ -193,13 +199,14 @@ func (c *compiler) selves(typeName string, ids store.IDIn) string {
 	return c.arg(selves) + "::int8[]"
 }
 
-func (c *compiler) updatedIn(n node, condition store.UpdatedIn) string {
+// updatedIn bounds upd, the column with the time of the last update.
+func (c *compiler) updatedIn(upd string, condition store.UpdatedIn) string {
 	parts := []string{}
 	if !condition.From.IsZero() {
-		parts = append(parts, n.column("upd")+" >= "+c.arg(ceilMillis(condition.From)))
+		parts = append(parts, upd+" >= "+c.arg(ceilMillis(condition.From)))
 	}
 	if !condition.Until.IsZero() {
-		parts = append(parts, n.column("upd")+" < "+c.arg(ceilMillis(condition.Until)))
+		parts = append(parts, upd+" < "+c.arg(ceilMillis(condition.Until)))
 	}
 	if len(parts) == 0 {
 		return always

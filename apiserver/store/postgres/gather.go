@@ -36,6 +36,7 @@ const (
 	rankRelated
 	rankPeriod
 	rankPoint
+	rankUpdated
 	rankFacet
 )
 
@@ -83,7 +84,11 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 		if condition.From == store.Unbounded && condition.Until.Most == store.TheEnd {
 			return nil
 		}
-		return c.periods(typeName, condition.Param, []store.PeriodIs{condition})
+		return c.periods(typeName, condition.Param, areaOf(condition))
+	case store.SinglePeriodIn:
+		return c.gatherSinglePeriod(typeName, condition)
+	case store.UpdatedIn:
+		return c.gatherUpdated(typeName, condition)
 	case store.Near:
 		return &list{exact: true, rank: rankPoint, from: func() (string, error) {
 			return "SELECT x.rid FROM ix_pos x WHERE x.site = $1 AND x.key = " + c.key(typeName, condition.Param) + " AND " + point(c.statement, condition), nil
@@ -92,7 +97,7 @@ func (c *compiler) gather(typeName string, condition store.Condition) *list {
 		return c.gatherChain(typeName, condition)
 	case store.ReferredBy:
 		return c.gatherReferredBy(typeName, condition)
-	default: // UpdatedIn, Present, Not
+	default: // Present, Not
 		return nil
 	}
 }
@@ -205,6 +210,17 @@ func (c *compiler) gatherAny(typeName string, alternatives store.Any) *list {
 		union.walk, union.walked = walked.walk, walked.walked
 	}
 	return union
+}
+
+// gatherUpdated is the list of records that were updated since a time; none where only a time
+// before which they were updated is given, as most records are older than that.
+func (c *compiler) gatherUpdated(typeName string, condition store.UpdatedIn) *list {
+	if condition.From.IsZero() {
+		return nil
+	}
+	return &list{exact: true, rank: rankUpdated, from: func() (string, error) {
+		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.arg(typeName) + " AND NOT x.deleted AND " + c.updatedIn("x.upd", condition), nil
+	}}
 }
 
 func (c *compiler) gatherRefersToID(typeName string, condition store.RefersToID) *list {

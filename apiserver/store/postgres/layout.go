@@ -196,19 +196,26 @@ func text(s *statement, is store.TextIs, ranged bool) string {
 	}
 }
 
-// period are the rows of ix_date, named x, that a condition takes.
-func period(s *statement, is store.PeriodIs, ranged bool) string {
+// period are the rows of ix_date, named x, that an area has. Ranged is as for text.
+func period(s *statement, area store.PeriodArea, ranged bool) string {
 	lo := "x.lo"
 	if !ranged {
 		lo = "x.lo + 0"
 	}
-	// Nothing ends before it begins: a bound on the end is one on the beginning.
-	most := min(is.From.Most, is.Until.Most)
-	where := lo + " >= " + s.arg(is.From.Least)
-	if most != store.TheEnd {
-		where += " AND " + lo + " <= " + s.arg(most)
+	var where []string
+	if area.From.Least != store.TheBeginning {
+		where = append(where, lo+" >= "+s.arg(area.From.Least))
 	}
-	return where + " AND x.hi BETWEEN " + s.arg(is.Until.Least) + " AND " + s.arg(is.Until.Most)
+	if area.From.Most != store.TheEnd {
+		where = append(where, lo+" <= "+s.arg(area.From.Most))
+	}
+	if area.Until != store.Unbounded {
+		where = append(where, "x.hi BETWEEN "+s.arg(area.Until.Least)+" AND "+s.arg(area.Until.Most))
+	}
+	if len(where) == 0 {
+		return always
+	}
+	return strings.Join(where, " AND ")
 }
 
 // earthRadius is the mean radius of WGS 84, in meters.

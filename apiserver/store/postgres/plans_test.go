@@ -208,6 +208,23 @@ func TestPlans(t *testing.T) {
 		from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)
 		return store.PeriodIs{Param: "birthdate", From: store.Bounds{Least: from.UnixMicro(), Most: store.TheEnd}, Until: store.Bounds{Least: store.TheBeginning, Most: from.AddDate(1, 0, 0).UnixMicro()}}
 	}
+	// From a day of February of one year to a day of another year: what is as long as a year
+	// or a month may begin before.
+	twoEnds := func(from, until int) store.Condition {
+		start, end := time.Date(from, 2, 10, 0, 0, 0, 0, time.UTC), time.Date(until, 2, 20, 0, 0, 0, 0, time.UTC)
+		at := func(t time.Time) store.PeriodArea {
+			return store.PeriodArea{From: store.Bounds{Least: t.UnixMicro(), Most: t.UnixMicro()}, Until: store.Bounds{Least: start.UnixMicro() + 1, Most: store.TheEnd}}
+		}
+		return store.SinglePeriodIn{Param: "birthdate", Areas: []store.PeriodArea{
+			at(time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC)), at(time.Date(from, 2, 1, 0, 0, 0, 0, time.UTC)),
+			{From: store.Bounds{Least: start.UnixMicro(), Most: end.UnixMicro() - 1}, Until: store.Unbounded},
+		}}
+	}
+	// Each record is written a second after the one before it, the last just now.
+	updated := func(from, until int) store.Condition {
+		at := func(record int) time.Time { return began.Add(time.Duration(record-n) * time.Second) }
+		return store.UpdatedIn{From: at(from), Until: at(until)}
+	}
 	token := func(param, code string) store.Condition { return store.TokenIs{Param: param, Code: &code} }
 	identifier := func(code string) store.Condition {
 		system := "https://clinic.example/mrn"
@@ -248,6 +265,14 @@ func TestPlans(t *testing.T) {
 		{"short family prefix", with(store.TextIs{Param: "family", Text: "a"}), 20, 150},
 		{"family prefix, deep", deep(with(store.TextIs{Param: "family", Text: "a"})), 20, 150},
 		{"birthdate and gender", with(store.All{year(1980), token("gender", "female")}), 20, 150},
+		{"birthdate by two ends and gender", with(store.All{twoEnds(1980, 1981), token("gender", "female")}), 20, 150},
+		{"wide birthdate by two ends and gender", with(store.All{twoEnds(1980, 1985), token("gender", "female")}), 20, 150},
+		{"the same, sorted by birthdate", sorted(with(store.All{twoEnds(1980, 1985), token("gender", "female")}), byBirth), 20, 150},
+		{"the same, last first", sorted(with(store.All{twoEnds(1980, 1985), token("gender", "female")}), lastBorn), 20, 150},
+		{"the same, deep", deep(sorted(with(store.All{twoEnds(1940, 2000), token("gender", "female")}), lastBorn)), 20, 150},
+		{"updated between", with(updated(n/2, n/2+30)), 20, 150},
+		{"updated between, wide", with(updated(n/4, n/2)), 20, 250},
+		{"updated between, wide, sorted", sorted(with(updated(n/4, n/2)), store.Sort{Field: store.SortUpdated}), 20, 150},
 		{"gender", with(token("gender", "female")), 20, 150},
 		{"rare tag", with(token("_tag", "rare")), 20, 150},
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
@@ -127,6 +129,9 @@ func (s *source) branches() (string, error) {
 	var gates []string
 	for i := 0; i < min(s.lists, mostLists); i++ {
 		l := s.parts[i].list
+		if i == s.ordering() {
+			continue // walked in order, from its beginning to its end
+		}
 		if i == 0 && s.lists == 1 && l.ordered && s.order.ByCreation() {
 			break // walked as cheaply as counted
 		}
@@ -153,6 +158,21 @@ func (s *source) branches() (string, error) {
 		return "", err
 	}
 	return strings.Join(append(branches, walk), " UNION ALL "), nil
+}
+
+// ordering is the part that bounds what the order goes by first: a walk in that order passes
+// nothing else. It is -1 where there is none.
+func (s *source) ordering() int {
+	return slices.IndexFunc(s.parts, func(part conjunct) bool {
+		switch is := part.condition.(type) {
+		case store.SinglePeriodIn:
+			return s.order[0].Field == store.SortPeriod && s.order[0].Param == is.Param
+		case store.UpdatedIn:
+			return s.order[0].Field == store.SortUpdated && part.list != nil
+		default:
+			return false
+		}
+	})
 }
 
 // mostShort is up to how many records a page is short.
@@ -269,12 +289,22 @@ func (s *source) columns(rid string) string {
 
 func (s *source) direction() string { return direction(s.order.Descends()) }
 
-// behindRid is what comes behind the page before in the order of creation.
+// behindRid is what comes behind the page before in the order of creation, and can have been
+// updated before a time that the query names: nothing is updated before it is created.
 func (s *source) behindRid(rid string) []string {
-	if s.after == nil || !s.order.ByCreation() {
+	if !s.order.ByCreation() {
 		return nil
 	}
-	return []string{rid + behindOperator(s.order.Descends(), s.inclusive) + s.arg(s.after.Created)}
+	var where []string
+	if s.after != nil {
+		where = append(where, rid+behindOperator(s.order.Descends(), s.inclusive)+s.arg(s.after.Created))
+	}
+	for _, part := range s.parts {
+		if updated, ok := part.condition.(store.UpdatedIn); ok && !updated.Until.IsZero() {
+			where = append(where, rid+" < "+s.arg(ridFloor(time.UnixMilli(ceilMillis(updated.Until)))))
+		}
+	}
+	return where
 }
 
 // fromRids reads the records with the rids that a subquery gives, in its order. All that is

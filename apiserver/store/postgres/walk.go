@@ -12,6 +12,9 @@ import (
 // them, and, where these do not make a page, those that have none.
 func (s *source) walkByParam(gates []string) (string, error) {
 	key := s.key(s.typeName, s.order[0].Param)
+	if s.ordering() >= 0 { // without a value, no record is met
+		return s.along(key, gates)
+	}
 	if s.after != nil && s.after.Ranks[0].Missing {
 		return s.without(key, gates)
 	}
@@ -30,11 +33,11 @@ func (s *source) walkByParam(gates []string) (string, error) {
 }
 
 // along walks the rows of a table by value and takes each record at the value that comes
-// first. An order of more parts takes all records with the last value of the page: the
-// other parts decide among them.
+// first. Where the values are bounded, it walks the ranges that they are in. An order of more
+// parts takes all records with the last value of the page: the other parts decide among them.
 func (s *source) along(key string, gates []string) (string, error) {
 	first := s.order[0]
-	table, value, _ := valuesOf(first)
+	_, value, _ := valuesOf(first)
 	last, way := lastRank(s.after, 0), direction(first.Descending)
 	columns, at := rankColumns(first, "FALSE", "d."+value, last)
 	r := ranking{columns: columns, by: []directedExpression{{"d." + value, first.Descending, at, false}}}
@@ -42,25 +45,20 @@ func (s *source) along(key string, gates []string) (string, error) {
 		s.rank(&r, part, s.typeName, "d.rid", lastRank(s.after, i+1))
 	}
 	r.byRid(s.order, "d.rid", s.after)
-	ofRid, ofRow, err := s.tests("d.rid", -1, nil)
+	met := s.ordering()
+	ofRid, ofRow, err := s.tests("d.rid", met, nil)
 	if err != nil {
 		return "", err
 	}
-	driver := append([]string{"x.site = $1", "x.key = " + key, "(x.facets & " + strconv.FormatInt(endMark(first.Descending), 10) + ") <> 0"}, gates...)
 	where := ofRow
 	end := " ORDER BY d." + value + " " + way + ", d.rid " + way + " LIMIT " + s.limit
-	switch {
-	case s.after != nil && len(s.order) == 1:
-		driver = append(driver, "(x."+value+", x.rid)"+behindOperator(first.Descending, s.inclusive)+"("+s.arg(at)+", "+s.arg(s.after.Created)+")")
-	case s.after != nil:
-		driver = append(driver, "x."+value+behindOperator(first.Descending, true)+s.arg(at))
-		where = append(where, s.behind(&r, s.inclusive))
-	}
 	if len(s.order) > 1 {
 		end = " ORDER BY d." + value + " " + way + " FETCH FIRST (" + s.limit + ") ROWS WITH TIES"
+		if s.after != nil {
+			where = append(where, s.behind(&r, s.inclusive))
+		}
 	}
-	rids := "(SELECT x.rid, x." + value + " FROM " + table + " x WHERE " + strings.Join(driver, " AND ") +
-		" ORDER BY x." + value + " " + way + ", x.rid " + way + ") d"
+	rids := s.valuesInOrder(key, gates, met) + " d"
 	if len(ofRid) > 0 {
 		rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
 	}
@@ -75,6 +73,70 @@ func (s *source) along(key string, gates []string) (string, error) {
 		return "(SELECT " + s.columns("d.rid") + ", " + names + " FROM " + page + ")", nil
 	}
 	return "(SELECT " + s.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + s.rowOf() + r.lateral + whereAll(where) + end + ")", nil
+}
+
+// valuesInOrder reads the rows of a table that an order by value goes by, behind the page
+// before. Bounded, if not -1, is the part of the query that says in which areas they are.
+func (s *source) valuesInOrder(key string, gates []string, bounded int) string {
+	first := s.order[0]
+	table, value, _ := valuesOf(first)
+	way := direction(first.Descending)
+	bits := strconv.FormatInt(endMark(first.Descending), 10)
+	if s.facets != 0 {
+		bits = s.arg(endMark(first.Descending) | s.facets)
+	}
+	where := append([]string{"x.site = $1", "x.key = " + key, "(x.facets & " + bits + ") = " + bits}, gates...)
+	start := "(SELECT x.rid, x." + value + " FROM " + table + " x WHERE " + strings.Join(where, " AND ")
+	end := " ORDER BY x." + value + " " + way + ", x.rid " + way + ")"
+	if bounded < 0 {
+		return start + s.behindValue("x."+value) + end
+	}
+	var ranges []string
+	for _, area := range s.parts[bounded].condition.(store.SinglePeriodIn).Areas {
+		if in := s.areaBehind(area); in != "" {
+			ranges = append(ranges, start+in+end)
+		}
+	}
+	switch len(ranges) {
+	case 0:
+		return start + " AND " + never + end
+	case 1:
+		return ranges[0]
+	default:
+		return "(SELECT * FROM (" + strings.Join(ranges, " UNION ALL ") + ") x" + end
+	}
+}
+
+// behindValue is what comes behind the page before in an order by value.
+func (s *source) behindValue(value string) string {
+	if s.after == nil {
+		return ""
+	}
+	first := s.order[0]
+	_, at := rankColumns(first, "", "", s.after.Ranks[0])
+	if len(s.order) > 1 { // the other parts decide among those with the same value
+		return " AND " + value + behindOperator(first.Descending, true) + s.arg(at)
+	}
+	return " AND (" + value + ", x.rid)" + behindOperator(first.Descending, s.inclusive) + "(" + s.arg(at) + ", " + s.arg(s.after.Created) + ")"
+}
+
+// areaBehind is what of an area comes behind the page before; it is empty where nothing does.
+// An index is entered by one bound. So only an area in which the page ended is bounded by that
+// place, and by nothing else on that side.
+func (s *source) areaBehind(area store.PeriodArea) string {
+	behind := ""
+	if s.after != nil {
+		last, descending := s.after.Ranks[0].Number, s.order[0].Descending
+		switch {
+		case last < area.From.Least && descending, last > area.From.Most && !descending:
+			return ""
+		case last <= area.From.Most && descending:
+			area.From.Most, behind = store.TheEnd, s.behindValue("x.lo")
+		case last >= area.From.Least && !descending:
+			area.From.Least, behind = store.TheBeginning, s.behindValue("x.lo")
+		}
+	}
+	return behind + " AND " + period(s.statement, area, true)
 }
 
 // without walks the records that have no value, in the order of the parts that follow.

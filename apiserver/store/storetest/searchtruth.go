@@ -81,8 +81,23 @@ func (d dice) bounds() store.Bounds {
 	return b
 }
 
+// singlePeriodIn makes one of areas whose beginnings follow each other, with gaps or without.
+func (d dice) singlePeriodIn() store.SinglePeriodIn {
+	is := store.SinglePeriodIn{Param: single}
+	least := pick(d, store.TheBeginning, d.time()-1000)
+	for range 1 + d.IntN(3) {
+		from := store.Bounds{Least: least, Most: max(least, 0) + d.time()}
+		is.Areas = append(is.Areas, store.PeriodArea{From: from, Until: pick(d, store.Unbounded, d.bounds())})
+		least = from.Most + 1 + pick(d, 0, d.time())
+	}
+	if d.IntN(3) == 0 {
+		is.Areas[len(is.Areas)-1].From.Most = store.TheEnd
+	}
+	return is
+}
+
 func (d dice) leaf(all []known) store.Condition {
-	switch d.IntN(11) {
+	switch d.IntN(12) {
 	case 0:
 		ids := store.IDIn{}
 		for range d.IntN(20) {
@@ -118,6 +133,8 @@ func (d dice) leaf(all []known) store.Condition {
 		return store.Near{Param: "near", Center: d.point(), Meters: float64(d.IntN(400)) * 1000}
 	case 9:
 		return store.RefersAround{Param: "partof", To: store.Reference{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()}, Above: d.IntN(2) == 0}
+	case 10:
+		return d.singlePeriodIn()
 	default:
 		many := store.Any{}
 		for range 1 + d.IntN(4) {
@@ -138,7 +155,7 @@ func (d dice) query(all []known) store.Query {
 	for range d.IntN(3) {
 		sort := store.Sort{Field: pick(d, store.SortCreated, store.SortUpdated, store.SortID, store.SortText, store.SortPeriod), Descending: d.IntN(2) == 0}
 		if sort.Field == store.SortText || sort.Field == store.SortPeriod {
-			sort.Param = pick(d, "name", "city", "date", "birthdate", "nothing")
+			sort.Param = pick(d, "name", "city", "date", "birthdate", single, single, "nothing")
 		}
 		q.Sort = append(q.Sort, sort)
 	}
@@ -162,30 +179,58 @@ func testSearchTruth(t *testing.T, open Open) {
 	truth := settle(t, s, d, 220)
 	for n := range 2000 {
 		q := d.query(truth.records)
-		what := fmt.Sprintf("query %d %+v", n, q)
-		want := truth.matches(q)
-		for from := 0; ; from += q.Count {
-			page := search(t, s, q)
-			until := min(from+q.Count, len(want))
-			follow(q, want[from:], page.Records)
-			same(t, what, keysOf(page.Records), keysOf(records(want[from:until])))
-			got := keysOf(page.Included)
-			slices.SortFunc(got, byKey)
-			included := truth.included(q, want[from:until])
-			slices.SortFunc(included, byKey)
-			same(t, "includes of "+what, got, included)
-			if from == 0 {
-				same(t, "total of "+what, page.Total, int64(len(want)))
-			}
-			same(t, "end of "+what, page.Next == nil, until == len(want))
-			if page.Next == nil || t.Failed() {
-				break
-			}
-			q.After = page.Next
-		}
-		if t.Failed() {
+		if comparePages(t, s, truth, q, fmt.Sprintf("query %d %+v", n, q)); t.Failed() {
 			return
 		}
+	}
+}
+
+// testSearchRanges is testSearchTruth for orders by what a record has once, and ranges of that.
+func testSearchRanges(t *testing.T, open Open) {
+	s, _ := open(t)
+	d := dice{random()}
+	truth := settle(t, s, d, 220)
+	updated := func() time.Time { return truth.records[d.IntN(len(truth.records))].Updated }
+	for n := range 600 {
+		q := d.query(truth.records)
+		where := store.All{d.singlePeriodIn(), store.UpdatedIn{From: pick(d, updated(), time.Time{}), Until: updated().Add(time.Second)}, d.condition(truth.records, 1)}
+		q.Where = where[:1+d.IntN(3)]
+		if d.IntN(3) == 0 {
+			q.Where = where[1:]
+		}
+		q.Sort = append([]store.Sort{pick(d, store.Sort{Field: store.SortPeriod, Param: single}, store.Sort{Field: store.SortUpdated})}, q.Sort...)
+		q.Sort[0].Descending = d.IntN(2) == 0
+		if d.IntN(4) == 0 {
+			q.Sort = q.Sort[1:]
+		}
+		if comparePages(t, s, truth, q, fmt.Sprintf("query %d %+v", n, q)); t.Failed() {
+			return
+		}
+	}
+}
+
+// comparePages compares all pages of a query with the truth.
+func comparePages(t *testing.T, s store.Store, truth *truth, q store.Query, what string) {
+	t.Helper()
+	want := truth.matches(q)
+	for from := 0; ; from += q.Count {
+		page := search(t, s, q)
+		until := min(from+q.Count, len(want))
+		follow(q, want[from:], page.Records)
+		same(t, what, keysOf(page.Records), keysOf(records(want[from:until])))
+		got := keysOf(page.Included)
+		slices.SortFunc(got, byKey)
+		included := truth.included(q, want[from:until])
+		slices.SortFunc(included, byKey)
+		same(t, "includes of "+what, got, included)
+		if from == 0 {
+			same(t, "total of "+what, page.Total, int64(len(want)))
+		}
+		same(t, "end of "+what, page.Next == nil, until == len(want))
+		if page.Next == nil || t.Failed() {
+			return
+		}
+		q.After = page.Next
 	}
 }
 

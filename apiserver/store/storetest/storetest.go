@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 		"claims move":                     testClaimMove,
 		"search orders and pages":         testSearchPages,
 		"search truth":                    testSearchTruth,
+		"search ranges":                   testSearchRanges,
 		"search includes":                 testSearchIncludes,
 		"search access":                   testSearchAccess,
 		"search in hierarchies":           testHierarchies,

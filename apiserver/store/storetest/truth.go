@@ -186,6 +186,10 @@ func (t *truth) holds(q store.Query, r known, condition store.Condition) bool {
 		return slices.ContainsFunc(v.Periods[c.Param], func(p store.Period) bool {
 			return p.From >= c.From.Least && p.From <= c.From.Most && p.Until >= c.Until.Least && p.Until <= c.Until.Most
 		})
+	case store.SinglePeriodIn:
+		return slices.ContainsFunc(c.Areas, func(a store.PeriodArea) bool {
+			return t.holds(q, r, store.PeriodIs{Param: c.Param, From: a.From, Until: a.Until})
+		})
 	case store.Near:
 		return slices.ContainsFunc(v.Points[c.Param], func(p store.Point) bool { return haversine(c.Center, p) <= c.Meters })
 	default:

@@ -71,6 +71,9 @@ const (
 	ownBase   = "https://here.example/fhir"
 )
 
+// single is a parameter of which records have at most one value, a period.
+const single = "single"
+
 // world are the types that random records have.
 var world = []string{"Patient", "Person", "Group"}
 
@@ -133,6 +136,9 @@ func (d dice) values() values {
 	v.Texts = several(d, d.text, "name", "city")
 	v.Refs = several(d, d.reference, "partof", "owner")
 	v.Periods = several(d, d.period, "date", "birthdate")
+	if d.IntN(4) > 0 {
+		v.Periods[single] = []store.Period{d.period()}
+	}
 	v.Points = several(d, d.point, "near")
 	for range d.IntN(3) {
 		v.Mentions = append(v.Mentions, store.Mention{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()})

@@ -47,6 +47,7 @@ var (
 	codes     = []string{"a", "B", "b", "c d", "x|y", "é"}
 	numbers   = []string{"1", "2", "A-3", "a-3", "4,5"}
 	uris      = []string{"http://u.example/a", "http://u.example/a/b", "http://u.example/a/b/c", "http://u.example/ab", "http://u.example", "urn:a:b", "http://U.example/a"}
+	versions  = []string{"1", "1.0", "1.2", "1.2.3", "1.20", "2", "2.0.0-rc.1"}
 	dates     = []string{"1980", "1980-05", "1980-05-03", "1980-05-04", "1981", "1999-12-31", "1999-12", "2000-01-01", "2000-02", "2000"}
 	moments   = []string{"1980-05-03T10:00:00Z", "1980-05-03T23:30:00-02:00", "2000-01-01T00:00:00.5Z", "1999-12-31T23:59:59.999Z", "2010-06-15T12:00:00+05:30"}
 	languages = []string{"en", "de", "fr-CH"}
@@ -107,12 +108,20 @@ func (d *data) meta() object {
 		}
 	}
 	if d.chance(50) {
-		meta["profile"] = []any{pick(d.Rand, uris), pick(d.Rand, uris)}
+		meta["profile"] = []any{d.canonical(), d.canonical()}
 	}
 	if d.chance(50) || len(meta) == 0 {
 		meta["source"] = pick(d.Rand, uris)
 	}
 	return meta
+}
+
+// canonical makes a canonical URL, of a version or of none.
+func (d *data) canonical() string {
+	if d.chance(40) {
+		return pick(d.Rand, uris)
+	}
+	return pick(d.Rand, uris) + "|" + pick(d.Rand, versions)
 }
 
 // value makes a value of one of the kinds in schemas.

@@ -81,6 +81,35 @@ func above(param, uri string) test {
 	}
 }
 
+// canonicalIs compares canonical URLs as docs/decisions/0013-canonical-search.md has it.
+func canonicalIs(param, modifier, url, version string) test {
+	return func(_ *World, r *Record) bool {
+		return has(r, param, func(t store.Text) bool {
+			is, of, _ := strings.Cut(t.Original, "|")
+			switch {
+			case version == "" && modifier == "below":
+				return is == url || strings.HasPrefix(is, url+"/")
+			case version == "" && modifier == "above":
+				return is == url || strings.HasPrefix(url, is+"/")
+			case version == "":
+				return is == url
+			case modifier == "below":
+				return is == url && beginsWith(of, version)
+			case modifier == "above":
+				return is == url && of != "" && beginsWith(version, of)
+			default:
+				return is == url && of == version
+			}
+		})
+	}
+}
+
+// beginsWith compares versions part by part.
+func beginsWith(version, with string) bool {
+	parts, first := strings.Split(version, "."), strings.Split(with, ".")
+	return len(parts) >= len(first) && slices.Equal(parts[:len(first)], first)
+}
+
 // sounds holds if each word has one of its codes among those of the record.
 func sounds(param string, words [][]string) test {
 	return func(_ *World, r *Record) bool {

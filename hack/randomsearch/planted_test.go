@@ -75,6 +75,14 @@ var faults = []fault{
 		`strings.TrimSuffix(uri, "/") + "/"`, `strings.TrimSuffix(uri, "/")`,
 	},
 	{
+		"matching: a canonical URL is found without a version only", "apiserver/fhir/search/canonical.go",
+		`store.TextIs{Param: param, Match: store.StartsExactly, Text: url + "|"},`, ``,
+	},
+	{
+		"matching: a version begins with whatever its text begins with", "apiserver/fhir/search/canonical.go",
+		`c.url + "|" + c.version + "."}`, `c.url + "|" + c.version}`,
+	},
+	{
 		"matching: chains do not look at the type referred to", "apiserver/store/cluster/relations.go",
 		`if to.Type == condition.Type {`, `if to.Type != "" {`,
 	},

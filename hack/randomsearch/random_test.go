@@ -83,7 +83,7 @@ func (f *figures) wrong() int {
 
 // forms are those of filters, that must all be among the queries.
 var forms = strings.Fields(`token token:not token:text token:of-type token:in token:not-in token:missing string string:contains string:exact
-	string:missing date date:missing uri uri:above uri:below uri:missing reference reference:type reference:identifier reference:above reference:below
+	string:missing date date:missing uri uri:above uri:below uri:missing canonical canonical:above canonical:below reference reference:type reference:identifier reference:above reference:below
 	reference:missing composite special special:missing _id _id:not _id:missing _lastUpdated _lastUpdated:missing chain chain:type _has _has:in-value`)
 
 // formOf is the form of a filter by its name.
@@ -103,6 +103,8 @@ func formOf(w *World, types []string, name string) string {
 		kind = "token"
 	case first == "patient":
 		kind = "reference"
+	case w.parameters[types[0]][first].Canonical && rest != "missing":
+		kind = "canonical"
 	}
 	switch {
 	case !modified:

@@ -74,6 +74,9 @@ func (g *generator) of(kind string, types []string, name string, depth int) (Fil
 	case "date":
 		return g.alternatives(name, "", func() (string, test) { return g.date(types, name) }), true
 	case "uri":
+		if g.world.parameters[types[0]][name].Canonical {
+			return g.canonical(types, name), true
+		}
 		return g.uri(types, name), true
 	case "reference":
 		if depth < 3 && g.chance(55) {
@@ -288,6 +291,25 @@ func (g *generator) uri(types []string, name string) Filter {
 			uri = v.Original
 		}
 		return escapes.Replace(uri), compare(name, uri)
+	})
+}
+
+// canonical makes a filter of canonical URLs.
+func (g *generator) canonical(types []string, name string) Filter {
+	modifier := pick(g.Rand, []string{"", "", "above", "below"})
+	return g.alternatives(name, modifier, func() (string, test) {
+		url, version := pick(g.Rand, uris), ""
+		if v, ok := sample[store.Text](g, types, name); ok && g.chance(70) {
+			url, version, _ = strings.Cut(v.Original, "|")
+		}
+		if g.chance(30) {
+			version = pick(g.Rand, append(versions, ""))
+		}
+		written := escapes.Replace(url)
+		if version != "" {
+			written += "|" + escapes.Replace(version)
+		}
+		return written, canonicalIs(name, modifier, url, version)
 	})
 }
 

@@ -24,6 +24,8 @@ type Parameter struct {
 	Targets []string
 	// Expression finds its values, in FHIRPath.
 	Expression string
+	// Canonical is set where the values are canonical URLs, with or without a version.
+	Canonical bool
 }
 
 const animal = "Patient.extension('http://hl7.org/fhir/StructureDefinition/patient-animal')"
@@ -55,7 +57,7 @@ func toPatient(expression string) Parameter {
 // ofAll are the parameters of all types, as far as they look at elements.
 var ofAll = map[string]Parameter{
 	"_tag": token("Resource.meta.tag"), "_security": token("Resource.meta.security"),
-	"_profile": {Kind: "uri", Expression: "Resource.meta.profile"}, "_source": {Kind: "uri", Expression: "Resource.meta.source"},
+	"_profile": {Kind: "uri", Expression: "Resource.meta.profile", Canonical: true}, "_source": {Kind: "uri", Expression: "Resource.meta.source"},
 }
 
 // An engine without a server cannot resolve references, but the text of one tells the

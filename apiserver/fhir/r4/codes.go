@@ -36,23 +36,31 @@ func (l *codeList) has(code []byte) bool {
 	return at < len(l.codes) && l.codes[at] == string(code)
 }
 
-// noteCoding notes whether a coding that has been read is one of those that its
-// concept must have one of.
+// noteCoding notes in the concept of a coding whether the coding is from the value set that
+// the concept is bound to, and whether it has a code of another.
 func (r *reader) noteCoding(f *frame) {
 	if r.depth < 3 || r.frames[r.depth-2].typ != typeCodeableConcept {
 		return
 	}
 	bound := r.frames[r.depth-3].at.codes
-	if bound != 0 && valueSets[bound].hasOf(string(r.textOf(f, bitCodingSystem)), r.textOf(f, bitCodingCode)) {
-		r.frames[r.depth-2].coded = true
+	if bound == 0 {
+		return
+	}
+	concept := &r.frames[r.depth-2]
+	if valueSets[bound].hasOf(string(r.textOf(f, bitCodingSystem)), r.textOf(f, bitCodingCode)) {
+		concept.coded = true
+	} else if f.seen&bitCodingCode != 0 {
+		concept.foreign = true
 	}
 }
 
-// checkConcept makes sure that a concept has a coding from the value set that it must
-// be from. Of a language, for which that is the widest choice, text alone will do.
+// checkConcept reports a concept that has no coding from the value set that it is bound to.
+// R4 terminologies.html#required: text alone does not satisfy a required binding. The binding
+// to all-languages is a maximum value set instead (elementdefinition-maxValueSet). It limits
+// the codes that a concept has, and does not require one.
 func (r *reader) checkConcept(f *frame) bool {
 	bound := r.frames[r.depth-2].at.codes
-	if bound == 0 || f.coded || bound == codesAllLanguages && f.seen&bitCodeableConceptCoding == 0 {
+	if bound == 0 || f.coded || bound == codesAllLanguages && !f.foreign {
 		return true
 	}
 	return r.report(IssueCodeInvalid, CodeInvalidCode, "the concept has no coding from "+valueSets[bound].describe())

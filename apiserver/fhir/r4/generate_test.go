@@ -205,6 +205,13 @@ func (g *generator) reference(e *element, depth int) *node {
 }
 
 func (g *generator) concept(e *element) *node {
+	if e.codes == codesAllLanguages && g.chance(30) {
+		return pick(g,
+			dict().put("text", quoted("Frisian")),
+			dict().put("coding", list(dict().put("display", quoted("Frisian")))),
+			dict().put("coding", list(dict().put("system", quoted("urn:ietf:bcp:47")))),
+		)
+	}
 	if e.codes == codesAllLanguages {
 		return dict().put("coding", list(dict().put("system", quoted("urn:ietf:bcp:47")).put("code", quoted("nl-NL"))))
 	}

@@ -24,8 +24,9 @@ type frame struct {
 	values int
 	// contained marks a contained resource, typed one whose resourceType was met.
 	contained, typed bool
-	// coded tells that a concept has a coding from the value set it must be from.
-	coded bool
+	// coded is set in a concept with a coding from the value set that it is bound to, foreign in
+	// one with a code from elsewhere.
+	coded, foreign bool
 	// nulls tells that an array of primitives has nulls, flawed that there are
 	// members that are no elements, mismatched that it is of another type.
 	nulls, flawed, mismatched bool

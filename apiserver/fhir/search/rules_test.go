@@ -139,15 +139,50 @@ func TestRule04Reference(t *testing.T) {
 }
 
 func TestRule06URI(t *testing.T) {
-	exactly := func(uri string) store.TextIs { return text("_profile", store.Exactly, uri) }
+	exactly := func(uri string) store.TextIs { return text("url", store.Exactly, uri) }
 	read(t, []reading{
-		{typeName: "Patient", query: "_profile=http://A/b", want: exactly("http://A/b")},
-		{typeName: "Patient", query: "_profile:below=http://a/b", want: store.Any{exactly("http://a/b"), text("_profile", store.StartsExactly, "http://a/b/")}},
-		{typeName: "Patient", query: "_profile:below=http://a/b/", want: store.Any{exactly("http://a/b/"), text("_profile", store.StartsExactly, "http://a/b/")}},
-		{typeName: "Patient", query: "_profile:above=http://a/b/c", want: store.Any{exactly("http://a/b/c"), exactly("http://a/b"), exactly("http://a")}},
-		{typeName: "Patient", query: "_profile:above=urn:oid:1.2.3", want: store.Any{exactly("urn:oid:1.2.3")}},
+		{typeName: "Device", query: "url=http://A/b", want: exactly("http://A/b")},
+		{typeName: "Device", query: "url=http://a/b|1", want: exactly("http://a/b|1")},
+		{typeName: "Device", query: "url:below=http://a/b", want: store.Any{exactly("http://a/b"), text("url", store.StartsExactly, "http://a/b/")}},
+		{typeName: "Device", query: "url:below=http://a/b/", want: store.Any{exactly("http://a/b/"), text("url", store.StartsExactly, "http://a/b/")}},
+		{typeName: "Device", query: "url:above=http://a/b/c", want: store.Any{exactly("http://a/b/c"), exactly("http://a/b"), exactly("http://a")}},
+		{typeName: "Device", query: "url:above=urn:oid:1.2.3", want: store.Any{exactly("urn:oid:1.2.3")}},
 		{typeName: "Device", query: "url:exact=x", err: "it takes above, below, missing"},
 	})
+}
+
+// TestRule06Canonical reads canonical URLs as docs/decisions/0013-canonical-search.md has it.
+func TestRule06Canonical(t *testing.T) {
+	exactly := func(uri string) store.TextIs { return text("_profile", store.Exactly, uri) }
+	starts := func(uri string) store.TextIs { return text("_profile", store.StartsExactly, uri) }
+	read(t, []reading{
+		{typeName: "Patient", query: "_profile=http://A/b", want: store.Any{exactly("http://A/b"), starts("http://A/b|")}},
+		{typeName: "Patient", query: "_profile=http://a/b|1.2.3", want: exactly("http://a/b|1.2.3")},
+		{typeName: "Patient", query: "_profile=http://a|1,http://b", want: store.Any{exactly("http://a|1"), store.Any{exactly("http://b"), starts("http://b|")}}},
+		{typeName: "Patient", query: "_profile:below=http://a/b", want: store.Any{exactly("http://a/b"), starts("http://a/b|"), starts("http://a/b/")}},
+		{typeName: "Patient", query: "_profile:below=http://a/b/", want: store.Any{exactly("http://a/b/"), starts("http://a/b/|"), starts("http://a/b/")}},
+		{typeName: "Patient", query: "_profile:below=http://a/b|1.2", want: store.Any{exactly("http://a/b|1.2"), starts("http://a/b|1.2.")}},
+		{typeName: "Patient", query: "_profile:above=http://a/b", want: store.Any{exactly("http://a/b"), starts("http://a/b|"), exactly("http://a"), starts("http://a|")}},
+		{typeName: "Patient", query: "_profile:above=http://a/b|1.2.3", want: store.Any{exactly("http://a/b|1.2.3"), exactly("http://a/b|1.2"), exactly("http://a/b|1")}},
+		{typeName: "Patient", query: "_profile:above=urn:oid:1.2.3", want: store.Any{exactly("urn:oid:1.2.3"), starts("urn:oid:1.2.3|")}},
+		{typeName: "Patient", query: `_profile=http://a\|b|1\,2`, want: exactly("http://a|b|1,2")},
+		{typeName: "Patient", query: "_profile=http://a|1|2", err: "has more than one |"},
+		{typeName: "Patient", query: "_profile=http://a|", err: "is no canonical URL; write url or url|version"},
+		{typeName: "Patient", query: "_profile=|1", err: "is no canonical URL"},
+		{typeName: "Patient", query: "_profile:above=http://a|" + strings.Repeat(".1", 1010), err: "more than 1000 values"},
+		{typeName: "Patient", query: "_profile:exact=x", err: "it takes above, below, missing"},
+	})
+}
+
+// TestCanonicalParameters lists the parameters whose values are canonical URLs.
+func TestCanonicalParameters(t *testing.T) {
+	for typeName, parameters := range definitions {
+		for name, d := range parameters {
+			if got, want := d.hasAny("canonical"), name == "_profile"; got != want {
+				t.Errorf("%s of %s takes canonical URLs: %v", name, typeName, got)
+			}
+		}
+	}
 }
 
 func TestRule07Composite(t *testing.T) {

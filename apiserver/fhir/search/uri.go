@@ -7,7 +7,10 @@ import (
 )
 
 // uriReaders read URIs, which are compared exactly. R4 search.html#uri.
-func uriReaders(definition) map[string]reader {
+func uriReaders(d definition) map[string]reader {
+	if d.hasAny("canonical") {
+		return canonicalReaders()
+	}
 	return map[string]reader{
 		"":      anyOf((*parser).exactly),
 		"above": anyOf((*parser).uriAbove),
@@ -30,13 +33,22 @@ func (p *parser) uriAbove(d definition, item string) (store.Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	above := store.Any{store.TextIs{Param: d.name, Match: store.Exactly, Text: uri}}
+	var above store.Any
+	for _, url := range ancestors(uri) {
+		above = append(above, store.TextIs{Param: d.name, Match: store.Exactly, Text: url})
+	}
+	return above, p.spend(len(above) - 1)
+}
+
+// ancestors are a URI and all that its path has before, the longest first.
+func ancestors(uri string) []string {
+	all := []string{uri}
 	path := 0 // where it begins, behind the authority
 	if at := strings.Index(uri, "://"); at >= 0 {
 		path = at + len("://")
 	}
 	for end := strings.LastIndexByte(uri, '/'); end > path; end = strings.LastIndexByte(uri[:end], '/') {
-		above = append(above, store.TextIs{Param: d.name, Match: store.Exactly, Text: uri[:end]})
+		all = append(all, uri[:end])
 	}
-	return above, p.spend(len(above) - 1)
+	return all
 }

@@ -25,7 +25,7 @@ import (
 // recordsVariable says how many records the plans are looked at with.
 const recordsVariable = "PADDOCK_PLAN_RECORDS"
 
-// clinic makes patients of ordinary size: 800 bytes and 17 index rows.
+// clinic makes patients of ordinary size: 900 bytes and 18 index rows.
 type clinic struct{ *rand.Rand }
 
 var (
@@ -55,10 +55,15 @@ func (c clinic) patient(n int) store.Op {
 	if n%1000 == 0 {
 		tokens["_tag"] = []store.Token{{System: "https://clinic.example/tags", Code: "rare"}}
 	}
+	profile := profiles + "common|1.0"
+	if n%1000 == 1 {
+		profile = profiles + "rare|1.2.3"
+	}
 	body, err := json.Marshal(map[string]any{
 		"Tokens": tokens,
 		"Texts": map[string][]store.Text{
 			"family": text(family), "given": text(given), "name": text(family, given),
+			"_profile":     {{Folded: profile, Original: profile}},
 			"address-city": text(word("city", c.IntN(cities))), "address": text(word("city", c.IntN(cities)), "australia"),
 		},
 		"Refs":      map[string][]store.Reference{"organization": {{Type: "Organization", ID: strconv.Itoa(c.IntN(50))}}},
@@ -71,7 +76,10 @@ func (c clinic) patient(n int) store.Op {
 	return store.Op{Kind: store.Put, Method: store.MethodPost, Key: store.Key{Type: patient, ID: fmt.Sprintf("p-%08d", n)}, Body: store.Body{JSON: body}}
 }
 
-const patient = "Patient"
+const (
+	patient  = "Patient"
+	profiles = "https://clinic.example/profiles/"
+)
 
 func word(kind string, n int) string { return fmt.Sprintf("%c%c%s%d", 'a'+n%26, 'a'+n/26%26, kind, n) }
 
@@ -127,6 +135,7 @@ func populate(t testing.TB, n int) (key string) {
 
 var planOptions = postgres.Options{
 	Facet:        func(param string) bool { return param == "gender" || param == "active" },
+	Fold:         strings.ToLower,
 	QueryTimeout: time.Minute,
 }
 
@@ -230,6 +239,11 @@ func TestPlans(t *testing.T) {
 		system := "https://clinic.example/mrn"
 		return store.TokenIs{Param: "identifier", System: &system, Code: &code}
 	}
+	profile := func(url string) store.Condition { // in any version
+		return store.Any{
+			store.TextIs{Param: "_profile", Match: store.Exactly, Text: url}, store.TextIs{Param: "_profile", Match: store.StartsExactly, Text: url + "|"},
+		}
+	}
 	deep := func(query store.Query) store.Query {
 		query.Count, query.Total = 1000, store.TotalNone
 		for range 5 {
@@ -275,6 +289,11 @@ func TestPlans(t *testing.T) {
 		{"updated between, wide, sorted", sorted(with(updated(n/4, n/2)), store.Sort{Field: store.SortUpdated}), 20, 150},
 		{"gender", with(token("gender", "female")), 20, 150},
 		{"rare tag", with(token("_tag", "rare")), 20, 150},
+		{"rare profile", with(profile(profiles + "rare")), 20, 150},
+		// Rows are fetched to compare originals, up to the length at which a list is too long.
+		{"profile of all", with(profile(profiles + "common")), 20, 500},
+		{"profile of all, by version", with(store.TextIs{Param: "_profile", Match: store.Exactly, Text: profiles + "common|1.0"}), 20, 500},
+		{"profile of nobody", with(profile(profiles + "none")), 0, 15},
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
 		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
 		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},

@@ -127,8 +127,8 @@ func TestFailures(t *testing.T) {
 		"an operation on a record":         {"POST", patient + "/1/%24validate", json, "{}", throughToStorage, codeUnavailable, ""},
 		"an operation on no id":            {"POST", patient + "/a_b/$validate", json, "{}", 404, codeNotFound, ""},
 		"GET on an operation":              {"GET", patient + "/1/$validate", nil, "", 405, codeMethodNotAllowed, "POST"},
-		"an unknown operation":             {"GET", patient + "/$everything", nil, "", 404, codeNotFound, ""},
-		"an unknown operation on a record": {"POST", patient + "/1/$everything", nil, "", 404, codeUnknownPath, ""},
+		"an unknown operation":             {"GET", patient + "/$everything", nil, "", 404, codeUnknownOperation, ""},
+		"an unknown operation on a record": {"POST", patient + "/1/$everything", nil, "", 404, codeUnknownOperation, ""},
 		"a read of no id":                  {"GET", patient + "/a_b", nil, "", 404, codeNotFound, ""},
 		"a delete of no id":                {"DELETE", patient + "/" + strings.Repeat("x", 65), nil, "", 404, codeNotFound, ""},
 		"an update of no id":               {"PUT", patient + "/a_b", json, "{}", 400, "invalid_id", ""},
@@ -175,7 +175,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestErrorsAnswerInTheDialect(t *testing.T) {
-	for accept, want := range map[string]string{"": "application/json", "application/fhir+json": "application/fhir+json"} {
+	for accept, want := range map[string]string{"": "application/json", "application/fhir+json": "application/fhir+json; charset=utf-8"} {
 		r := httptest.NewRequest(http.MethodGet, "/nowhere?_pretty=true", nil)
 		r.Header.Set("Accept", accept)
 		res := serveOne(t, r, nil)

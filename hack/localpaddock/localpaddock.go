@@ -106,6 +106,11 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 			return nil, err
 		}
 	}
+	// The controller makes itself trusted when it starts, and then only once a minute.
+	p.webhookPort = ports[2*options.APIServers+2]
+	if err := p.RegisterWebhook(ctx); err != nil { // webhook.go
+		return nil, err
+	}
 	for i := range options.Controllers {
 		first := 2*options.APIServers + 3*i
 		if err := p.startController(ctx, i, ports[first], ports[first+1], ports[first+2]); err != nil {
@@ -119,10 +124,6 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
 			return nil, err
 		}
-	}
-	p.webhookPort = ports[2*options.APIServers+2]
-	if err := p.RegisterWebhook(ctx); err != nil { // webhook.go
-		return nil, err
 	}
 	if p.aggregation != nil {
 		return p, p.aggregation.register(ctx, p)

@@ -184,6 +184,37 @@ var _ = Describe("Rule", Ordered, ContinueOnFailure, func() {
 		s.refuses("Patient?birthdate=1980-13", "Patient?birthdate=xx1980", "Patient?birthdate:exact=1980")
 	})
 
+	It("5: dates finer than a microsecond miss nothing, and two ends are one range, in either engine", func(ctx SpecContext) {
+		const at = "2020-02-29T08:15:00"
+		for name, s := range map[string]searching{"cluster": {newSite(ctx)}, "postgres": {newPostgresSite(ctx)}} {
+			By(name)
+			for id, fraction := range map[string]string{"half": ".5", "fine": ".5000001", "late": ".500001", "micro": ".500000"} {
+				s.put("/Patient/"+id, `{"resourceType":"Patient","deceasedDateTime":"`+at+fraction+`Z","birthDate":"1990-02-11"}`)
+			}
+			s.put("/Patient/year", `{"resourceType":"Patient","birthDate":"1990"}`)
+			s.put("/Patient/month", `{"resourceType":"Patient","birthDate":"1990-02"}`)
+			death := func(prefix, fraction string) string { return "death-date=" + prefix + at + fraction + "Z" }
+			stored := s.do("GET", "/Patient/year", "", acceptFHIR).json().at("meta", "lastUpdated").(string)
+			s.finds(map[string]string{
+				"Patient?" + death("lt", ".5000001"):                                                          "fine half micro",
+				"Patient?" + death("le", ".5000001"):                                                          "fine half micro",
+				"Patient?" + death("gt", ".5000001"):                                                          "fine half late micro",
+				"Patient?" + death("ge", ".5000001"):                                                          "fine half late micro",
+				"Patient?" + death("eq", ".5000001"):                                                          "fine micro",
+				"Patient?" + death("sa", ".5000001"):                                                          "fine late micro",
+				"Patient?" + death("eb", ".5000001"):                                                          "fine micro",
+				"Patient?" + death("sa", ".5000001") + "&" + death("lt", ".500001"):                           "fine micro",
+				"Patient?_id=year&_lastUpdated=lt" + strings.Replace(stored, "Z", "0001Z", 1):                 "year",
+				"Patient?_id=year&_lastUpdated=ge" + strings.Replace(stored, "Z", "0001Z", 1):                 "",
+				"Patient?birthdate=ge1990-02-10&birthdate=le1990-02-20":                                       "fine half late micro month year",
+				"Patient?birthdate=ge1990-02-10&birthdate=lt1990-02-11":                                       "month year",
+				"Patient?birthdate=ge1990-02-12&birthdate=le1990-02-20&_sort=-birthdate":                      "month year",
+				"Patient?birthdate=gt1990-02&birthdate=lt1990-03&_sort=birthdate":                             "year",
+				"Patient?_id=year&_lastUpdated=ge" + stored + "&_lastUpdated=le" + stored + "&birthdate=1990": "year",
+			})
+		}
+	})
+
 	It("6: URIs compare exactly, or by what is above and below", func() {
 		s.finds(map[string]string{
 			"Device?url=http://dev.example/a": "probe", "Device?url=http://DEV.example/a": "", "Device?url:below=http://dev.example/a": "probe scanner", "Device?url:below=http://dev.example/": "probe scanner",

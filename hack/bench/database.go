@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,6 +38,8 @@ type database struct {
 	records      int
 	// rare is how many of the Patients are made rare.
 	rare int
+	// loaded is from when until when one portion in the middle was loaded.
+	loaded [2]time.Time
 }
 
 func (d *database) practitioners() int { return d.records / vetsShare }
@@ -130,8 +133,12 @@ func (d *database) fill(ctx context.Context) error {
 			return err
 		}
 		if portion = append(portion, op); len(portion) == loadPortion || n == d.records-1 {
+			began := time.Now()
 			if err := site.Load(ctx, portion); err != nil {
 				return err
+			}
+			if n <= d.records/2+loadPortion {
+				d.loaded = [2]time.Time{began, time.Now()}
 			}
 			portion = portion[:0]
 			fmt.Fprintf(os.Stderr, "\r%d of %d records", n+1, d.records)

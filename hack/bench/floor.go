@@ -27,6 +27,7 @@ import (
 type floorOf struct {
 	URI, SiteKey string
 	Records      int
+	Loaded       [2]time.Time
 	// Answers is a folder with the answer to each search, by its place in the list, and
 	// that to a read.
 	Answers string
@@ -87,7 +88,7 @@ func number(r *http.Request) (n int) {
 
 func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 	watch := &statements{}
-	h := &floorHandler{database: &database{uri: of.URI, siteKey: of.SiteKey, records: of.Records}}
+	h := &floorHandler{database: &database{uri: of.URI, siteKey: of.SiteKey, records: of.Records, loaded: of.Loaded}}
 	site, pool, err := h.database.open(ctx, watch)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,31 @@ func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, w
 // deep is the number of the deep page: deepPage, where there are as many.
 func (d *database) deep() int { return min(deepPage, d.records/40) }
 
+// aMonth and twoEnds ask for the births of a month, of which a set has one in 60.
+const (
+	aMonth  = "birthdate=2019-03&gender=other"
+	twoEnds = "birthdate=ge2019-03-01&birthdate=le2019-03-31&gender=other"
+)
+
+// updatedIn asks for what was updated in a range of times.
+func updatedIn(from, until time.Time) string {
+	at := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+	return "_lastUpdated=ge" + at(from) + "&_lastUpdated=lt" + at(until)
+}
+
+// rangesPerMonth compare ranges with two ends with the month that one parameter asks for. They
+// may take one and a half times as long.
+func rangesPerMonth() []ratio {
+	const goal = 1 / 1.5
+	return []ratio{
+		{"month by two ends and gender per month and gender", "month by two ends and gender", "month and gender", goal},
+		{"the same, sorted by birthdate", "month by two ends and gender, sorted by birthdate", "month and gender, sorted by birthdate", goal},
+		{"the same, sorted, per month and gender in the order of creation", "month by two ends and gender, sorted by birthdate", "month and gender", 0},
+		{"updated between two times per month and gender", "updated between two times", "month and gender", 0},
+		{"updated between two times, sorted by that, per month and gender", "updated between two times, sorted by that", "month and gender", 0},
+	}
+}
+
 // databaseSearches are those of docs/performance.md, the deep page last.
 func databaseSearches(d *database) []databaseSearch {
 	identifier := url.QueryEscape(fmt.Sprintf("https://clinic.example.org/patients|p-%07d", d.records/2))
@@ -81,6 +107,12 @@ func databaseSearches(d *database) []databaseSearch {
 		{"one record by identifier", patients, "_total=none&identifier=" + identifier, 0, 0.75, 0.4},
 		{"family prefix, page of 20", patients, page + "&family=okaf", 0, 0.75, 0.2},
 		{"birthdate and gender, page of 20", patients, page + "&birthdate=ge2016-01-01&gender=male", 0, 0.75, 0.1},
+		{"month and gender", patients, page + "&" + aMonth, 0, 0, 0},
+		{"month by two ends and gender", patients, page + "&" + twoEnds, 0, 0, 0},
+		{"month and gender, sorted by birthdate", patients, page + "&_sort=birthdate&" + aMonth, 0, 0, 0},
+		{"month by two ends and gender, sorted by birthdate", patients, page + "&_sort=birthdate&" + twoEnds, 0, 0, 0},
+		{"updated between two times", patients, page + "&" + updatedIn(d.loaded[0], d.loaded[1]), 0, 0, 0},
+		{"updated between two times, sorted by that", patients, page + "&_sort=_lastUpdated&" + updatedIn(d.loaded[0], d.loaded[1]), 0, 0, 0},
 		{"_tag, page of 20", patients, page + "&_tag=" + url.QueryEscape(recallTag), 0, 0, 0},
 		{"_has, one record", "Practitioner", "_total=none&_has:Patient:general-practitioner:identifier=" + identifier, 0, 0, 0},
 		{"chain, page of 20", patients, page + "&general-practitioner:Practitioner.family:exact=Okafor-16", 0, 0, 0},
@@ -208,7 +240,7 @@ func (b *databaseBench) startBaselines(ctx context.Context, answers string, all 
 		return err
 	}
 	b.static = newSite(address, "none")
-	description, err := json.Marshal(floorOf{b.database.uri, b.database.siteKey, b.database.records, answers})
+	description, err := json.Marshal(floorOf{b.database.uri, b.database.siteKey, b.database.records, b.database.loaded, answers})
 	if err != nil {
 		return err
 	}
@@ -292,11 +324,10 @@ func (b *databaseBench) ratios(results map[string]*result) []ratio {
 			ratio{s.name + ": floor per raw", s.name + ": floor", s.name + ": raw", 0.4},
 		)
 	}
-	var measured []ratio
-	for _, r := range all {
-		if results[r.of] != nil && results[r.to] != nil {
-			measured = append(measured, r)
-		}
-	}
-	return measured
+	return measured(append(all, rangesPerMonth()...), results)
+}
+
+// measured are the ratios of what has results.
+func measured(all []ratio, results map[string]*result) []ratio {
+	return slices.DeleteFunc(all, func(r ratio) bool { return results[r.of] == nil || results[r.to] == nil })
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // The records that searches are measured on: 10,000 in all.
@@ -58,7 +59,11 @@ func (s *site) put(ctx context.Context, n int) error {
 	return s.do(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
 }
 
-func (s *site) populate(ctx context.Context, clients int) error {
+// inTheMiddle are from which to which record of the set a range of times is.
+var inTheMiddle = [2]int{(practitioners + patients) / 2, (practitioners+patients)/2 + patients/60}
+
+// populate stores all records, and returns when those in the middle were stored.
+func (s *site) populate(ctx context.Context, clients int) (stored [2]time.Time, err error) {
 	numbers := make(chan int)
 	failed := make(chan error, clients)
 	var group sync.WaitGroup
@@ -73,11 +78,16 @@ func (s *site) populate(ctx context.Context, clients int) error {
 		})
 	}
 	for n := range practitioners + patients {
+		for i, middle := range inTheMiddle {
+			if n == middle {
+				stored[i] = time.Now()
+			}
+		}
 		select {
 		case numbers <- n:
 		case err := <-failed:
 			close(numbers)
-			return err
+			return stored, err
 		}
 		if n%500 == 0 {
 			fmt.Fprintf(os.Stderr, "\r%d of %d records", n, practitioners+patients)
@@ -88,9 +98,9 @@ func (s *site) populate(ctx context.Context, clients int) error {
 	fmt.Fprintln(os.Stderr)
 	select {
 	case err := <-failed:
-		return err
+		return stored, err
 	default:
-		return nil
+		return stored, nil
 	}
 }
 
@@ -162,7 +172,8 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 	if err != nil {
 		return err
 	}
-	if err := site.populate(ctx, o.clients); err != nil {
+	stored, err := site.populate(ctx, o.clients)
+	if err != nil {
 		return err
 	}
 	after, err := residentMemory(ctx, paddock.metrics)
@@ -183,6 +194,12 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 		{"one record by identifier", "/patient?identifier=" + url.QueryEscape("https://clinic.example.org/patients|P-0005000"), 0.5},
 		{"family prefix, page of 20", "/patient?family=okaf", 0},
 		{"birthdate and gender, page of 20", "/patient?birthdate=ge2019-01-01&birthdate=lt2021&gender=male", 0},
+		{"month and gender", "/patient?" + aMonth, 0},
+		{"month by two ends and gender", "/patient?" + twoEnds, 0},
+		{"month and gender, sorted by birthdate", "/patient?_sort=birthdate&" + aMonth, 0},
+		{"month by two ends and gender, sorted by birthdate", "/patient?_sort=birthdate&" + twoEnds, 0},
+		{"updated between two times", "/patient?" + updatedIn(stored[0], stored[1]), 0},
+		{"updated between two times, sorted by that", "/patient?_sort=_lastUpdated&" + updatedIn(stored[0], stored[1]), 0},
 		{"chained by the practitioner's family", "/patient?general-practitioner:Practitioner.family=smith-17", 0},
 		{"_has a patient of a family", "/practitioner?_has:Patient:general-practitioner:family=okafor-1", 0},
 		{"page of 20 with their practitioners", "/patient?_include=Patient:general-practitioner", 0},
@@ -226,8 +243,7 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 		)
 		ratios = append(ratios, ratio{search.name + " per static answer", search.name, "static: " + search.name, search.goal})
 	}
-	if o.only == "" {
-		ratios = append(ratios, ratio{"400th page per first page", "400th page of 20", "first page of 20", 0.67})
-	}
-	return report(os.Stdout, o, measure(ctx, o, workloads), ratios)
+	ratios = append(append(ratios, ratio{"400th page per first page", "400th page of 20", "first page of 20", 0.67}), rangesPerMonth()...)
+	results := measure(ctx, o, workloads)
+	return report(os.Stdout, o, results, measured(ratios, results))
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/hack/searchtruth"
@@ -145,27 +146,40 @@ func dateIs(prefix string, a, b, l, h int64) bool {
 	}
 }
 
+// A tick is as fine as times in queries are.
+const ticksPerMicro = 10
+
+func ticks(t time.Time) int64 { return t.UnixMicro()*ticksPerMicro + int64(t.Nanosecond()/100%10) }
+
+// periodIs compares periods with a range in ticks.
 func periodIs(param, prefix string, a, b int64) test {
+	inTicks := func(micros int64) int64 {
+		if micros == store.TheBeginning || micros == store.TheEnd {
+			return micros
+		}
+		return micros * ticksPerMicro
+	}
 	return func(_ *World, r *Record) bool {
-		return has(r, param, func(p store.Period) bool { return dateIs(prefix, a, b, p.From, p.Until) })
+		return has(r, param, func(p store.Period) bool { return dateIs(prefix, a, b, inTicks(p.From), inTicks(p.Until)) })
 	}
 }
 
-// updatedIs compares _lastUpdated, which is an instant.
+// updatedIs compares _lastUpdated, which is an instant, with a range in ticks.
 func updatedIs(prefix string, a, b int64) test {
 	return func(_ *World, r *Record) bool {
-		inside := a <= r.Updated && r.Updated < b
+		updated := r.Updated * ticksPerMicro
+		inside := a <= updated && updated < b
 		switch prefix {
 		case "ne":
 			return !inside
 		case "gt", "sa":
-			return r.Updated >= b
+			return updated >= b
 		case "lt", "eb":
-			return r.Updated < a
+			return updated < a
 		case "ge":
-			return r.Updated >= a
+			return updated >= a
 		case "le":
-			return r.Updated < b
+			return updated < b
 		default: // eq, ap
 			return inside
 		}

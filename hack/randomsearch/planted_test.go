@@ -68,7 +68,23 @@ var faults = []fault{
 	},
 	{
 		"matching: sa is for periods that start within", "apiserver/fhir/search/period.go",
-		`{{atLeast(p.Until), store.Unbounded}}`, `{{atLeast(p.From), store.Unbounded}}`,
+		`{{From: atLeast(ceil(r.until)), `, `{{From: atLeast(ceil(r.from)), `,
+	},
+	{
+		"matching: periods are no longer than dates are", "apiserver/fhir/search/definition.go",
+		`name != "date" && name != "dateTime" && name != "instant"`, `name == ""`,
+	},
+	{
+		"matching: dates in a range with two ends are no longer than a day", "apiserver/fhir/search/joined.go",
+		`long.From < until.Least-day`, `long.From < store.TheBeginning`,
+	},
+	{
+		"matching: dates finer than microseconds are cut", "apiserver/fhir/search/date.go",
+		`t.Add(time.Microsecond - 1).UnixMicro()`, `t.UnixMicro()`,
+	},
+	{
+		"matching: one end of a range with two ends is forgotten", "apiserver/fhir/search/joined.go",
+		`for _, group := range groups[1:] {`, `for _, group := range groups[:0] {`,
 	},
 	{
 		"matching: :below is whatever begins with the URI", "apiserver/fhir/search/uri.go",
@@ -127,6 +143,10 @@ var faults = []fault{
 		`		page.total = matched`, `		page.total = min(matched, int64(len(page.places)))`,
 	},
 	{
+		"sorting: each page of a range begins anew", "apiserver/store/cluster/ranges.go",
+		`if after != none && comesBefore(first, after) {`, `if after != none && false {`,
+	},
+	{
 		"sorting: the first value counts in either direction", "apiserver/store/cluster/order.go",
 		`order.Directed(r.Compare(first), part.Descending) < 0`, `r.Compare(first) < 0`,
 	},
@@ -165,6 +185,10 @@ var faults = []fault{
 	{
 		"postgres, paging: the last record of a page is on the next one too", "apiserver/store/postgres/order.go",
 		`condition = never`, `condition = always`,
+	},
+	{
+		"postgres, sorting: of a range with two ends only the last part is walked", "apiserver/store/postgres/walk.go",
+		`ranges = append(ranges, start+in+end)`, `ranges = append(ranges[:0], start+in+end)`,
 	},
 	{
 		"postgres, sorting: the first value counts in either direction", "apiserver/store/postgres/index.go",

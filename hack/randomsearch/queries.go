@@ -21,6 +21,8 @@ type Query struct {
 	Filters    []Filter
 	Sort       []SortKey
 	Includes   []Include
+	// Range names what the query has a range of with two ends, if it has one.
+	Range string
 	// Count is the number of matches of a page; Unlimited is how many there are
 	// where the query does not say.
 	Count int
@@ -92,8 +94,13 @@ func (g *generator) query(seen []string) Query {
 		q.Written.Set("_type", strings.Join(q.Types, ","))
 	}
 	for range pick(g.Rand, []int{0, 1, 1, 1, 2, 2, 2, 3}) {
-		f := g.filter(q.Types, 0)
-		q.Filters = append(q.Filters, f)
+		q.Filters = append(q.Filters, g.filter(q.Types, 0))
+	}
+	if g.chance(10) {
+		q.Filters = append(q.Filters[:min(len(q.Filters), 1)], g.ends(q.Types)...)
+		q.Range = q.Filters[len(q.Filters)-1].Name
+	}
+	for _, f := range q.Filters {
 		q.Written.Add(f.Name, f.Value)
 	}
 	g.page(&q)
@@ -135,8 +142,11 @@ func (g *generator) sort(q *Query) {
 		}
 	}
 	var written []string
-	for range 1 + g.IntN(3) {
+	for n := range 1 + g.IntN(3) {
 		key := SortKey{pick(g.Rand, names), g.chance(50)}
+		if n == 0 && q.Range != "" && g.chance(70) {
+			key.Name = q.Range
+		}
 		if slices.ContainsFunc(q.Sort, func(k SortKey) bool { return k.Name == key.Name }) {
 			continue
 		}

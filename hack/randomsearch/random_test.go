@@ -84,7 +84,8 @@ func (f *figures) wrong() int {
 // forms are those of filters, that must all be among the queries.
 var forms = strings.Fields(`token token:not token:text token:of-type token:in token:not-in token:missing string string:contains string:exact
 	string:missing date date:missing uri uri:above uri:below uri:missing canonical canonical:above canonical:below reference reference:type reference:identifier reference:above reference:below
-	reference:missing composite special special:missing _id _id:not _id:missing _lastUpdated _lastUpdated:missing chain chain:type _has _has:in-value`)
+	reference:missing composite special special:missing _id _id:not _id:missing _lastUpdated _lastUpdated:missing chain chain:type _has _has:in-value
+	range range:sorted`)
 
 // formOf is the form of a filter by its name.
 func formOf(w *World, types []string, name string) string {
@@ -150,6 +151,12 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 	}
 	for _, filter := range q.Filters {
 		f.forms[formOf(world, q.Types, filter.Name)]++
+	}
+	if q.Range != "" {
+		f.forms["range"]++
+		if len(q.Sort) > 0 && q.Sort[0].Name == q.Range {
+			f.forms["range:sorted"]++
+		}
 	}
 	f.counts.matches += len(want)
 	f.counts.pages += pages

@@ -43,7 +43,7 @@ func (g *generator) filter(types []string, depth int) Filter {
 		case "_id":
 			return g.id()
 		case "_lastUpdated":
-			return g.alternatives(name, "", func() (string, test) { return g.date(types, name) })
+			return g.alternatives(name, "", func() (string, test) { return g.date(types, name, prefixes) })
 		}
 		if f, ok := g.of(kind, types, name, depth); ok {
 			return f
@@ -72,7 +72,7 @@ func (g *generator) of(kind string, types []string, name string, depth int) (Fil
 	case "string":
 		return g.text(types, name), true
 	case "date":
-		return g.alternatives(name, "", func() (string, test) { return g.date(types, name) }), true
+		return g.alternatives(name, "", func() (string, test) { return g.date(types, name, prefixes) }), true
 	case "uri":
 		if g.world.parameters[types[0]][name].Canonical {
 			return g.canonical(types, name), true
@@ -325,11 +325,30 @@ var layouts = []struct {
 	{"2006-01-02T15:04", func(t time.Time) time.Time { return t.Add(time.Minute) }}, // in the site's zone, UTC
 	{"2006-01-02T15:04:05Z07:00", func(t time.Time) time.Time { return t.Add(time.Second) }},
 	{"2006-01-02T15:04:05.000Z07:00", func(t time.Time) time.Time { return t.Add(time.Millisecond) }},
+	{"2006-01-02T15:04:05.0000000Z07:00", func(t time.Time) time.Time { return t.Add(100 * time.Nanosecond) }}, // finer than what is stored
 }
 
-// date chooses a date near one that there is.
-func (g *generator) date(types []string, name string) (string, test) {
-	prefix := pick(g.Rand, []string{"", "eq", "ne", "gt", "lt", "ge", "le", "sa", "eb", "ap"})
+var prefixes = []string{"", "eq", "ne", "gt", "lt", "ge", "le", "sa", "eb", "ap"}
+
+// ends makes the filters of a range with two ends: of a date or a period, or of the time of
+// the last update.
+func (g *generator) ends(types []string) []Filter {
+	names := []string{"_lastUpdated"}
+	for _, name := range g.common(types) {
+		if g.world.parameters[types[0]][name].Kind == "date" {
+			names = append(names, name, name, name)
+		}
+	}
+	name := pick(g.Rand, names)
+	end := func(prefixes ...string) Filter {
+		return g.alternatives(name, "", func() (string, test) { return g.date(types, name, prefixes) })
+	}
+	return []Filter{end("ge", "gt", "sa", "ge"), end("le", "lt", "eb", "lt")}
+}
+
+// date chooses a date near one that there is, and one of the prefixes.
+func (g *generator) date(types []string, name string, prefixes []string) (string, test) {
+	prefix := pick(g.Rand, prefixes)
 	around := pick(g.Rand, g.world.Records).Updated
 	if name != "_lastUpdated" {
 		around = time.Date(1980, 5, 3, 0, 0, 0, 0, time.UTC).UnixMicro()
@@ -345,15 +364,15 @@ func (g *generator) date(types []string, name string) (string, test) {
 	if strings.Contains(l.layout, "T") {
 		at = at.In(time.FixedZone("", 60*pick(g.Rand, []int{0, 0, 120, -210})))
 	}
-	written := at.Format(l.layout)
+	written := at.Add(time.Duration(g.IntN(10)) * 100 * time.Nanosecond).Format(l.layout)
 	from, err := time.Parse(l.layout, written)
 	if err != nil {
 		panic(err)
 	}
-	a, b := from.UnixMicro(), l.next(from).UnixMicro()
-	if prefix == "ap" {
-		now := g.now.UnixMicro()
-		a, b = a-max(now-a, a-now)/10, b+max(now-b, b-now)/10
+	a, b := ticks(from), ticks(l.next(from))
+	if prefix == "ap" { // of whole microseconds
+		least, most, now := from.UnixMicro(), l.next(from).Add(time.Microsecond-1).UnixMicro(), g.now.UnixMicro()
+		a, b = (least-max(now-least, least-now)/10)*ticksPerMicro, (most+max(now-most, most-now)/10)*ticksPerMicro
 	}
 	if name == "_lastUpdated" {
 		return prefix + written, updatedIs(prefix, a, b)

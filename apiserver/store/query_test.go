@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// at is a time of the tests; 0 is the zero time, which as a bound is infinite.
+func at(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+func between(from, until int64) store.TimeRange {
+	return store.TimeRange{From: at(from), Until: at(until)}
+}
+
+func TestTimeRangeIntersection(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b, want store.TimeRange
+		empty      bool
+	}{
+		"overlapping":     {between(1, 5), between(3, 7), between(3, 5), false},
+		"one in another":  {between(1, 7), between(3, 5), between(3, 5), false},
+		"two open ends":   {between(3, 0), between(0, 5), between(3, 5), false},
+		"open alike":      {between(3, 0), between(5, 0), between(5, 0), false},
+		"everything":      {between(0, 0), between(3, 5), between(3, 5), false},
+		"both everything": {between(0, 0), between(0, 0), between(0, 0), false},
+		"one behind":      {between(1, 3), between(5, 7), between(5, 3), true},
+		"next":            {between(1, 3), between(3, 5), between(3, 3), true},
+	} {
+		for _, got := range []store.TimeRange{test.a.Intersection(test.b), test.b.Intersection(test.a)} {
+			if diff := cmp.Diff(test.want, got); diff != "" || got.Empty() != test.empty {
+				t.Errorf("%s: empty %t\n%s", name, got.Empty(), diff)
+			}
+		}
+	}
+}
+
+// TestBefore: a query names one range of times of update, however it was restricted.
+func TestBefore(t *testing.T) {
+	id := store.IDIn{"a"}
+	for name, test := range map[string]struct{ where, want store.Condition }{
+		"no condition":      {nil, store.UpdatedIn(between(0, 5))},
+		"another":           {id, store.All{id, store.UpdatedIn(between(0, 5))}},
+		"several":           {store.All{id, id}, store.All{id, id, store.UpdatedIn(between(0, 5))}},
+		"a range":           {store.UpdatedIn(between(1, 0)), store.UpdatedIn(between(1, 5))},
+		"a range among all": {store.All{id, store.UpdatedIn(between(1, 9))}, store.All{id, store.UpdatedIn(between(1, 5))}},
+		"ranges":            {store.Any{store.UpdatedIn(between(1, 2))}, store.All{store.Any{store.UpdatedIn(between(1, 2))}, store.UpdatedIn(between(0, 5))}},
+	} {
+		query := store.Query{Where: test.where}
+		if diff := cmp.Diff(test.want, query.Before(at(5)).Where); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -88,6 +88,7 @@ func requestProblem(err error) (problem, bool) {
 		idTaken       *idTakenError
 		tooMany       *tooManyEntriesError
 		tooCostly     *tooCostlyError
+		outside       *outsideError
 	)
 	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
 		return failure(status, issue, code, err.Error()), true
@@ -101,6 +102,8 @@ func requestProblem(err error) (problem, bool) {
 		return say(http.StatusNotFound, issueNotFound, codeUnknownPath)
 	case errors.As(err, &kind):
 		return say(http.StatusNotFound, issueNotSupported, codeUnknownType)
+	case errors.As(err, &outside):
+		return say(http.StatusBadRequest, issueNotSupported, codeNotInCompartment)
 	case errors.As(err, &method):
 		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeMethodNotAllowed)
 		return p.with("Allow", strings.Join(method.allowed, ", ")), true

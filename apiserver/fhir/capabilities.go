@@ -44,6 +44,7 @@ type rest struct {
 	Resource      []resourceCapability `json:"resource"`
 	Interaction   []coded              `json:"interaction"`
 	SearchParam   []searchParameter    `json:"searchParam"`
+	Compartment   []string             `json:"compartment"`
 }
 
 type security struct {
@@ -88,7 +89,7 @@ const securityDescription = "Every request but this one carries Authorization: B
 	"What a caller may do is decided per type by the rights to get, list, create, update, patch and delete."
 
 const searchDocumentation = "Searches take neither _text, _content, _query, _filter nor _list. Chains, _has, _include and _revinclude are taken, also with :iterate. " +
-	"A search by patient finds what refers to that very record: it does not follow Patient.link."
+	"A search by patient, or in the compartment of a patient, finds what refers to that very record: it does not follow Patient.link."
 
 // metadata serves GET metadata, and OPTIONS at the base. R4 http.html#capabilities.
 func (h *handler) metadata(w http.ResponseWriter, r *request) error {
@@ -138,6 +139,9 @@ func (h *handler) capabilities(site Site) capabilities {
 		server.Interaction = append(server.Interaction, coded{"transaction"})
 	}
 	server.SearchParam = describe(search.CommonParameters())
+	for _, c := range r4.Compartments {
+		server.Compartment = append(server.Compartment, c.Definition)
+	}
 	for _, kind := range r4.Types {
 		server.Resource = append(server.Resource, capabilitiesOf(kind, site))
 	}

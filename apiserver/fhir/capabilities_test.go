@@ -310,6 +310,12 @@ var _ = Describe("The CapabilityStatement", func() {
 			for query, total := range map[string]int{"patient=" + one: 0, "patient=" + other: 1, "patient.link=" + one: 1} {
 				Expect(s.do("GET", "/RelatedPerson?"+query, "").json()["total"]).To(BeEquivalentTo(total), query)
 			}
+			for id, total := range map[string]int{one: 0, other: 1} {
+				Expect(s.do("GET", "/Patient/"+id+"/RelatedPerson", "").json()["total"]).To(BeEquivalentTo(total), id)
+			}
+
+			By("serving the compartments that it says, and no others")
+			proveCompartments(s, rest["compartment"].([]any))
 
 			By("searching all types by the parameters that it says they share")
 			Expect(rest["searchParam"]).To(HaveLen(6))

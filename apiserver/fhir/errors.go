@@ -35,6 +35,7 @@ const (
 	codeUnknownPath          = "unknown_path"
 	codeUnknownType          = "unknown_type"
 	codeUnknownSite          = "unknown_site"
+	codeNotInCompartment     = "not_in_compartment"
 	codeMethodNotAllowed     = "method_not_allowed"
 	codeUnknownMethod        = "unknown_method"
 	codeUnknownOperation     = "unknown_operation"

@@ -90,6 +90,7 @@ func requestProblem(err error) (problem, bool) {
 		idTaken       *idTakenError
 		tooMany       *tooManyEntriesError
 		tooCostly     *tooCostlyError
+		outside       *outsideError
 	)
 	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
 		return failure(status, issue, code, err.Error()), true
@@ -108,6 +109,8 @@ func requestProblem(err error) (problem, bool) {
 	case errors.As(err, &updateCreate):
 		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeUpdateCreate)
 		return p.with("Allow", "DELETE, GET, HEAD, PATCH"), true
+	case errors.As(err, &outside):
+		return say(http.StatusBadRequest, issueNotSupported, codeNotInCompartment)
 	case errors.As(err, &method):
 		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeMethodNotAllowed)
 		return p.with("Allow", strings.Join(method.allowed, ", ")), true

@@ -73,7 +73,7 @@ func (h *handler) searchOptions(r *request) search.Options {
 	if handling := parsePreferences(r.Header).handling; handling != "" {
 		lenient = handling == handlingLenient
 	}
-	return search.Options{
+	options := search.Options{
 		Type:       r.kind.Name,
 		SortByDate: r.dialect.sortByDate,
 		Lenient:    lenient,
@@ -81,4 +81,8 @@ func (h *handler) searchOptions(r *request) search.Options {
 		Zone:       r.site.Zone,
 		Bases:      r.bases(),
 	}
+	if r.compartment != nil {
+		options.Compartment = &r.compartment.Compartment
+	}
+	return options
 }

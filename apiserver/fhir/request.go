@@ -34,6 +34,8 @@ type request struct {
 	kind   r4.Type
 	// segment is the type as the path spells it, and so do links.
 	segment string
+	// compartment, unless nil, is the one that the path names to search in.
+	compartment *compartment
 	// id and version are the path's, empty where there is none.
 	id, version string
 
@@ -103,7 +105,7 @@ func (r *request) find(paths methods) (what interaction, siteID string, err erro
 
 // perform does what an admitted caller asks for, if the caller may.
 func (h *handler) perform(w http.ResponseWriter, r *request, what interaction) error {
-	if what.verb != "" {
+	if what.verb != "" && r.kind.Name != "" { // a search of several types asks for rights itself
 		if err := r.authorize(what.verb); err != nil {
 			return err
 		}
@@ -185,7 +187,7 @@ func (r *request) operationInPath() string {
 // parsePath takes site, type and id out of the path.
 func (r *request) parsePath() (siteID string, err error) {
 	values := map[string]string{}
-	for _, name := range []string{"siteId", "type", "id", "vid"} {
+	for _, name := range []string{"siteId", "type", "id", "vid", "members"} {
 		if values[name], err = r.parameter(name); err != nil {
 			return "", &pathUnknownError{}
 		}
@@ -199,6 +201,11 @@ func (r *request) parsePath() (siteID string, err error) {
 	}
 	if r.id != "" && !r4.ValidID(r.id) {
 		return "", r.invalidID()
+	}
+	if members := values["members"]; members != "" {
+		if err := r.enterCompartment(members); err != nil {
+			return "", err
+		}
 	}
 	return values["siteId"], nil
 }

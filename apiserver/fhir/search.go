@@ -32,8 +32,8 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	return h.search(w, r)
 }
 
-// search serves GET …/{type}, and GET at the base for records of several types. R4
-// http.html#search; contract 2.3.
+// search serves GET …/{type}, GET at the base for records of several types, and both of
+// them in a compartment. R4 http.html#search, http.html#vsearch; contract 2.3.
 func (h *handler) search(w http.ResponseWriter, r *request) error {
 	query, err := search.Parse(r.query, h.searchOptions(r))
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 		}
 		query.Types = listed
 	}
-	binding := r.binding(query, strings.Join(query.Types, ","))
+	binding := r.binding(query, r.searchScope(query.Types))
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
@@ -82,6 +82,7 @@ func (r *request) matches(query search.Query, after store.Position, room *[]byte
 	return r.site.Store.Search(r.Context(), store.Query{
 		Types:       query.Types,
 		Where:       query.Where,
+		ByType:      query.ByType,
 		Access:      visible,
 		Bases:       r.bases(),
 		Sort:        query.Sort,
@@ -130,10 +131,23 @@ func (r *request) bases() []string { return append([]string{r.site.BaseURL}, r.s
 
 func (r *request) maxIncluded() int { return cmp.Or(r.site.MaxIncluded, defaultMaxIncluded) }
 
-// searchURL is the address of the type that is searched, or of the site.
+// searchURL is the address of the type that is searched, of the compartment or of the site.
 func (r *request) searchURL() string {
-	if r.segment == "" {
+	switch {
+	case r.compartment != nil:
+		return r.pagesURL() + "/" + r.compartment.path
+	case r.segment == "":
 		return r.pagesURL()
+	default:
+		return r.typeURL()
 	}
-	return r.typeURL()
+}
+
+// searchScope is what the page tokens of a search belong to.
+func (r *request) searchScope(types []string) string {
+	scope := strings.Join(types, ",")
+	if r.compartment != nil {
+		scope = r.compartment.Type + "/" + strings.ToLower(r.compartment.ID) + "/" + scope
+	}
+	return scope
 }

@@ -8,7 +8,8 @@ import (
 // ByTime reports whether the answer to a query tells a poller up to when it knows of all
 // writes: the query asks for a time of update, or for the order of it.
 func (q Query) ByTime() bool {
-	return slices.ContainsFunc(q.Sort, func(part Sort) bool { return part.Field == SortUpdated }) || q.Where != nil && asksTime(q.Where)
+	return slices.ContainsFunc(q.Sort, func(part Sort) bool { return part.Field == SortUpdated }) ||
+		slices.ContainsFunc(q.Types, func(typeName string) bool { return asksTime(q.WhereOf(typeName)) })
 }
 
 // asksTime reports whether a record's own time of update decides on a condition.

@@ -77,7 +77,9 @@ type Query struct {
 	// Types are those of the records to choose from.
 	Types []string
 	// Where is what the records must meet; nil: nothing.
-	Where  Condition
+	Where Condition
+	// ByType is what the records of a type must meet in addition to Where, by type.
+	ByType map[string]Condition
 	Access Access
 	// Bases are the addresses of this site: what refers there refers to its records.
 	Bases []string
@@ -97,6 +99,18 @@ type Query struct {
 	// Room, if not nil, is memory for the bodies of the matches. It is the caller's, to be used
 	// again once nothing refers to them, and is made larger where it is too small.
 	Room *[]byte
+}
+
+// WhereOf returns all that the records of a type must meet, nil for nothing.
+func (q Query) WhereOf(typeName string) Condition {
+	switch own := q.ByType[typeName]; {
+	case own == nil:
+		return q.Where
+	case q.Where == nil:
+		return own
+	default:
+		return All{own, q.Where}
+	}
 }
 
 // Include asks for the records that those of a page refer to, or that refer to them.

@@ -203,6 +203,8 @@ func benchSearch(ctx context.Context, o options, paddock installation) error {
 		{"chained by the practitioner's family", "/patient?general-practitioner:Practitioner.family=smith-17", 0},
 		{"_has a patient of a family", "/practitioner?_has:Patient:general-practitioner:family=okafor-1", 0},
 		{"page of 20 with their practitioners", "/patient?_include=Patient:general-practitioner", 0},
+		{"a practitioner's patients by compartment", "/practitioner/vet-17/patient", 0},
+		{"a practitioner's compartment, all types", "/practitioner/vet-17/*", 0},
 		{"sorted by family, page of 20", "/patient?_sort=family", 0},
 		{"first page of 20", "/patient?_count=20&_total=none", 0},
 		{"400th page of 20", deep, 0},

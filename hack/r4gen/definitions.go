@@ -10,10 +10,11 @@ import (
 
 // definitions are the parts of HL7's package that tables are made of.
 type definitions struct {
-	structures  map[string]structure // by name
-	valueSets   map[string]valueSet  // by url
-	codeSystems map[string]codeSystem
-	parameters  []searchParameter
+	structures   map[string]structure // by name
+	valueSets    map[string]valueSet  // by url
+	codeSystems  map[string]codeSystem
+	parameters   []searchParameter
+	compartments []compartmentDefinition
 }
 
 type structure struct {
@@ -105,6 +106,18 @@ type component struct {
 	Expression string `json:"expression"`
 }
 
+type compartmentDefinition struct {
+	URL      string                `json:"url"`
+	Code     string                `json:"code"`
+	Search   bool                  `json:"search"`
+	Resource []compartmentResource `json:"resource"`
+}
+
+type compartmentResource struct {
+	Code  string   `json:"code"`
+	Param []string `json:"param"`
+}
+
 // load reads the definitions out of the package at path.
 func load(path string) (*definitions, error) {
 	d := &definitions{
@@ -145,6 +158,12 @@ func (d *definitions) add(name string, text []byte) error {
 			return err
 		}
 		d.parameters = append(d.parameters, p)
+	case "CompartmentDefinition":
+		var c compartmentDefinition
+		if err := json.Unmarshal(text, &c); err != nil {
+			return err
+		}
+		d.compartments = append(d.compartments, c)
 	}
 	return nil
 }

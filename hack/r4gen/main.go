@@ -1,5 +1,5 @@
 // Command r4gen writes the tables of apiserver/fhir/r4 from HL7's definitions of
-// FHIR R4: types, elements, value sets, reference targets and search parameters.
+// FHIR R4: types, elements, value sets, reference targets, search parameters and compartments.
 package main
 
 import (

@@ -24,14 +24,19 @@ func generate(d *definitions) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	compartments, err := d.compartmentsOf(programs)
+	if err != nil {
+		return nil, err
+	}
 	targets := collectTargets(rows)
 	files := map[string][]byte{}
 	for name, write := range map[string]func(*bytes.Buffer){
-		"zz_generated_ids.go":       func(b *bytes.Buffer) { writeIDs(b, rows); writeBits(b, rows) },
-		"zz_generated_types.go":     func(b *bytes.Buffer) { writeTypes(b, rows, targets) },
-		"zz_generated_targets.go":   func(b *bytes.Buffer) { writeTargets(b, targets) },
-		"zz_generated_valuesets.go": func(b *bytes.Buffer) { writeValueSets(b, expansions) },
-		"zz_generated_search.go":    func(b *bytes.Buffer) { writeSearch(b, programs) },
+		"zz_generated_ids.go":          func(b *bytes.Buffer) { writeIDs(b, rows); writeBits(b, rows) },
+		"zz_generated_types.go":        func(b *bytes.Buffer) { writeTypes(b, rows, targets) },
+		"zz_generated_targets.go":      func(b *bytes.Buffer) { writeTargets(b, targets) },
+		"zz_generated_valuesets.go":    func(b *bytes.Buffer) { writeValueSets(b, expansions) },
+		"zz_generated_search.go":       func(b *bytes.Buffer) { writeSearch(b, programs) },
+		"zz_generated_compartments.go": func(b *bytes.Buffer) { writeCompartments(b, compartments) },
 	} {
 		var b bytes.Buffer
 		b.WriteString(header)

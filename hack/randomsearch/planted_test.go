@@ -99,6 +99,18 @@ var faults = []fault{
 		`c.url + "|" + c.version + "."}`, `c.url + "|" + c.version}`,
 	},
 	{
+		"matching: the record of a compartment is not in it", "apiserver/fhir/search/compartment.go",
+		`if m.Self {`, `if false && m.Self {`,
+	},
+	{
+		"matching: all types are in a compartment by one parameter", "apiserver/fhir/search/compartment.go",
+		`p.query.ByType[typeName] = c.condition(m)`, `p.query.ByType[typeName] = c.condition(c.Members[0])`,
+	},
+	{
+		"postgres, matching: conditions by type are forgotten", "apiserver/store/postgres/search.go",
+		`c.conjuncts(typeName, r.query.WhereOf(typeName))`, `c.conjuncts(typeName, r.query.Where)`,
+	},
+	{
 		"matching: chains do not look at the type referred to", "apiserver/store/cluster/relations.go",
 		`if to.Type == condition.Type {`, `if to.Type != "" {`,
 	},

@@ -18,9 +18,11 @@ type Query struct {
 	// Types are those to search, which the path or _type names; Everywhere is without.
 	Types      []string
 	Everywhere bool
-	Filters    []Filter
-	Sort       []SortKey
-	Includes   []Include
+	// Within is the path of a search in a compartment.
+	Within   string
+	Filters  []Filter
+	Sort     []SortKey
+	Includes []Include
 	// Range names what the query has a range of with two ends, if it has one.
 	Range string
 	// Count is the number of matches of a page; Unlimited is how many there are
@@ -93,6 +95,12 @@ func (g *generator) query(seen []string) Query {
 		q.Types = q.Types[:1+g.IntN(len(q.Types))]
 		q.Written.Set("_type", strings.Join(q.Types, ","))
 	}
+	searched := q.Types
+	if !everywhere && q.Written.Get("_type") == "" && g.chance(12) {
+		if types := g.compartment(&q, seen); types != nil {
+			searched, q.Types = q.Types, types
+		}
+	}
 	for range pick(g.Rand, []int{0, 1, 1, 1, 2, 2, 2, 3}) {
 		q.Filters = append(q.Filters, g.filter(q.Types, 0))
 	}
@@ -108,8 +116,11 @@ func (g *generator) query(seen []string) Query {
 	if g.chance(25) {
 		g.includes(&q)
 	}
-	if everywhere {
+	switch {
+	case everywhere:
 		q.Types, q.Everywhere = seen, true
+	case q.Within != "":
+		q.Types = searched
 	}
 	refusals := g.refusals
 	q.Refused = func(w *World) bool {

@@ -84,7 +84,7 @@ func (f *figures) wrong() int {
 // forms are those of filters, that must all be among the queries.
 var forms = strings.Fields(`token token:not token:text token:of-type token:in token:not-in token:missing string string:contains string:exact
 	string:missing date date:missing uri uri:above uri:below uri:missing canonical canonical:above canonical:below reference reference:type reference:identifier reference:above reference:below
-	reference:missing composite special special:missing _id _id:not _id:missing _lastUpdated _lastUpdated:missing chain chain:type _has _has:in-value
+	reference:missing composite special special:missing _id _id:not _id:missing _lastUpdated _lastUpdated:missing chain chain:type _has _has:in-value compartment
 	range range:sorted`)
 
 // formOf is the form of a filter by its name.
@@ -92,6 +92,8 @@ func formOf(w *World, types []string, name string) string {
 	first, rest, modified := strings.Cut(strings.SplitN(name, ".", 2)[0], ":")
 	kind := w.parameters[types[0]][first].Kind
 	switch {
+	case name == compartmentForm:
+		return name
 	case name == "_has":
 		return "_has:in-value"
 	case first == "_has":
@@ -169,14 +171,17 @@ func (s *site) ask(g *generator, whole *World, f *figures) {
 	}
 	if err != nil && f.counts.wrong < *most {
 		f.counts.wrong++
-		s.t.Errorf("%v ?%s with %v:\n%v", q.Types, q.Written.Encode(), headers, err)
+		s.t.Errorf("%s %v ?%s with %v:\n%v", q.Within, q.Types, q.Written.Encode(), headers, err)
 	}
 }
 
 // walk goes through all pages.
 func (s *site) walk(g *generator, w *World, q Query, want []*Record, headers map[string]string, capped int) (pages, included int, err error) {
 	method, path, body := http.MethodGet, "/site/s/fhir", ""
-	if !q.Everywhere && q.Written.Get("_type") == "" {
+	switch {
+	case q.Within != "":
+		path += "/" + q.Within
+	case !q.Everywhere && q.Written.Get("_type") == "":
 		path += "/" + q.Types[0]
 	}
 	if g.chance(10) {

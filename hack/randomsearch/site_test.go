@@ -236,7 +236,7 @@ func (s *site) note(w *write) {
 
 // world is what is known of the records by HL7's expressions.
 func (s *site) world() *World {
-	w := &World{base: base, parameters: s.truth.Parameters, byName: map[string]*Record{}}
+	w := &World{base: base, parameters: s.truth.Parameters, compartments: s.truth.Compartments, byName: map[string]*Record{}}
 	var bodies [][]byte
 	names := slices.Sorted(maps.Keys(s.resources))
 	for _, name := range names {

@@ -43,12 +43,14 @@ type World struct {
 	byName     map[string]*Record
 	base       string
 	parameters map[string]map[string]searchtruth.Parameter
+	// compartments are those of HL7, by type.
+	compartments map[string]searchtruth.Compartment
 }
 
 // see is the world of a caller who may see records of the types only, and none with
 // the security label, if that is not empty.
 func (w *World) see(types []string, hidden string) *World {
-	seen := &World{base: w.base, parameters: w.parameters, byName: map[string]*Record{}}
+	seen := &World{base: w.base, parameters: w.parameters, compartments: w.compartments, byName: map[string]*Record{}}
 	for _, r := range w.Records {
 		isHidden := hidden != "" && has(r, "_security", func(t store.Token) bool { return t.Code == hidden })
 		if slices.Contains(types, r.Type) && !isHidden {

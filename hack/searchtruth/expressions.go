@@ -77,8 +77,8 @@ func evaluable(expression string) string {
 }
 
 // load reads the parameters of the types kept, and the names of all resource types,
-// from HL7's definitions.
-func load(ctx context.Context, bin string) (map[string]map[string]Parameter, map[string]bool, error) {
+// from HL7's definitions, and adds the compartments.
+func load(ctx context.Context, bin string, compartments map[string]Compartment) (map[string]map[string]Parameter, map[string]bool, error) {
 	path, err := examples.Fetch(ctx, bin)
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +92,8 @@ func load(ctx context.Context, bin string) (map[string]map[string]Parameter, map
 		switch {
 		case strings.HasPrefix(name, "SearchParameter-") && !strings.Contains(name, "-extensions-"):
 			return addParameter(parameters, text)
+		case strings.HasPrefix(name, "CompartmentDefinition-"):
+			return addCompartment(compartments, name, text)
 		case strings.HasPrefix(name, "StructureDefinition-"):
 			var definition struct{ Kind, Name, Derivation string }
 			if err := json.Unmarshal(text, &definition); err != nil {

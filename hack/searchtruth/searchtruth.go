@@ -22,6 +22,8 @@ import (
 type Truth struct {
 	// Parameters are those of each type, by name.
 	Parameters map[string]map[string]Parameter
+	// Compartments are those that records have, by their type.
+	Compartments map[string]Compartment
 
 	tool  string
 	types map[string]bool
@@ -29,10 +31,10 @@ type Truth struct {
 
 // New reads HL7's expressions and installs the tool, both below bin, where they stay.
 func New(ctx context.Context, bin string) (*Truth, error) {
-	truth := &Truth{}
+	truth := &Truth{Compartments: map[string]Compartment{}}
 	var err error
-	if truth.Parameters, truth.types, err = load(ctx, bin); err != nil {
-		return nil, fmt.Errorf("read HL7's search parameters: %w", err)
+	if truth.Parameters, truth.types, err = load(ctx, bin, truth.Compartments); err != nil {
+		return nil, fmt.Errorf("read HL7's search parameters and compartments: %w", err)
 	}
 	if truth.tool, err = install(ctx, filepath.Join(bin, "searchtruth")); err != nil {
 		return nil, fmt.Errorf("install hack/searchtruth: %w", err)

@@ -60,15 +60,18 @@ var readControls = map[string]control{
 	paramPretty: {take: (*parser).asIs},
 }
 
-// types settles which types to search: that of the path, or those of _type.
+// types settles which types to search: that of the path, or those of _type, or all.
 func (p *parser) types(values url.Values) error {
 	given := nonEmpty(values[paramType])
 	switch {
 	case p.Type != "":
 		p.query.Types = []string{p.Type}
 		if len(given) > 0 && p.filters {
-			return errors.New("is known for a search of the whole site only; here, the path says the type")
+			return errors.New("is known for a search of several types only; here, the path says the type")
 		}
+		return nil
+	case len(given) == 0 && p.Compartment != nil:
+		p.query.Types = p.Compartment.Types()
 		return nil
 	case len(given) == 0, !p.filters:
 		p.query.Types = namesOfTypes()

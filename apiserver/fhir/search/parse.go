@@ -15,8 +15,10 @@ import (
 
 // Options say what a query is about and how it is to be read.
 type Options struct {
-	// Type is the name of the resource type, empty for the whole site.
+	// Type is the name of the resource type, empty for the whole site or a whole compartment.
 	Type string
+	// Compartment, unless nil, restricts a search to its members.
+	Compartment *Compartment
 	// SortByDate takes _sort=date for _lastUpdated where there is no such parameter,
 	// as the contract has it (4.1).
 	SortByDate bool
@@ -133,6 +135,11 @@ func (p *parser) parse(values url.Values) error {
 	if err := p.types(values); err != nil {
 		return Errors{{Parameter: paramType, Problem: err.Error()}}
 	}
+	if p.Compartment != nil {
+		if err := p.restrict(p.Compartment); err != nil {
+			return Errors{{Parameter: paramType, Problem: err.Error()}}
+		}
+	}
 	var wrong Errors
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		given := nonEmpty(values[name])
@@ -225,6 +232,8 @@ func (p *parser) subject() string {
 	switch {
 	case p.Type != "":
 		return p.Type
+	case p.Compartment != nil:
+		return strings.Join(p.query.Types, " and ")
 	case len(p.query.Types) < len(r4.Types):
 		return strings.Join(p.query.Types, " and ")
 	default:

@@ -101,7 +101,7 @@ func TestParseRefuses(t *testing.T) {
 		"modifier, leniently":          {"_id:exact=x", Options{Lenient: true}, []Error{{"_id:exact", `the modifier "exact" is not known for _id, which is a token; it takes missing, not`}}},
 		"no modifier":                  {"_id:=x", Options{}, []Error{{"_id:", `the modifier "" is not known for _id, which is a token; it takes missing, not`}}},
 		"modifier of a control":        {"_count:exact=1", Options{}, []Error{{"_count:exact", `the modifier "exact" is not known here; it takes none`}}},
-		"type in the path and besides": {"_type=Patient", Options{}, []Error{{"_type", "is known for a search of the whole site only; here, the path says the type"}}},
+		"type in the path and besides": {"_type=Patient", Options{}, []Error{{"_type", "is known for a search of several types only; here, the path says the type"}}},
 		"id":                           {"_id=Patient/1", Options{}, []Error{{"_id", `"Patient/1" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
 		"the second id":                {"_id=1,Patient/1", Options{}, []Error{{"_id", `value 2 of 2: "Patient/1" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
 		"the second time":              {"_id=1&_id=2,3,_", Options{}, []Error{{"_id", `time 2 of 2: value 3 of 3: "_" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},

@@ -26,6 +26,8 @@ type Query struct {
 	Types []string
 	// Where is what the records must meet, nil for nothing.
 	Where store.Condition
+	// ByType is what the records of a type must meet in addition, by type; nil for nothing.
+	ByType map[string]store.Condition
 	// Sort is the order of the matches.
 	Sort []store.Sort
 	// Includes are what to answer with beside the matches.

@@ -35,7 +35,7 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	}
 	sources := make([]source, 0, len(query.Types))
 	for _, typeName := range query.Types {
-		f, err := c.restricted(typeName, query.Where)
+		f, err := c.restricted(typeName, query.WhereOf(typeName))
 		if err != nil {
 			return store.Page{}, err
 		}

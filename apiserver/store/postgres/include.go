@@ -12,7 +12,8 @@ import (
 
 // learnPaths reads which parameters lead where, if the query does not say it.
 func (r *reader) learnPaths() error {
-	if !wantsPaths(r.query.Where) && !slices.ContainsFunc(r.query.Includes, func(i store.Include) bool {
+	asked := func(typeName string) bool { return wantsPaths(r.query.WhereOf(typeName)) }
+	if !slices.ContainsFunc(r.query.Types, asked) && !slices.ContainsFunc(r.query.Includes, func(i store.Include) bool {
 		return i.Reverse && (i.Type == "" || i.Param == "")
 	}) {
 		for _, condition := range r.query.Access {

@@ -25,7 +25,7 @@ import (
 // recordsVariable says how many records the plans are looked at with.
 const recordsVariable = "PADDOCK_PLAN_RECORDS"
 
-// clinic makes patients of ordinary size: 900 bytes and 18 index rows.
+// clinic makes patients of ordinary size: 950 bytes and 19 index rows.
 type clinic struct{ *rand.Rand }
 
 var (
@@ -59,6 +59,10 @@ func (c clinic) patient(n int) store.Op {
 	if n%1000 == 1 {
 		profile = profiles + "rare|1.2.3"
 	}
+	vet := strconv.Itoa(n % 50)
+	if n%1000 == 2 {
+		vet = "rare"
+	}
 	body, err := json.Marshal(map[string]any{
 		"Tokens": tokens,
 		"Texts": map[string][]store.Text{
@@ -66,7 +70,9 @@ func (c clinic) patient(n int) store.Op {
 			"_profile":     {{Folded: profile, Original: profile}},
 			"address-city": text(word("city", c.IntN(cities))), "address": text(word("city", c.IntN(cities)), "australia"),
 		},
-		"Refs":      map[string][]store.Reference{"organization": {{Type: "Organization", ID: strconv.Itoa(c.IntN(50))}}},
+		"Refs": map[string][]store.Reference{
+			"organization": {{Type: "Organization", ID: strconv.Itoa(c.IntN(50))}}, "general-practitioner": {{Type: "Practitioner", ID: vet}},
+		},
 		"Periods":   map[string][]store.Period{"birthdate": {{From: born.UnixMicro(), Until: born.AddDate(0, 0, 1).UnixMicro()}}},
 		"Narrative": "A patient of the clinic, seen for the " + strconv.Itoa(c.IntN(100)) + "th time; " + uuid.NewString(),
 	})
@@ -244,6 +250,23 @@ func TestPlans(t *testing.T) {
 			store.TextIs{Param: "_profile", Match: store.Exactly, Text: url}, store.TextIs{Param: "_profile", Match: store.StartsExactly, Text: url + "|"},
 		}
 	}
+	// in is a search in the compartment of a practitioner, of all types or of one.
+	in := func(id string, types ...string) store.Query {
+		to := store.Reference{Type: "Practitioner", ID: id}
+		return store.Query{Types: types, Sort: newest, Count: 20, Total: store.TotalNone, MaxIncluded: 1000, ByType: map[string]store.Condition{
+			patient:            store.RefersTo{Param: "general-practitioner", To: to},
+			"Organization":     store.Any{store.RefersTo{Param: "partof", To: to}, store.RefersTo{Param: "contact", To: to}},
+			"Practitioner":     store.IDIn{id},
+			"PractitionerRole": store.RefersTo{Param: "practitioner", To: to},
+		}}
+	}
+	also := func(q store.Query, condition store.Condition) store.Query { q.Where = condition; return q }
+	allOf := []string{patient, "Organization", "Practitioner", "PractitionerRole"}
+	// either is a compartment that two parameters lead to.
+	either := func(id string) store.Condition {
+		to := store.Reference{Type: "Practitioner", ID: id}
+		return store.Any{store.RefersTo{Param: "general-practitioner", To: to}, store.RefersTo{Param: "organization", To: to}}
+	}
 	deep := func(query store.Query) store.Query {
 		query.Count, query.Total = 1000, store.TotalNone
 		for range 5 {
@@ -297,6 +320,17 @@ func TestPlans(t *testing.T) {
 		{"rare tag and gender", with(store.All{token("_tag", "rare"), token("gender", "female")}), 20, 150},
 		{"organization", with(store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}), 20, 150},
 		{"organization and family", with(store.All{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "7"}}, store.TextIs{Param: "family", Text: "a"}}), 20, 150},
+		{"compartment", in("rare", patient), 20, 150},
+		{"compartment with many", in("7", patient), 20, 150},
+		{"compartment of nobody", in("nobody", patient), 0, 15},
+		{"compartment and family", also(in("7", patient), store.TextIs{Param: "family", Text: "a"}), 20, 150},
+		{"compartment, counted", total(in("7", patient)), 20, 150},
+		{"compartment, all types", in("rare", allOf...), 20, 150},
+		{"compartment with many, all types", in("7", allOf...), 20, 150},
+		{"compartment of nobody, all types", in("nobody", allOf...), 0, 40},
+		{"compartment by two parameters", with(either("rare")), 20, 150},
+		{"compartment by two parameters, many", with(either("7")), 20, 150},
+		{"compartment by two, of nobody", with(either("nobody")), 0, 15},
 		{"sorted by family", sorted(page, byFamily), 20, 150},
 		{"sorted by birthdate, last first", sorted(page, lastBorn), 20, 150},
 		{"sorted by birthdate, deep", deep(sorted(page, lastBorn)), 20, 150},
@@ -310,7 +344,7 @@ func TestPlans(t *testing.T) {
 	} {
 		switch {
 		case n <= 200_000:
-		case test.name == "organization and family":
+		case test.name == "organization and family", test.name == "compartment and family":
 			// Both have tens of thousands: neither is read as a whole, and entries of one are
 			// looked up one by one.
 			test.most = 3000

@@ -91,8 +91,10 @@ func (r *reader) giveBack() {
 }
 
 func (r *reader) search() (store.Page, error) {
-	if n := r.compiler().sizeOf(r.query.Where); n > mostConditions {
-		return store.Page{}, fmt.Errorf("%w: it has %d conditions, at most %d can be", store.ErrQueryTimeout, n, mostConditions)
+	for _, typeName := range r.query.Types {
+		if n := r.compiler().sizeOf(r.query.WhereOf(typeName)); n > mostConditions {
+			return store.Page{}, fmt.Errorf("%w: it has %d conditions, at most %d can be", store.ErrQueryTimeout, n, mostConditions)
+		}
 	}
 	r.query.Types = slices.Compact(slices.Sorted(slices.Values(r.query.Types)))
 	if err := r.learnPaths(); err != nil {
@@ -257,7 +259,7 @@ func (r *reader) remember(slow bool) {
 // source is the records of a type that match, in the order of the query.
 func (r *reader) source(c *compiler, typeName string) *source {
 	s := &source{compiler: c, typeName: typeName, order: r.order, after: r.after}
-	s.parts, s.lists = c.conjuncts(typeName, r.query.Where)
+	s.parts, s.lists = c.conjuncts(typeName, r.query.WhereOf(typeName))
 	if r.after != nil {
 		s.inclusive = order.Directed(strings.Compare(typeName, r.after.Type), r.order.Descends()) > 0
 	}
@@ -294,7 +296,7 @@ func (r *reader) count() (int64, error) {
 	for _, typeName := range r.query.Types {
 		c := r.compiler()
 		s := &source{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
-		s.parts, s.lists = c.conjuncts(typeName, r.query.Where)
+		s.parts, s.lists = c.conjuncts(typeName, r.query.WhereOf(typeName))
 		s.limit = "ALL"
 		if r.query.Total == store.TotalWhenFree {
 			s.limit = strconv.Itoa(freeTotal + 1)

@@ -152,6 +152,9 @@ func (d dice) query(all []known) store.Query {
 	if d.IntN(8) > 0 {
 		q.Where = d.condition(all, 2)
 	}
+	if d.IntN(4) == 0 {
+		q.ByType = map[string]store.Condition{pick(d, world...): d.condition(all, 1)}
+	}
 	for range d.IntN(3) {
 		sort := store.Sort{Field: pick(d, store.SortCreated, store.SortUpdated, store.SortID, store.SortText, store.SortPeriod), Descending: d.IntN(2) == 0}
 		if sort.Field == store.SortText || sort.Field == store.SortPeriod {

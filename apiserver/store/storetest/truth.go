@@ -31,7 +31,8 @@ func newTruth(records []store.Record) *truth {
 func (t *truth) matches(q store.Query) []known {
 	var found []known
 	for _, r := range t.records {
-		if slices.Contains(q.Types, r.Key.Type) && t.visible(q, r) && (q.Where == nil || t.holds(q, r, q.Where)) {
+		if slices.Contains(q.Types, r.Key.Type) && t.visible(q, r) &&
+			(q.Where == nil || t.holds(q, r, q.Where)) && (q.ByType[r.Key.Type] == nil || t.holds(q, r, q.ByType[r.Key.Type])) {
 			found = append(found, r)
 		}
 	}

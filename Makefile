@@ -64,8 +64,8 @@ INTEGRATION := $(addprefix $(MODULE)/,\
 	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir apiserver/ahds \
 	apiserver/aggregated controllers/certificate controllers/pagetoken controllers/site controllers/webhook hack/localpaddock hack/randomsearch \
 	hack/localpostgres apiserver/store/postgres hack/chart hack/kubectl)
-# Robustness has a target of its own.
-NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness
+# Robustness and the client libraries have targets of their own.
+NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness $(MODULE)/hack/clients
 
 .PHONY: unit
 unit: ## Run the unit tests.
@@ -76,6 +76,10 @@ unit: ## Run the unit tests.
 .PHONY: integration
 integration: cluster-tools helm-tools build ## Run the tests against a real control plane.
 	$(GO_TEST) -p 1 -timeout 20m $(INTEGRATION)
+
+.PHONY: clients
+clients: cluster-tools build ## Use the FHIR API with client libraries for Java, Python and Node.js, which have to be installed.
+	$(GO_TEST) -count=1 -timeout 20m -v ./hack/clients
 
 .PHONY: search-full
 search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 45 min).

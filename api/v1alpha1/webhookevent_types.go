@@ -13,8 +13,9 @@ type EventType string
 // them: the API servers refuse more, and the controller does not accept it.
 const MaxExtensions = 16 << 10
 
-// ConditionActive is true, of a WebhookEvent, when it is enabled and active Webhooks take
-// its type; of a Webhook, when it is active and its type is enabled.
+// ConditionActive is true when events are delivered: of a WebhookEvent, when it is enabled and
+// active Webhooks take its type; of a Webhook, when it is active and its type is enabled. Until
+// there is delivery it is false, with ReasonNoDelivery where nothing else is missing.
 const ConditionActive = "Active"
 
 // Reasons of the Accepted condition of a WebhookEvent or a Webhook, besides ReasonAccepted,
@@ -26,8 +27,8 @@ const (
 
 // Reasons of the Active condition, besides ReasonNotAccepted.
 const (
-	// ReasonActive: the type is enabled and has active Webhooks.
-	ReasonActive = "Active"
+	// ReasonNoDelivery: nothing is missing but delivery, which this release does not have.
+	ReasonNoDelivery = "NoDelivery"
 	// ReasonDisabled: the WebhookEvent is not enabled.
 	ReasonDisabled = "Disabled"
 	// ReasonNoWebhooks: no active Webhook takes the type.

@@ -85,5 +85,9 @@ func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
 	case !enabled:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "no WebhookEvent enables " + string(hook.Spec.EventType)}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, "the Webhook takes " + string(hook.Spec.EventType)}
+	return verdict{
+		metav1.ConditionFalse, v1alpha1.ReasonNoDelivery,
+		"This release of Paddock does not deliver events yet, so the Webhook receives none. Nothing has to be changed: " +
+			"the settings are complete, and the Webhook becomes active after an upgrade to a release that delivers events.",
+	}
 }

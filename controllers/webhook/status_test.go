@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -36,17 +37,17 @@ func TestStatus(t *testing.T) {
 		want   []string
 		public string
 	}{
-		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active"}, ""},
+		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False NoDelivery"}, ""},
 		"type is off":      {nil, surroundings{secret: shared}, []string{"True Accepted", "False TypeDisabled"}, ""},
 		"inactive":         {func(s *v1alpha1.WebhookSpec) { s.Active = &off }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False Inactive"}, ""},
 		"no secret":        {nil, surroundings{enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
 		"may not read":     {nil, surroundings{forbidden: "bind it", enabled: true}, []string{"False SecretsForbidden", "False NotAccepted"}, ""},
 		"a bad secret":     {nil, surroundings{secret: secretOf("whsec_c2hvcnQ="), enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"an empty secret":  {nil, surroundings{secret: &corev1.Secret{}, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
-		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "True Active"}, public},
+		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "False NoDelivery"}, public},
 		"a secret as key":  {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: shared, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"no header secret": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
-		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "True Active"}, ""},
+		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "False NoDelivery"}, ""},
 		"too much": {func(s *v1alpha1.WebhookSpec) {
 			s.Extensions = &runtime.RawExtension{Raw: []byte(`{"a":"` + strings.Repeat("x", v1alpha1.MaxExtensions) + `"}`)}
 		}, surroundings{secret: shared, enabled: true}, []string{"False ExtensionsTooLarge", "False NotAccepted"}, ""},
@@ -66,6 +67,11 @@ func TestStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || status.PublicKey != test.public || status.SecretName != "webhook-u" || status.ObservedGeneration != 2 {
 				t.Errorf("status %+v: %s", status, diff)
+			}
+			const told = "This release of Paddock does not deliver events yet, so the Webhook receives none."
+			active := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionActive)
+			if told := strings.HasPrefix(active.Message, told); told != (active.Reason == v1alpha1.ReasonNoDelivery) {
+				t.Errorf("%s: %s", active.Reason, active.Message)
 			}
 			hook.Status = status
 			if diff := cmp.Diff(status, statusOf(hook, test.seen, time.Now().Add(time.Hour))); diff != "" {

@@ -37,19 +37,19 @@ var _ = Describe("A Webhook", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
-	It("is active while its type is on, and the type while it has one", func(ctx SpecContext) {
+	It("lacks nothing but delivery while its type is on, and the type while it has one", func(ctx SpecContext) {
 		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, event)).To(Succeed())
 		expectActive(ctx, event, "False NoWebhooks")
 		Expect(admin.Create(ctx, hook)).To(Succeed())
-		expectActive(ctx, hook, "True Active")
-		expectActive(ctx, event, "True Active")
+		expectActive(ctx, hook, "False NoDelivery")
+		expectActive(ctx, event, "False NoDelivery")
 		Expect(event.Status.Webhooks).To(BeEquivalentTo(1))
 		patch(ctx, event, `{"spec":{"enabled":false}}`)
 		expectActive(ctx, event, "False Disabled")
 		expectActive(ctx, hook, "False TypeDisabled")
 		patch(ctx, event, `{"spec":{"enabled":true}}`)
-		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, hook, "False NoDelivery")
 		patch(ctx, hook, `{"spec":{"active":false}}`)
 		expectActive(ctx, hook, "False Inactive")
 		expectActive(ctx, event, "False NoWebhooks")
@@ -107,7 +107,7 @@ var _ = Describe("A Webhook", func() {
 		hook, event := newHook(namespace), newEvent(namespace)
 		for _, object := range []client.Object{hook, event} {
 			Expect(admin.Create(ctx, object)).To(Succeed())
-			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "True Active"}[object == hook])
+			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "False NoDelivery"}[object == hook])
 			Expect(object.GetAnnotations()).NotTo(HaveKey(v1alpha1.ChangedAnnotation))
 			began := time.Now().Truncate(time.Second)
 			patch(ctx, object, `{"spec":{"description":"by kubectl"}}`)
@@ -120,8 +120,8 @@ var _ = Describe("A Webhook", func() {
 			}).Should(Succeed())
 			Expect(object.GetAnnotations()[v1alpha1.ChangedAnnotation]).To(HavePrefix("2 "))
 		}
-		expectActive(ctx, hook, "True Active")
-		expectActive(ctx, event, "True Active")
+		expectActive(ctx, hook, "False NoDelivery")
+		expectActive(ctx, event, "False NoDelivery")
 
 		By("what is settled is not written again, whoever wakes the controllers")
 		patch(ctx, madeSecret(ctx, hook), `{"metadata":{"labels":{"wake":"up"}}}`)
@@ -137,11 +137,11 @@ var _ = Describe("A Webhook", func() {
 		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, hook)).To(Succeed())
 		Expect(admin.Create(ctx, event)).To(Succeed())
-		expectActive(ctx, hook, "True Active")
-		expectActive(ctx, event, "True Active")
+		expectActive(ctx, hook, "False NoDelivery")
+		expectActive(ctx, event, "False NoDelivery")
 		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "AGE"}))
-		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "True", "1"}))
-		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Active", "webhookevent/event", "webhook/hook", "--timeout=5s")
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "False", "1"}))
+		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Accepted", "webhookevent/event", "webhook/hook", "--timeout=5s")
 	})
 })
 

@@ -63,5 +63,9 @@ func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int32) verd
 	case taking == 0:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "no active Webhook takes " + string(event.Spec.EventType)}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, fmt.Sprintf("active Webhooks that take %s: %d", event.Spec.EventType, taking)}
+	return verdict{
+		metav1.ConditionFalse, v1alpha1.ReasonNoDelivery,
+		fmt.Sprintf("This release of Paddock does not deliver events yet, so no Webhook receives %s. Nothing has to be changed: "+
+			"the settings are complete, and the WebhookEvent becomes active after an upgrade to a release that delivers events.", event.Spec.EventType),
+	}
 }

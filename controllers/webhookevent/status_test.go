@@ -40,7 +40,7 @@ func TestStatus(t *testing.T) {
 		webhooks int32
 	}{
 		"nothing takes it":    {event(true, 0), nil, []string{"True Accepted", "False NoWebhooks"}, 0},
-		"one takes it":        {event(true, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "True Active"}, 1},
+		"one takes it":        {event(true, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "False NoDelivery"}, 1},
 		"disabled":            {event(false, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "False Disabled"}, 1},
 		"extensions: most":    {event(true, v1alpha1.MaxExtensions), nil, []string{"True Accepted", "False NoWebhooks"}, 0},
 		"extensions too many": {event(true, v1alpha1.MaxExtensions+1), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"False ExtensionsTooLarge", "False NotAccepted"}, 1},
@@ -56,6 +56,11 @@ func TestStatus(t *testing.T) {
 				if c.ObservedGeneration != 4 {
 					t.Errorf("%s speaks of generation %d", c.Type, c.ObservedGeneration)
 				}
+			}
+			const told = "This release of Paddock does not deliver events yet, so no Webhook receives user.created."
+			active := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionActive)
+			if told := strings.HasPrefix(active.Message, told); told != (active.Reason == v1alpha1.ReasonNoDelivery) {
+				t.Errorf("%s: %s", active.Reason, active.Message)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || status.Webhooks != test.webhooks || status.ObservedGeneration != 4 {
 				t.Errorf("status %+v: %s", status, diff)

@@ -147,7 +147,7 @@ var _ = Describe("A tenant with all rights in a namespace", Ordered, func() {
 				send(request{method: "POST", url: hooks, token: own, body: body}).created("webhookId")
 			}
 		}
-		kubectl(ctx, "wait", "-n", "clinic-tenant", "--for=condition=Active", "webhook", "--all", "--timeout=10s")
+		kubectl(ctx, "wait", "-n", "clinic-tenant", "--for=condition=Accepted", "webhook", "--all", "--timeout=10s")
 		answer := send(request{method: "PUT", url: balanced + "/site/tenant/fhir/practitioner/new", token: own, body: `{"resourceType":"Practitioner","id":"new"}`})
 		Expect(answer.status).To(Equal(http.StatusCreated), string(answer.body))
 		Consistently(connections.Load).WithTimeout(3 * time.Second).Should(BeZero())

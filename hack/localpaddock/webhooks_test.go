@@ -217,7 +217,7 @@ var _ = Describe("Webhooks", func() {
 		Expect(kubectl(ctx, "get", "secret", name, "-n", "demo", "-o", `go-template={{.type}} {{.data.secret | base64decode}}`)).To(Equal("paddock.health/webhook " + secret))
 
 		event := send(request{method: "POST", url: paddock.URLs[1] + eventsPath, body: `{"eventType":"product.created","isEnabled":true}`}).created("webhookEventId")
-		kubectl(ctx, "wait", "-n", "demo", "--for=condition=Active", "webhook/"+id, "webhookevent/"+event, "--timeout=10s")
+		kubectl(ctx, "wait", "-n", "demo", `--for=jsonpath={.status.conditions[?(@.type=="Active")].reason}=NoDelivery`, "webhook/"+id, "webhookevent/"+event, "--timeout=10s")
 
 		rotated := send(request{method: "POST", url: paddock.URLs[1] + hooksPath + "/" + id + "/rotate-secret"})
 		Expect(rotated.status).To(Equal(http.StatusOK), string(rotated.body))

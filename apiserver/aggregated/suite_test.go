@@ -61,7 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, p := range demoPatients {
 		put(ctx, "demo", token, p.id, p.body)
 	}
-}, NodeTimeout(3*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 // demoPatients are in the site demo, and stay as they are.
 var demoPatients = []struct{ id, body string }{

@@ -66,7 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for i := range servers {
 		servers[i] = newServer(i)
 	}
-}, NodeTimeout(3*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 func startCluster(ctx context.Context) {
 	control, err := localcluster.Start(ctx, localcluster.Options{Dir: GinkgoT().TempDir(), UnsafeNoFsync: true, Out: GinkgoWriter})

@@ -46,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	controller, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(2*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 func kubectl(ctx context.Context, args ...string) {
 	GinkgoHelper()

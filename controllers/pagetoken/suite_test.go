@@ -80,7 +80,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		cancel()
 		Expect(<-done).To(Succeed())
 	})
-}, NodeTimeout(2*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 // newKeeper returns the Keeper of a controller that has just become the leader.
 func newKeeper() *pagetoken.Keeper {

@@ -71,7 +71,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	stopControllers = startControllers(secrets.Cluster)
 	DeferCleanup(func() { stopControllers() })
-}, NodeTimeout(2*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()

@@ -140,7 +140,7 @@ var _ = Describe("A Webhook", func() {
 		expectActive(ctx, hook, "False NoDelivery")
 		expectActive(ctx, event, "False NoDelivery")
 		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "AGE"}))
-		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "True", "1"}))
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "False", "1"}))
 		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Accepted", "webhookevent/event", "webhook/hook", "--timeout=5s")
 	})
 })

@@ -39,7 +39,7 @@ var _ = Describe("The programs", Ordered, func() {
 		DeferCleanup(control.Stop)
 		paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{BinDir: bin, SourceDir: root, Aggregated: true})
 		Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
-	}, NodeTimeout(2*time.Minute))
+	}, NodeTimeout(5*time.Minute))
 
 	It("pass what helm test does", func(ctx SpecContext) {
 		manifests := testManifests(ctx)

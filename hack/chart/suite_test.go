@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	run(ctx, "kubectl", "create", "namespace", namespace)
 	run(ctx, "kubectl", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-}, NodeTimeout(2*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 // run runs one of the tools as the cluster's administrator and returns what it prints.
 func run(ctx context.Context, tool string, args ...string) string {

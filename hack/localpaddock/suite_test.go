@@ -70,7 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	waitReady(ctx, "demo-postgres", "demo-postgres")
 	postgresToken = editorOf(ctx, "demo-postgres", "demo-postgres")
 	balanced = serveBalanced(paddock.URLs)
-}, NodeTimeout(3*time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 func waitReady(ctx context.Context, namespace, site string) {
 	GinkgoHelper()

@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	} {
 		makeAccount(ctx, account, rule)
 	}
-}, NodeTimeout(time.Minute))
+}, NodeTimeout(5*time.Minute))
 
 func makeAccount(ctx context.Context, name string, rule rbacv1.PolicyRule) {
 	GinkgoHelper()

@@ -188,23 +188,32 @@ func testSearchTruth(t *testing.T, open Open) {
 	}
 }
 
-// testSearchRanges is testSearchTruth for orders by what a record has once, and ranges of that.
+// testSearchRanges is testSearchTruth for ranges of what the results are sorted by: the time of
+// update, a period that a record has once, and periods of which a record may have several.
 func testSearchRanges(t *testing.T, open Open) {
 	s, _ := open(t)
 	d := dice{random()}
 	truth := settle(t, s, d, 220)
 	updated := func() time.Time { return truth.records[d.IntN(len(truth.records))].Updated }
-	for n := range 600 {
+	for n := range 800 {
 		q := d.query(truth.records)
-		where := store.All{d.singlePeriodIn(), store.UpdatedIn{From: pick(d, updated(), time.Time{}), Until: updated().Add(time.Second)}, d.condition(truth.records, 1)}
-		q.Where = where[:1+d.IntN(3)]
-		if d.IntN(3) == 0 {
-			q.Where = where[1:]
+		first := pick(d, store.Sort{Field: store.SortUpdated}, store.Sort{Field: store.SortPeriod, Param: single}, store.Sort{Field: store.SortPeriod, Param: "date"})
+		first.Descending = d.IntN(2) == 0
+		var where store.All
+		switch first.Param {
+		case "":
+			where = store.All{store.UpdatedIn{From: pick(d, updated(), time.Time{}), Until: updated().Add(pick(d, 0, time.Millisecond, time.Second))}}
+		case single:
+			where = store.All{d.singlePeriodIn()}
+		default:
+			where = store.All{store.PeriodIs{Param: "date", From: d.bounds(), Until: store.Unbounded}, store.PeriodIs{Param: "date", From: store.Unbounded, Until: d.bounds()}}
 		}
-		q.Sort = append([]store.Sort{pick(d, store.Sort{Field: store.SortPeriod, Param: single}, store.Sort{Field: store.SortUpdated})}, q.Sort...)
-		q.Sort[0].Descending = d.IntN(2) == 0
-		if d.IntN(4) == 0 {
-			q.Sort = q.Sort[1:]
+		if d.IntN(2) == 0 {
+			where = append(where, d.condition(truth.records, 1))
+		}
+		q.Where = where
+		if d.IntN(4) > 0 {
+			q.Sort = append([]store.Sort{first}, q.Sort...)
 		}
 		if comparePages(t, s, truth, q, fmt.Sprintf("query %d %+v", n, q)); t.Failed() {
 			return

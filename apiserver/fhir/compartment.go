@@ -2,6 +2,8 @@ package fhir
 
 import (
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -9,13 +11,33 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 )
 
-const (
-	// allMembers stands in a path for all types that are in a compartment.
-	allMembers = "*"
-	// membersPattern matches what stands behind an id in the path of a search: a type, or all
-	// types. It matches neither the name of an operation nor anything that begins with _.
-	membersPattern = `{members:[A-Za-z][A-Za-z-]*|\*|%2[Aa]}`
-)
+// allMembers stands in a path for all types that are in a compartment.
+const allMembers = "*"
+
+// membersName matches what may stand behind an id in the path of a search: what could be a type,
+// or all types.
+var membersName = regexp.MustCompile(`^([A-Za-z][A-Za-z-]*|\*|%2[Aa])$`)
+
+// members serves a search behind an id. Anything else there, such as the name of an operation,
+// is no path of the facade.
+func (h *handler) members(next http.HandlerFunc) http.HandlerFunc {
+	unknown := h.fails(notRouted)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !membersName.MatchString(r.PathValue("members")) {
+			unknown(w, r)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// ofAllMembers serves a search by POST whose path names no type, as in R5: it is of all types.
+func ofAllMembers(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.SetPathValue("members", allMembers)
+		next(w, r)
+	}
+}
 
 // compartment is the compartment that the path of a request names to search in.
 type compartment struct {
@@ -25,13 +47,9 @@ type compartment struct {
 }
 
 // enterCompartment makes the record that the path names the compartment to search in, and
-// members the type to search. The path of a POST may leave members out, for all types.
-// Errors: *typeUnknownError, *outsideError.
+// members the type to search, or all types. Errors: *typeUnknownError, *outsideError.
 func (r *request) enterCompartment(members string) error {
 	var searched r4.Type
-	if members == "_search" {
-		members = allMembers
-	}
 	if members != allMembers {
 		var ok bool
 		if searched, ok = r4.TypeOf(members); !ok {

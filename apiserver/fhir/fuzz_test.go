@@ -43,7 +43,7 @@ func FuzzURL(f *testing.F) {
 		"", "/", "/metadata", "/_history?_since=2020&_at=2021,ge2022", "/patient", "/Patient/", "/patient?identifier=a|b", "/patient/_search",
 		"/patient/_history?_count=0", "/patient/$validate?mode=update", "/patient/%24validate", "/patient/a", "/patient/A%2Eb", "/patient/a/history",
 		"/patient/a/_history", "/patient/a/_history/1?_elements=name", "/patient/a/$validate", "/observation/1", "//", "/patient//", "/patient/%2F",
-		"/patient?_page_token=AAAA", "/patient?_format=xml", "/patient?_pretty=x&_count=-1", "/%70atient/a", "/patient/..%2f..", "?_type=Patient", "/metadata?mode=x",
+		"/patient/a/person?gender=x", "/patient/a/*", "/patient/a/%2a/_search", "/patient/a/location", "/patient/a/_search", "/patient?_page_token=AAAA", "/patient?_format=xml", "/patient?_pretty=x&_count=-1", "/%70atient/a", "/patient/..%2f..", "?_type=Patient", "/metadata?mode=x",
 		"/patient?organization.name=x&_has:Group:member:code=a|b&_include:iterate=*", "/location?near=1|2|3|km&partof:below=1", "/_search?name=x",
 		"?_type=Patient,Person&name:exact=a%2C&_sort=-birthdate&_summary=text", "/group?characteristic-value=a$b&_elements=x&_revinclude=Patient:link",
 	} {

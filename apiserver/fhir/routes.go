@@ -78,10 +78,10 @@ func (h *handler) routes() http.Handler {
 		history := h.serve(methods{http.MethodGet: {verb: "list", run: h.history}})
 		site.Handle("/{type}/{id}/history", history)
 		site.Handle("/{type}/{id}/_history", history)
-		site.Handle("/{type}/{id}/"+membersPattern, h.serve(methods{http.MethodGet: {verb: "list", run: h.search}}))
+		site.Handle("/{type}/{id}/{members}", h.members(h.serve(methods{http.MethodGet: {verb: "list", run: h.search}})))
 		inCompartmentByPost := h.serve(methods{http.MethodPost: {verb: "list", run: h.searchByPost}})
-		site.Handle("/{type}/{id}/{members:_search}", inCompartmentByPost)
-		site.Handle("/{type}/{id}/"+membersPattern+"/_search", inCompartmentByPost)
+		site.Handle("/{type}/{id}/{members}/_search", h.members(inCompartmentByPost))
+		site.Handle("/{type}/{id}/_search", ofAllMembers(inCompartmentByPost))
 		site.Handle("/{type}/{id}/_history/{vid}", h.serve(methods{
 			http.MethodGet: {verb: "get", run: h.readVersion},
 		}))

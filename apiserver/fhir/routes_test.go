@@ -137,6 +137,8 @@ func TestFailures(t *testing.T) {
 		"POST on a compartment":            {"POST", patient + "/1/Person", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
 		"GET on a compartment's _search":   {"GET", patient + "/1/*/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
 		"an unknown type in a compartment": {"GET", patient + "/1/observation", nil, "", 404, codeUnknownType, ""},
+		"a whole compartment by POST":      {"POST", patient + "/1/_search", nil, "", throughToStorage, codeUnavailable, ""},
+		"GET on an id's _search":           {"GET", patient + "/1/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
 		"too deep in a compartment":        {"GET", patient + "/1/Person/2", nil, "", 404, codeUnknownPath, ""},
 		"not in a compartment":             {"GET", patient + "/1/location", nil, "", 400, codeNotInCompartment, ""},
 		"no compartment":                   {"GET", "/site/demo/fhir/location/1/*", nil, "", 400, codeNotInCompartment, ""},

@@ -48,7 +48,8 @@ func TestFindsOne(t *testing.T) {
 	rows := []typeRow{
 		{name: "Patient", elements: []elementRow{
 			element("birthDate", "date", false), element("name", "HumanName", true), element("meta", "Meta", false), element("link", "Patient.link", true),
-			{name: "deceasedBoolean", base: "deceased", typeName: "boolean"}, {name: "deceasedDateTime", base: "deceased", typeName: "dateTime"},
+			{name: "deceasedBoolean", base: "deceased", typeName: "boolean"},
+			{name: "deceasedDateTime", base: "deceased", typeName: "dateTime"},
 		}},
 		{name: "HumanName", elements: []elementRow{element("period", "Period", false)}},
 		{name: "Patient.link", elements: []elementRow{element("since", "date", false)}},

@@ -24,7 +24,7 @@ type canonicalURL struct{ url, version string }
 
 // parseCanonical splits an item at its |. An escaped | belongs to the URL or to the version.
 func parseCanonical(item string) (canonicalURL, error) {
-	parts, err := splitParts(item, '|')
+	parts, err := splitParts(item)
 	switch {
 	case err != nil:
 		return canonicalURL{}, err

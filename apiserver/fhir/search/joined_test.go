@@ -33,11 +33,13 @@ func TestJoinedPeriods(t *testing.T) {
 			{From: on("1990-01-01"), Until: behind("1990-02-02")}, {From: between("1990-02-01", "1990-03-01"), Until: store.Unbounded},
 		},
 		"birthdate=ge1990-02-01&birthdate=le1990-02-28": {
-			{From: on("1990-01-01"), Until: behind("1990-02-02")}, {From: between("1990-02-01", "1990-02-28"), Until: store.Unbounded},
+			{From: on("1990-01-01"), Until: behind("1990-02-02")},
+			{From: between("1990-02-01", "1990-02-28"), Until: store.Unbounded},
 			{From: between("1990-02-28", "1990-03-01"), Until: by("1990-03-01")},
 		},
 		"birthdate=ge1990-02-10&birthdate=lt1990-03-01": {
-			{From: on("1990-01-01"), Until: behind("1990-02-11")}, {From: on("1990-02-01"), Until: behind("1990-02-11")},
+			{From: on("1990-01-01"), Until: behind("1990-02-11")},
+			{From: on("1990-02-01"), Until: behind("1990-02-11")},
 			{From: between("1990-02-10", "1990-03-01"), Until: store.Unbounded},
 		},
 		"birthdate=ge1990&birthdate=lt1991":            {{From: between("1990-01-01", "1991-01-01"), Until: store.Unbounded}},

@@ -21,7 +21,7 @@ var units = map[string]float64{
 
 // near reads latitude|longitude|distance|units. R4 location.html#positional.
 func (p *parser) near(d definition, item string) (store.Condition, error) {
-	parts, err := splitParts(item, '|')
+	parts, err := splitParts(item)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (p *parser) token(d definition, item string) (store.Condition, error) {
 
 // parseToken reads a token. A part that is nil takes anything.
 func parseToken(param, item string) (store.TokenIs, error) {
-	parts, err := splitParts(item, '|')
+	parts, err := splitParts(item)
 	switch {
 	case err != nil:
 		return store.TokenIs{}, err
@@ -59,9 +59,9 @@ func parseToken(param, item string) (store.TokenIs, error) {
 	return condition, nil
 }
 
-// splitParts splits an item into its parts and takes their escapes out.
-func splitParts(item string, separator byte) ([]string, error) {
-	parts := splitUnescaped(item, separator)
+// splitParts splits an item at each | that is not escaped, and unescapes the parts.
+func splitParts(item string) ([]string, error) {
+	parts := splitUnescaped(item, '|')
 	for i, part := range parts {
 		text, err := unescape(part)
 		if err != nil {
@@ -80,7 +80,7 @@ func (p *parser) tokenText(d definition, item string) (store.Condition, error) {
 
 // ofType reads the type of an identifier and its value: system|code|value, all given.
 func (p *parser) ofType(d definition, item string) (store.Condition, error) {
-	parts, err := splitParts(item, '|')
+	parts, err := splitParts(item)
 	if err != nil {
 		return nil, err
 	}

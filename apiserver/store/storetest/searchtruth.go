@@ -325,6 +325,8 @@ func testAmbiguousReferences(t *testing.T, open Open) {
 	same(t, "one type", walk(t, s, q("1", "Group")), []string{"a"})
 	same(t, "one type matches", walk(t, s, q("2", "Group", "Person")), []string{"b"})
 	same(t, "any type", walk(t, s, q("2")), []string{"b"})
+	byType := store.Query{Types: patients, Count: 10, ByType: map[string]store.Condition{patient: q("2").Where}}
+	same(t, "any type, by type", walk(t, s, byType), []string{"b"})
 	same(t, "none", walk(t, s, q("3", "Group", "Person")), []string{})
 	for _, query := range []store.Query{q("1", "Group", "Person"), q("1")} {
 		var ambiguous *store.AmbiguousError

@@ -243,7 +243,7 @@ var _ = Describe("Compartments", func() {
 	It("are those of R4, and say what is not in them", func(ctx context.Context) {
 		s := newSite(ctx)
 		for path, said := range map[string]string{
-			"/Patient/rex/Device":           "Device records are not in the compartment of a Patient; FHIR R4 puts Group, Patient, Person and RelatedPerson there; search Device?patient=Patient/rex instead",
+			"/Patient/rex/Practitioner":     "Practitioner records are not in the compartment of a Patient; FHIR R4 puts Group, Patient, Person and RelatedPerson there",
 			"/patient/Rex/location":         "Location records are not in the compartment of a Patient; FHIR R4 puts Group, Patient, Person and RelatedPerson there",
 			"/Device/1/Device/":             "Device records are not in the compartment of a Device; FHIR R4 puts Group there",
 			"/Organization/1/Patient":       "Organization records have no compartment to search in; FHIR R4 defines one for each Device, Patient, Practitioner and RelatedPerson",

@@ -134,6 +134,20 @@ var _ = Describe("Differences from other servers:", func() {
 		Expect(lenient.entries()[1].at("search", "mode")).To(Equal("outcome"))
 	})
 
+	onEverything("the devices of a patient are found by name in its compartment", func(_ context.Context, open opener, spoken spokenDialect) {
+		s := open()
+		s.put("/Patient/rex", `{"resourceType":"Patient","id":"rex"}`)
+		s.put("/Patient/max", `{"resourceType":"Patient","id":"max"}`)
+		for device, patient := range map[string]string{"collar": "rex", "chip": "rex", "scale": "max"} {
+			s.put("/Device/"+device, `{"resourceType":"Device","id":"`+device+`","patient":{"reference":"Patient/`+patient+`"}}`)
+		}
+		Expect(s.speak(spoken, "GET", "/Patient/rex/Device", "").json().ids()).To(ConsistOf("collar", "chip"))
+		Expect(s.speak(spoken, "GET", "/patient/REX/device?_id=chip", "").json().ids()).To(ConsistOf("chip"))
+		Expect(s.speak(spoken, "GET", "/Patient/rex/*?_type=Device", "").json().ids()).To(ConsistOf("collar", "chip"))
+		Expect(s.speak(spoken, "GET", "/Patient/rex/*", "").json().ids()).To(BeEmpty())
+		Expect(s.speak(spoken, "GET", "/Patient/nobody/Device", "").json().ids()).To(BeEmpty())
+	})
+
 	onEverything("ids differ in more than case", func(_ context.Context, open opener, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/Rex", `{"resourceType":"Patient","id":"Rex"}`)

@@ -33,7 +33,10 @@ func TestCompartments(t *testing.T) {
 					s.refused(of, s.data.ids[of][0], append(searchtruth.Kept, "*")...)
 					continue
 				}
-				outside := slices.DeleteFunc(slices.Clone(searchtruth.Kept), func(typ string) bool { return w.compartments[of][typ] != nil })
+				outside := slices.DeleteFunc(slices.Clone(searchtruth.Kept), func(typ string) bool {
+					// R4 has no Device in the compartment of a Patient, but a search may name it.
+					return w.compartments[of][typ] != nil || of == "Patient" && typ == "Device"
+				})
 				s.refused(of, s.data.ids[of][0], outside...)
 				for _, id := range append([]string{"gone"}, s.data.ids[of]...) {
 					for _, typ := range append([]string{"*"}, slices.Sorted(maps.Keys(w.compartments[of]))...) {

@@ -31,8 +31,17 @@ func CompartmentOf(typeName string) (Compartment, bool) {
 	return Compartments[at], true
 }
 
-// Member finds the membership of a type.
+// devicesOfPatient lets a search name the Devices of a Patient as a part of its compartment. R4's
+// definition has none, but the contract counts Devices that are linked to a patient among the
+// patient's data (1), and clients ask for Patient/{id}/Device. It is not in Members, so a search
+// of the whole compartment finds what R4 lists and nothing else.
+var devicesOfPatient = Membership{Type: "Device", Params: []string{"patient"}}
+
+// Member returns the membership of a type that a search may name.
 func (c Compartment) Member(typeName string) (Membership, bool) {
+	if c.Type == "Patient" && typeName == devicesOfPatient.Type {
+		return devicesOfPatient, true
+	}
 	at := slices.IndexFunc(c.Members, func(m Membership) bool { return m.Type == typeName })
 	if at < 0 {
 		return Membership{}, false

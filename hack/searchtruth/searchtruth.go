@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -103,6 +104,15 @@ func install(ctx context.Context, to string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return "", err
+	}
+	// The tests of several packages install it at the same time.
+	lock, err := os.OpenFile(to+".lock", os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("lock %s: %w", to, err)
 	}
 	current := true
 	for _, name := range toolFiles {

@@ -47,15 +47,16 @@ func (p place) replace(v *node) (undo func()) {
 	return func() { p.owner.members[p.member].value = before }
 }
 
-// places are all values of a resource that are elements.
-func places(root *node, typ typeIndex) []place {
+// places are all values of a resource that are elements, but for those that the server sets: the
+// reader does not look at them.
+func places(root *node, rootType typeIndex) []place {
 	var found []place
 	var walk func(n *node, typ typeIndex, path string, inContained bool)
 	walk = func(n *node, typ typeIndex, path string, inContained bool) {
 		for i, m := range n.members {
 			name := strings.Trim(m.name, `"`)
 			e := lookup(typ, []byte(strings.TrimPrefix(name, "_")))
-			if e == nil {
+			if e == nil || typ == typeMeta && path == types[rootType].name+".meta" && isServerSet(name) {
 				continue
 			}
 			p := place{owner: n, typ: typ, member: i, element: e, companion: name[0] == '_', path: path + "." + e.base(), inContained: inContained}
@@ -83,7 +84,7 @@ func places(root *node, typ typeIndex) []place {
 			}
 		}
 	}
-	walk(root, typ, types[typ].name, false)
+	walk(root, rootType, types[rootType].name, false)
 	return found
 }
 

@@ -63,7 +63,7 @@ func TestTokens(t *testing.T) {
 
 func TestTokensOfPages(t *testing.T) {
 	tokens := newTokens(t, testKey)
-	long := []byte(strings.Repeat("x", 700))
+	long := []byte(strings.Repeat("x", 800))
 	for name, test := range map[string]struct{ sealed, want Cursor }{
 		"no previous page":               {Cursor{After: []byte("a")}, Cursor{After: []byte("a")}},
 		"the previous page is the first": {Cursor{After: []byte("a"), HasPrevious: true}, Cursor{After: []byte("a"), HasPrevious: true}},

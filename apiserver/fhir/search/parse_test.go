@@ -54,7 +54,7 @@ func TestParse(t *testing.T) {
 			{Field: store.SortText, Param: "family"}, {Field: store.SortPeriod, Param: "birthdate", Descending: true}, {Field: store.SortID},
 		}}},
 		"count":                   {"_count=7", Options{}, Query{Sort: newest, Count: 7}},
-		"count is clamped":        {"_count=99999999999999999999", Options{}, Query{Sort: newest, Count: MaxCount}},
+		"count is clamped":        {"_count=99999999999999999999", Options{}, Query{Sort: newest, Count: MaxCount, CountReduced: true}},
 		"count 0 wants the total": {"_count=0&_total=none", Options{}, Query{Sort: newest, Total: store.TotalAccurate}},
 		"summary count":           {"_summary=count&_count=5", Options{}, Query{Sort: newest, Total: store.TotalAccurate}},
 		"summary false":           {"_summary=false", Options{}, Query{Sort: newest, Count: 20}},

@@ -26,7 +26,6 @@ type methods = web.Methods[operation]
 // routes lists every path of the facade. Contract 4.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
-	router.Use(web.StripSlash)
 	// Every path takes all methods that HTTP defines, to answer 405 itself.
 	router.MethodNotAllowed(h.fails(&methodUnknownError{}))
 	router.NotFound(h.fails(&pathUnknownError{}))

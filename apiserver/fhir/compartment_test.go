@@ -92,6 +92,7 @@ func proveCompartments(s site, claimed []any) {
 		}
 		Expect(s.do("GET", "/"+definition.Code+"/1/*", "").status).To(Equal(http.StatusOK))
 	}
+	status["Patient/1/Device"] = http.StatusOK // by name, though R4 has no Device there
 	for path, want := range status {
 		Expect(s.do("GET", "/"+path, "").status).To(Equal(want), path)
 	}
@@ -124,7 +125,7 @@ var _ = Describe("Compartments", func() {
 						slices.Sort(ids)
 						found[path] = strings.Join(ids, " ")
 						Expect(a.json()).To(HaveKeyWithValue("total", BeEquivalentTo(len(strings.Fields(want)))), path)
-						Expect(a.header.Get("Content-Type")).To(Equal(dialect))
+						Expect(a.header.Get("Content-Type")).To(HavePrefix(dialect))
 					}
 					Expect(found).To(Equal(members))
 				}

@@ -13,11 +13,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// engines open a site on each of the engines.
-var engines = map[string]func(ctx context.Context, changes ...func(*fhir.Site)) site{
-	"Cluster": newSite, "Postgres": newPostgresSite,
-}
-
 // spokenDialect is a dialect as a request asks for it, with the Content-Type of its answers.
 type spokenDialect struct {
 	name, contentType string
@@ -31,7 +26,7 @@ var spokenDialects = []spokenDialect{
 
 // onEverything describes a spec for each engine and each dialect.
 func onEverything(text string, spec func(ctx context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect)) {
-	for engine, open := range engines {
+	for engine, open := range newSites {
 		for _, spoken := range spokenDialects {
 			It(fmt.Sprintf("%s (%s, %s dialect)", text, engine, spoken.name), func(ctx context.Context) {
 				spec(ctx, func(changes ...func(*fhir.Site)) site { return open(ctx, changes...) }, spoken)
@@ -322,7 +317,7 @@ var _ = Describe("FHIR to the letter:", func() {
 	})
 
 	It("keeps the version where the same value is written by the aggregated API's way", func(ctx context.Context) {
-		for _, open := range engines {
+		for _, open := range newSites {
 			s := open(ctx)
 			s.put("/Patient/a", luna)
 			before, err := s.store.Get(ctx, store.Key{Type: "Patient", ID: "a"})

@@ -145,7 +145,7 @@ func newEvent(namespace string) *v1alpha1.WebhookEvent {
 	}
 }
 
-// condition tells a condition's status and reason, such as "False NoDelivery", of what the
+// condition returns a condition's status and reason, such as "False NoDelivery", of what the
 // object is now.
 func condition(object client.Object, kind string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {

@@ -124,7 +124,7 @@ func (c client) run(ctx SpecContext, site string, records []*record) []string {
 	return steps
 }
 
-// checkVersions expects one new version of every update that changed something, and none of others.
+// checkVersions expects one new version for each update that changed something, and none for the rest.
 func checkVersions(updates []update) {
 	GinkgoHelper()
 	for _, u := range updates {

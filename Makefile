@@ -1,30 +1,31 @@
-# Paddock. `make help` lists the targets; `make run` and `make test` need nothing
-# but Go, make, git and npm.
+# Paddock. `make help` lists the targets; `make run` and `make test` need only
+# Go, make, git and npm.
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 
 BIN := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-# All programs, tools and tests are compiled alike, so that each package is compiled once for all of them:
-# without cgo, with the paths as they are (images, which have to be reproducible, differ).
+# Programs, tools and tests have the same compiler settings (no cgo, full paths), so that each package is
+# compiled only once. Images have other settings, because they must be reproducible.
 export CGO_ENABLED := 0
 
-# `make lint` vets; once more before the tests, it would take all that they depend on, too.
+# `make lint` runs vet, so `go test` does not repeat it.
 GO_TEST := go test -vet=off
 
-# Where `make run` listens and keeps its state.
+# Ports and state folder of `make run`. KUBE_APISERVER_PORT and ETCD_PORT of 0 select free ports, which later
+# runs use again.
 PORT ?= 8080
 KUBE_APISERVER_PORT ?= 0
 ETCD_PORT ?= 0
 DIR ?= .local
-# Where its demo site keeps its records: cluster or postgres.
+# Storage of its demo site: cluster or postgres.
 STORAGE ?= cluster
 
 include hack/tools/tools.mk
 include config/generate.mk
 include charts/chart.mk
-include hack/robustness/robustness.mk
+include hack/test/robustness/robustness.mk
 
 ##@ General
 
@@ -40,65 +41,71 @@ help: ## Show this help.
 build: ## Build Paddock's programs into bin/.
 	@mkdir -p $(BIN)
 	@echo "building controller and apiserver (about 2 min the first time) ..."
-	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver
+	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen
 
 .PHONY: run
-run: cluster-tools build ## Run all of it with a demo site (STORAGE=postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
-	@go build -o $(BIN)/run ./hack/run
+run: cluster-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
+	@go build -o $(BIN)/run ./hack/dev/run
 	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Check style, generated files and formatting.
+lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Run golangci-lint, and check generated files, go.mod and the chart.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 
-.PHONY: test
-test: unit integration robustness ## Run every tier that needs no root.
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## Check the code that the programs call for known vulnerabilities (VULNDB: URL of another database).
+	@hack/test/vulncheck.sh $(GOVULNCHECK)
 
-# Packages whose tests start a control plane. They take turns, so that they do not
-# take each other's time. All other packages are unit tests.
-MODULE := github.com/paddock-health/paddock
-INTEGRATION := $(addprefix $(MODULE)/,\
-	hack/localcluster apiserver/store/cluster apiserver/access/kubernetes apiserver/fhir apiserver/ahds \
-	apiserver/aggregated controllers/certificate controllers/pagetoken controllers/site controllers/webhook hack/localpaddock hack/randomsearch \
-	hack/localpostgres apiserver/store/postgres hack/chart hack/kubectl)
-# Robustness and the client libraries have targets of their own.
-NOT_UNIT := $(INTEGRATION) $(MODULE)/hack/robustness $(MODULE)/hack/clients
+.PHONY: test
+test: unit integration robustness ## Run the unit, integration and robustness tests, which need no root.
+
+# packages-of(target) lists the packages with a file suite_<target>_test.go. Their tests start server
+# processes, such as a control plane or Postgres, and only this target runs them. The tests of all other
+# packages are unit tests.
+packages-of = $(shell go list -f '{{.ImportPath}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./... | sed -nE 's/ .*\<suite_$(1)_test\.go\>.*//p')
 
 .PHONY: unit
-unit: ## Run the unit tests.
+unit: ## Run the tests of packages that start no server processes.
 	@mkdir -p $(BIN)
-	$(GO_TEST) $$(go list ./... | grep -vxF $(addprefix -e ,$(NOT_UNIT)))
-	cd hack/images && go vet ./... && go test ./...
+	$(GO_TEST) $(filter-out $(call packages-of,[a-z0-9]+),$(shell go list ./...))
+	cd hack/tools/images && go vet ./... && go test ./...
+	cd hack/tools/issuer && go vet ./...
 
+# The packages are tested one after the other, because tests with time limits can fail when packages
+# share the processor.
 .PHONY: integration
-integration: cluster-tools helm-tools build ## Run the tests against a real control plane.
-	$(GO_TEST) -p 1 -timeout 20m $(INTEGRATION)
+integration: cluster-tools helm-tools issuer build ## Run the tests against a real etcd and kube-apiserver.
+	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients
-clients: cluster-tools build ## Use the FHIR API with client libraries for Java, Python and Node.js, which have to be installed.
-	$(GO_TEST) -count=1 -timeout 20m -v ./hack/clients
+clients: cluster-tools build ## Test the FHIR API with client libraries for Java, Python and Node.js, which must be installed.
+	$(GO_TEST) -count=1 -timeout 20m -v $(call packages-of,clients)
 
 .PHONY: search-full
-search-full: cluster-tools ## Ask 100,000 random queries, and prove that planted faults are found (about 45 min).
-	$(GO_TEST) -count=1 -timeout 90m -v ./hack/randomsearch -queries 100000 -planted
+search-full: cluster-tools ## Compare 100,000 random queries with the expected results, and check that planted bugs are found (about 45 min).
+	$(GO_TEST) -count=1 -timeout 90m -v ./hack/test/randomsearch -queries 100000 -planted
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
+fuzz: ## Run each fuzz target for FUZZTIME (default 30s).
 	@for package in $$(go list ./apiserver/...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-30s} $$package || exit 1; \
 		done; \
 	done
 
+.PHONY: build-unaudited
+build-unaudited: # Build the API server without the audit log, to measure its cost.
+	@go build -tags unaudited -o $(BIN)/apiserver-unaudited ./cmd/apiserver
+
 .PHONY: bench
-bench: cluster-tools build ## Measure against baselines in the same run (SETS, CLIENTS, ROUNDS, TURN, RECORDS).
+bench: cluster-tools build build-unaudited issuer ## Compare performance with baselines measured in the same run (variables: SETS, CLIENTS, ROUNDS, TURN, RECORDS).
 	@go build -o $(BIN)/bench ./hack/bench
 	@for set in $${SETS:-storage search postgres}; do \
 		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} --records $${RECORDS:-100000} || exit 1; \
 	done
 
-include hack/images/images.mk
-include hack/e2e/e2e.mk
+include hack/tools/images/images.mk
+include hack/test/e2e/e2e.mk

@@ -1,22 +1,22 @@
-# Generates what follows from Go types and markers; the root Makefile includes this file and sets BIN.
+# Generates files from Go types and markers. The root Makefile includes this file and sets BIN.
 
 API_PACKAGES := api/v1alpha1 api/records/v1alpha1
 
-# generate-into(root) writes every generated file below root.
+# generate-into(root) writes below root the files that controller-gen generates.
 define generate-into
 	@$(foreach package,$(API_PACKAGES),\
-	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./$(package) output:object:dir=$(1)/$(package) &&) \
+	$(CONTROLLER_GEN) object:headerFile=hack/gen/boilerplate.go.txt paths=./$(package) output:object:dir=$(1)/$(package) &&) \
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=$(1)/config/crd/bases && \
 	$(CONTROLLER_GEN) rbac:roleName=paddock-controller,fileName=controller_role.yaml \
 		paths=./controllers/... paths=./cmd/controller output:rbac:artifacts:config=$(1)/config/rbac
 endef
 
-# Helm reads files of the chart's own folder only: the chart carries copies of what kustomize installs too.
+# Helm reads only files in the chart's folder, so the chart has copies of files that kustomize also installs.
 CHART_FILES := charts/paddock/files
 
-# copy-into(folder) copies them: the types, the rights, the admission policies.
+# copy-into(folder) copies them to a folder: CRDs, roles, admission policies, and audit policy.
 define copy-into
-	@for copy in crd/bases:crd rbac:rbac admission:admission; do \
+	@for copy in crd/bases:crd rbac:rbac admission:admission audit:audit; do \
 		from=config/$${copy%:*} to=$(1)/$${copy#*:}; rm -rf $$to && mkdir -p $$to || exit 1; \
 		for file in $$from/*.yaml; do \
 			case $$file in */kustomization.yaml | */\*.yaml) ;; *) cp $$file $$to/ || exit 1 ;; esac; \
@@ -27,10 +27,10 @@ endef
 ##@ Development
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies.
+generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies of config and table of values.
 	$(call generate-into,.)
 	$(call copy-into,$(CHART_FILES))
-	@cd hack/chartvalues && go run . ../../charts/paddock
+	@cd hack/gen/chartvalues && go run . ../../../charts/paddock
 
 .PHONY: verify-generated
 verify-generated: GENERATED := $(BIN)/.generated
@@ -41,7 +41,7 @@ verify-generated: $(CONTROLLER_GEN) ## Fail if a generated file is not up to dat
 		diff -ru $$path $(GENERATED)/$$path || { echo "$$path is not up to date: run make generate" >&2; exit 1; }; \
 	done
 	$(call copy-into,$(GENERATED)/chart)
-	@mkdir -p $(CHART_FILES)/admission && for folder in crd rbac admission; do \
+	@mkdir -p $(CHART_FILES)/admission && for folder in crd rbac admission audit; do \
 		diff -ruN $(CHART_FILES)/$$folder $(GENERATED)/chart/$$folder || { echo "$(CHART_FILES)/$$folder is not up to date: run make generate" >&2; exit 1; }; \
 	done
 	@rm -rf $(GENERATED)

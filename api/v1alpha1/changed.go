@@ -8,27 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ChangedAnnotation tells when the spec of an object got its generation: the generation,
-// a space and a time. Who writes through the AHDS API sets it with the spec; after other
-// writes the controller does.
+// ChangedAnnotation records when the spec of an object was changed: the generation, a space, and a
+// time. The AHDS API sets it with the spec. After other writes the controller sets it.
 const ChangedAnnotation = "paddock.health/changed"
 
 const changedLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// Changed is the value of ChangedAnnotation for a generation.
+// Changed returns the value of ChangedAnnotation for a generation.
 func Changed(generation int64, at time.Time) string {
 	return fmt.Sprintf("%d %s", generation, at.UTC().Format(changedLayout))
 }
 
-// ChangedAt is when the object's spec got the generation it has, and whether the object
-// says so itself. One that was never changed needs not: it says when it was created.
+// ChangedAt returns when the spec of the object last changed. recorded reports whether the time is
+// exact: it is in ChangedAnnotation, or in creationTimestamp if the spec never changed. Otherwise
+// the time is an estimate from managedFields.
 func ChangedAt(object metav1.Object) (at time.Time, recorded bool) {
 	created := object.GetCreationTimestamp().Time
 	if object.GetGeneration() <= 1 {
 		return created, true
 	}
 	generation, last, ok := parseChanged(object.GetAnnotations()[ChangedAnnotation])
-	if !ok || last.Before(created) { // of another object, from which this one was copied
+	if !ok || last.Before(created) { // the annotation was copied from another object
 		last = created
 	} else if generation == object.GetGeneration() {
 		return last, true
@@ -51,7 +51,8 @@ func parseChanged(value string) (generation int64, at time.Time, ok bool) {
 	return generation, at, err == nil
 }
 
-// writtenSpec is when an owner of fields of the spec last wrote, zero for others.
+// writtenSpec returns the time of a managedFields entry that owns fields of the spec, and zero for
+// other entries.
 func writtenSpec(entry metav1.ManagedFieldsEntry) time.Time {
 	if entry.Subresource != "" || entry.Time == nil || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 		return time.Time{}

@@ -24,7 +24,7 @@ func TestChangedAt(t *testing.T) {
 	}{
 		"new":                          {1, "", nil, created, true},
 		"new, copied from another one": {1, v1alpha1.Changed(1, after(-time.Hour)), nil, created, true},
-		"changed by who recorded it":   {3, v1alpha1.Changed(3, after(1500*time.Millisecond)), nil, after(1500 * time.Millisecond), true},
+		"changed and recorded":         {3, v1alpha1.Changed(3, after(1500*time.Millisecond)), nil, after(1500 * time.Millisecond), true},
 		"changed by kubectl": {
 			3, v1alpha1.Changed(2, after(time.Second)),
 			[]metav1.ManagedFieldsEntry{written(after(5*time.Second), `{"f:spec":{"f:enabled":{}}}`, ""), written(after(3*time.Second), `{"f:spec":{}}`, "")},

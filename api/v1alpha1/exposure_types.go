@@ -1,31 +1,32 @@
 package v1alpha1
 
-// Exposure says under which address of its own a site is reached. The path is always
-// /site/{siteID}. Certificates, classes and annotations are the operator's to choose.
+// Exposure selects the host names of a site, by either ingress or httpRoute. The path is always
+// /site/{siteID}. The operator of the installation chooses certificates, classes and annotations.
 // +kubebuilder:validation:XValidation:rule="has(self.ingress) != has(self.httpRoute)",message="exactly one of exposure.ingress and exposure.httpRoute must be given"
 type Exposure struct {
-	// ingress has the operator's ingress controller serve the site under a host that the
+	// ingress serves the site through the operator's ingress controller, at a host name that the
 	// operator allows.
 	// +optional
 	Ingress *IngressExposure `json:"ingress,omitempty"`
 
-	// httpRoute attaches the site to Gateways that the operator allows. It needs the Gateway
-	// API, release 1.0 or later.
+	// httpRoute attaches the site to Gateways that the operator allows. It requires the Gateway API,
+	// release 1.0 or later.
 	// +optional
 	HTTPRoute *HTTPRouteExposure `json:"httpRoute,omitempty"`
 }
 
-// IngressExposure is a host of the operator's ingress controller.
+// IngressExposure is a host name that the operator's ingress controller serves.
 type IngressExposure struct {
-	// host is the name under which the site is reached, one of those that the operator
-	// allows. Several sites may have the same.
+	// host is the host name of the site. The operator must allow it. Several sites can have the same
+	// host.
 	// +required
 	Host Hostname `json:"host,omitempty"`
 }
 
-// HTTPRouteExposure is a route of Gateways.
+// HTTPRouteExposure has the Gateways and host names of the HTTPRoute that the controller creates.
 type HTTPRouteExposure struct {
-	// parentRefs are the Gateways, each at most once, of those that the operator allows.
+	// parentRefs are the Gateways, 1 to 8. The operator must allow them. A Gateway can be listed only
+	// once.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
@@ -34,8 +35,8 @@ type HTTPRouteExposure struct {
 	// +listMapKey=name
 	ParentRefs []GatewayReference `json:"parentRefs,omitempty"`
 
-	// hostnames are the names under which the site is reached; the first is that of
-	// status.url. A listener of each Gateway must have them, or a wildcard for them.
+	// hostnames are the host names of the site, 1 to 16. The first one is in status.url. A listener of
+	// each Gateway must match them, literally or by a wildcard.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -43,7 +44,7 @@ type HTTPRouteExposure struct {
 	Hostnames []Hostname `json:"hostnames,omitempty"`
 }
 
-// GatewayReference names a Gateway, and one of its listeners where it has several.
+// GatewayReference names a Gateway and, optionally, one of its listeners.
 type GatewayReference struct {
 	// namespace of the Gateway.
 	// +required
@@ -57,16 +58,16 @@ type GatewayReference struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name,omitempty"`
 
-	// sectionName is the listener. Default: every listener of the Gateway that takes the
-	// route.
+	// sectionName is the name of a listener. If unset, the HTTPRoute attaches to each listener of the
+	// Gateway that accepts it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	SectionName string `json:"sectionName,omitempty"`
 }
 
-// Hostname is the DNS name of a host, in lower case, with a dot in it.
+// Hostname is a DNS name in lower case that contains a dot.
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)+$`
-// +kubebuilder:validation:XValidation:rule="!isIP(self)",message="must be a name, not an address"
+// +kubebuilder:validation:XValidation:rule="!isIP(self)",message="must be a DNS name, not an IP address"
 type Hostname string

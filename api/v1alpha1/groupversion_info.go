@@ -1,7 +1,6 @@
-// Package v1alpha1 holds the custom resources that people write to run Paddock:
-// Site (a clinic), SiteClaim (who holds a siteID), NamespaceClaim (who holds a
-// namespace), WebhookEvent (a type of events, switched on or off) and Webhook (where
-// events go). It imports apimachinery only.
+// Package v1alpha1 has the custom resources of Paddock: Site (a clinic), SiteClaim (which Site holds
+// a siteID), NamespaceClaim (which Site holds a namespace), WebhookEvent (turns a type of events on
+// or off) and Webhook (where events are delivered). It imports apimachinery only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=paddock.health

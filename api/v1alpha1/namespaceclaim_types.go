@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NamespacedSiteReference names a Site of a namespace that is known already.
+// NamespacedSiteReference names a Site in the namespace of the claim.
 type NamespacedSiteReference struct {
 	// name of the Site.
 	// +kubebuilder:validation:MinLength=1
@@ -14,16 +14,15 @@ type NamespacedSiteReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// NamespaceClaimSpec says which Site a namespace is for.
+// NamespaceClaimSpec is the Site that holds a namespace.
 type NamespaceClaimSpec struct {
-	// siteRef is the Site; it changes only when that Site is gone.
+	// siteRef is the Site that holds the namespace. It changes only after that Site was deleted.
 	SiteRef NamespacedSiteReference `json:"siteRef"`
 }
 
-// NamespaceClaim gives the namespace that is its name to one Site. The API
-// server admits one object of a name, so two Sites never share a namespace,
-// whoever reconciles them. It is cluster-scoped so that nobody with rights in
-// the namespace alone can forge it.
+// NamespaceClaim assigns the namespace in its name to one Site. Names of objects are unique, so two
+// Sites never share a namespace, even with several controllers. It is cluster-scoped, so that rights
+// in the namespace do not suffice to create one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock
@@ -36,7 +35,7 @@ type NamespaceClaim struct {
 	Spec NamespaceClaimSpec `json:"spec"`
 }
 
-// HeldBy reports whether the namespace is given to this very Site.
+// HeldBy reports whether this Site holds the namespace.
 func (c *NamespaceClaim) HeldBy(site *Site) bool {
 	return c.Name == site.Namespace && c.Spec.SiteRef.Name == site.Name && c.Spec.SiteRef.UID == site.UID
 }

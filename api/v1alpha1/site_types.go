@@ -5,279 +5,320 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StorageType names the engine that keeps a site's records.
+// StorageType is the engine that stores a site's records.
 // +kubebuilder:validation:Enum=Cluster;Postgres
 type StorageType string
 
 const (
-	// StorageCluster keeps records as objects of the cluster, backed by etcd.
+	// StorageCluster stores records as objects of the cluster, in etcd.
 	StorageCluster StorageType = "Cluster"
-	// StoragePostgres keeps records in a Postgres database.
+	// StoragePostgres stores records in a Postgres database.
 	StoragePostgres StorageType = "Postgres"
 )
 
-// DeletionPolicy says what becomes of a site's records when its Site is deleted.
+// DeletionPolicy selects what happens to a site's records when its Site is deleted.
 // +kubebuilder:validation:Enum=Retain;Delete
 type DeletionPolicy string
 
 const (
-	// DeletionRetain leaves the records and the SiteClaim in place. A Site of
-	// the same namespace and name adopts them again.
+	// DeletionRetain keeps the records and the SiteClaim. A later Site with the same namespace and
+	// name adopts them.
 	DeletionRetain DeletionPolicy = "Retain"
-	// DeletionDelete removes every record and the SiteClaim with the Site.
+	// DeletionDelete deletes all records and the SiteClaim with the Site.
 	DeletionDelete DeletionPolicy = "Delete"
 )
 
-// SiteFinalizer is on a Site only while its deletionPolicy is Delete.
+// SiteFinalizer is the finalizer of Sites with the deletionPolicy Delete. Other Sites have none.
 const SiteFinalizer = "paddock.health/site"
 
-// PausedAnnotation on a Site, with any value, stops its reconciling.
+// PausedAnnotation on a Site, with any value, pauses its reconciliation.
 const PausedAnnotation = "paddock.health/paused"
 
 // Condition types of a Site.
 const (
-	// ConditionReady is true only when a request to the site would succeed.
+	// ConditionReady is true if requests to the site can succeed.
 	ConditionReady = "Ready"
-	// ConditionReconciling is true while the controller works towards the spec (kstatus).
+	// ConditionReconciling is true while the controller is applying the spec (kstatus).
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is true when the controller waits for a person (kstatus).
+	// ConditionStalled is true if the controller cannot continue until a person acts (kstatus).
 	ConditionStalled = "Stalled"
-	// ConditionAccepted is true when the Site holds its siteID and its namespace.
+	// ConditionAccepted is true if the Site holds its siteID and its namespace.
 	ConditionAccepted = "Accepted"
-	// ConditionStorageReady is true when the storage can take records.
+	// ConditionStorageReady is true if the storage can store records.
 	ConditionStorageReady = "StorageReady"
-	// ConditionSchemaReady is true when the database has the tables that this release
-	// needs. Only with storage.type Postgres.
+	// ConditionSchemaReady is true if the database has the tables that this release needs. Only
+	// Sites with storage.type Postgres have it.
 	ConditionSchemaReady = "SchemaReady"
-	// ConditionExposed is true when the address that spec.exposure asks for leads to the
-	// site, as far as the cluster tells. Only with spec.exposure.
+	// ConditionExposed is true if the Ingress or HTTPRoute for spec.exposure exists and every Gateway
+	// of an HTTPRoute has accepted it. Only Sites with spec.exposure have it.
 	ConditionExposed = "Exposed"
-	// ConditionIndexReady is true when searches find all that the release of the API
-	// servers can search for; false while records are indexed anew after an upgrade.
-	// Only with storage.type Postgres. The API servers report it.
+	// ConditionIndexReady is true if all records are indexed for the search parameters of this
+	// release. It is false while records are reindexed after an upgrade. The API servers set it, only
+	// on Sites with storage.type Postgres.
 	ConditionIndexReady = "IndexReady"
-	// ConditionStorageNearLimit is true from 80 % of a storage limit.
-	// The API servers report it.
+	// ConditionIssuersReady is true if the keys of all issuers are known. If it is false, the message
+	// names an issuer whose keys cannot be fetched. Only Sites with spec.access.issuers have it.
+	ConditionIssuersReady = "IssuersReady"
+	// ConditionStorageNearLimit is true from 80 % of maxRecords or maxSize of spec.storage.cluster
+	// until both are below 75 %. The API servers set it when a Site first reaches 80 %.
 	ConditionStorageNearLimit = "StorageNearLimit"
 )
 
 // Reasons of the Accepted condition.
 const (
+	// ReasonAccepted: the spec is valid. A Site also holds its siteID and its namespace.
 	ReasonAccepted = "Accepted"
-	// ReasonSiteIDTaken: another Site holds the siteID, or data retained from it does.
+	// ReasonSiteIDTaken: another Site, or the retained data of one, holds the siteID.
 	ReasonSiteIDTaken = "SiteIDTaken"
-	// ReasonNamespaceOccupied: another Site, or data retained from it, is in the namespace.
+	// ReasonNamespaceOccupied: another Site, or the retained data of one, is in the namespace.
 	ReasonNamespaceOccupied = "NamespaceOccupied"
-	// ReasonSecretsForbidden: the controller may not use the Secrets of the namespace, which
-	// its owner has to allow. It is a reason of Webhooks too.
+	// ReasonSecretsForbidden: the controller may not use the Secrets of the namespace. The owner of
+	// the namespace must allow it. Webhooks have this reason too.
 	ReasonSecretsForbidden = "SecretsForbidden"
 )
 
 // Reasons of the StorageReady condition.
 const (
-	// ReasonClusterStorage: records are kept as objects of the cluster.
+	// ReasonClusterStorage: records are stored as objects of the cluster.
 	ReasonClusterStorage = "ClusterStorage"
-	// ReasonPostgresStorage: records are kept in a Postgres database.
+	// ReasonPostgresStorage: records are stored in a Postgres database.
 	ReasonPostgresStorage = "PostgresStorage"
-	// ReasonSecretNotFound: there is no such Secret of type SecretTypeDSN.
+	// ReasonSecretNotFound: a Secret that the spec names, or that a provisioned database needs, does
+	// not exist or has the wrong type.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonInvalidSecret: the Secret does not hold a connection string that may be used.
+	// ReasonInvalidSecret: the Secret has no usable connection string or key.
 	ReasonInvalidSecret = "InvalidSecret"
-	// ReasonDatabaseUnreachable: the database does not answer, or not in a usable way.
+	// ReasonDatabaseUnreachable: the controller cannot connect to the database or use it.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonForeignRecords: the namespace holds records, or a database, that are not of the
-	// Site's claim.
+	// ReasonForeignRecords: the namespace has records or a database with another siteKey than the
+	// Site's SiteClaim.
 	ReasonForeignRecords = "ForeignRecords"
-	// ReasonNotAccepted: a Site that is not accepted has no storage.
+	// ReasonNotAccepted: the condition Accepted is not true.
 	ReasonNotAccepted = "NotAccepted"
 )
 
-// Reasons of the StorageReady condition of a provisioned database, besides those above.
+// Further reasons of the StorageReady condition of a provisioned database.
 const (
-	// ReasonProvisioning: the database is being made, for the first time or anew.
+	// ReasonProvisioning: the database is being created or recreated.
 	ReasonProvisioning = "Provisioning"
-	// ReasonPodPending: no node takes the database's Pod; the message is the scheduler's.
+	// ReasonPodPending: the database's Pod cannot be scheduled. The message quotes the scheduler.
 	ReasonPodPending = "PodPending"
-	// ReasonUnavailable: the database's Pod does not get ready.
+	// ReasonUnavailable: the database's Pod is not ready.
 	ReasonUnavailable = "Unavailable"
-	// ReasonVolumeLost: the volume behind the database is gone.
+	// ReasonVolumeLost: the PersistentVolume of the database no longer exists.
 	ReasonVolumeLost = "VolumeLost"
-	// ReasonMajorUpgrade: the data is of another major version of Postgres.
+	// ReasonMajorUpgrade: the data has another major version of Postgres than the spec.
 	ReasonMajorUpgrade = "MajorUpgrade"
-	// ReasonEngineMissing: the operator that runs the engine is not installed.
+	// ReasonEngineMissing: the operator of CloudNativePG is not installed.
 	ReasonEngineMissing = "EngineMissing"
-	// ReasonRefused: the API server refuses an object that the database, or the address, needs.
+	// ReasonRefused: kube-apiserver rejected an object that the database or spec.exposure needs.
 	ReasonRefused = "Refused"
 )
 
 // Reasons of the SchemaReady condition.
 const (
-	// ReasonMigrated: the tables are those of this release.
+	// ReasonMigrated: the database has the tables of this release.
 	ReasonMigrated = "Migrated"
-	// ReasonNewerSchema: a later release migrated the tables further than this one may use.
+	// ReasonNewerSchema: a later release changed the tables in a way that this release does not
+	// support.
 	ReasonNewerSchema = "NewerSchema"
-	// ReasonMigrationFailed: the migration ended with an error and was rolled back.
+	// ReasonMigrationFailed: the migration failed and was rolled back.
 	ReasonMigrationFailed = "MigrationFailed"
-	// ReasonNoDatabase: there is no database to migrate yet.
+	// ReasonNoDatabase: no database is available for migration yet.
 	ReasonNoDatabase = "NoDatabase"
 )
 
-// Reasons of the Exposed condition, besides NotAccepted and Refused.
+// Reasons of the Exposed condition, in addition to NotAccepted and Refused.
 const (
-	// ReasonExposed: the objects that lead to the site are there, and taken where they tell.
+	// ReasonExposed: the Ingress exists, or every Gateway has accepted the HTTPRoute.
 	ReasonExposed = "Exposed"
 	// ReasonHostNotAllowed: the operator does not allow the host.
 	ReasonHostNotAllowed = "HostNotAllowed"
 	// ReasonGatewayNotAllowed: the operator does not allow the Gateway.
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
-	// ReasonGatewayAPIMissing: the kinds of the Gateway API are not installed.
+	// ReasonGatewayAPIMissing: the CRDs of the Gateway API are not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
-	// ReasonRoutePending: no controller has told yet what it makes of the HTTPRoute.
+	// ReasonRoutePending: a Gateway's controller has not set a status on the HTTPRoute yet.
 	ReasonRoutePending = "RoutePending"
-	// ReasonRouteNotAccepted: a Gateway does not take the HTTPRoute; the message is its
-	// controller's.
+	// ReasonRouteNotAccepted: a Gateway did not accept the HTTPRoute. The message quotes the Gateway's
+	// controller.
 	ReasonRouteNotAccepted = "RouteNotAccepted"
+)
+
+// Reasons of the IssuersReady condition, in addition to NotAccepted.
+const (
+	// ReasonKeysKnown: the keys of all issuers are known.
+	ReasonKeysKnown = "KeysKnown"
+	// ReasonIssuerUnreachable: an issuer does not respond or its response is not usable.
+	ReasonIssuerUnreachable = "IssuerUnreachable"
+	// ReasonInvalidIssuer: the Site's entry for an issuer, or the issuer's discovery document or key
+	// set, is invalid.
+	ReasonInvalidIssuer = "InvalidIssuer"
+	// ReasonIssuerNotAllowed: the operator does not allow the network of an issuer.
+	ReasonIssuerNotAllowed = "IssuerNotAllowed"
 )
 
 // Reasons of the IndexReady condition.
 const (
-	// ReasonIndexed: all records are indexed as this release does.
+	// ReasonIndexed: all records are indexed for this release.
 	ReasonIndexed = "Indexed"
-	// ReasonIndexing: records are being indexed anew.
+	// ReasonIndexing: records are being reindexed.
 	ReasonIndexing = "Indexing"
 )
 
-// Reasons of the Ready, Reconciling and Stalled conditions, besides those above.
+// Further reasons of the Ready, Reconciling and Stalled conditions.
 const (
 	// ReasonServing: requests to the site succeed.
 	ReasonServing = "Serving"
-	// ReasonPending: the controller has not found out yet.
+	// ReasonPending: the controller has not determined the state yet.
 	ReasonPending = "Pending"
-	// ReasonRetrying: the last attempt failed; the controller's log says why.
+	// ReasonRetrying: the last attempt failed and is retried. The controller's log has the error.
 	ReasonRetrying = "Retrying"
 	// ReasonDeleting: the Site is being deleted.
 	ReasonDeleting = "Deleting"
 )
 
-// SecretTypeDSN is the type of the Secrets that hold how to reach a database.
+// SecretTypeDSN is the type of Secrets with the connection string of a database.
 const SecretTypeDSN = "paddock.health/dsn"
 
-// What the controller hands to the API servers: a Secret of type SecretTypeDSN in the
-// operator's namespace, with the key of the data that it is for.
+// The controller passes connections to the API servers as Secrets of type SecretTypeDSN in the
+// connections namespace. SiteKeyLabel and SiteAnnotation say which data and Site a Secret is for.
 const (
-	// DSNKey holds the connection string.
+	// DSNKey is the key of the connection string in the Secret's data.
 	DSNKey = "uri"
-	// SiteKeyLabel has the site key as its value.
+	// SiteKeyLabel is the label whose value is the site key.
 	SiteKeyLabel = "paddock.health/site-key"
 	// SiteAnnotation names the Site, as namespace/name.
 	SiteAnnotation = "paddock.health/site"
 )
 
-// RetainLabel is on a namespace while, and only while, it holds data that is not to go
-// with a Site. The policies of config/admission keep it there, and such a namespace from
-// being deleted.
+// RetainLabel is the label that the controller sets on a namespace while it has data of a Site with
+// the deletionPolicy Retain. The policies in config/admission prevent the removal of the label and
+// the deletion of the namespace.
 const RetainLabel = "paddock.health/retain"
 
-// ConnectionName is the name of that Secret for the Site of a namespace, which has but one.
+// ConnectionName returns the name of the connection Secret for the Site in a namespace. A namespace
+// has at most one Site.
 func ConnectionName(namespace string) string { return "site-" + namespace }
 
-// SiteSpec is what a clinic asks for.
-// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: objects of the cluster cannot be checked and written as one"
-// +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable"
+// SiteSpec is the desired state of a Site.
+// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: storage.type Cluster cannot check references and write in one transaction"
+// +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable: make another Site to use another siteID"
 type SiteSpec struct {
-	// siteID is the path segment {siteId} of the site's address, unique in the
-	// cluster. Default: metadata.name. Immutable.
+	// siteID is the path segment {siteId} of the site's URL. It is unique in the cluster and
+	// immutable. Default: metadata.name.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteID is immutable"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteID is immutable: make another Site to use another siteID"
 	SiteID string `json:"siteID,omitempty"`
 
-	// displayName is the clinic's name for people.
+	// displayName is the name of the clinic, for people, at most 200 characters. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	DisplayName string `json:"displayName,omitempty"`
 
-	// timeZone is the zone of times without one in searches, by its name in the IANA
-	// database, such as Australia/Melbourne. Default UTC.
+	// timeZone is the time zone of dates and times in searches that do not state one. It is a name of
+	// the IANA time zone database, such as Australia/Melbourne. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// storage says where the site's records are kept.
+	// storage selects where the site's records are stored.
 	// +optional
 	// +kubebuilder:default={type: Cluster}
 	Storage Storage `json:"storage,omitzero"`
 
-	// deletionPolicy says what becomes of the records when the Site is deleted.
+	// deletionPolicy selects what happens to the records when the Site is deleted. Retain keeps them
+	// for a later Site with the same namespace and name. Delete deletes them. Default: Retain.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// access says which tokens the site takes.
+	// access selects which tokens the site accepts. If unset, it accepts ServiceAccount tokens with
+	// the audience paddock.health/<namespace>/<name> of the Site.
 	// +optional
 	Access Access `json:"access,omitzero"`
 
-	// fhir tunes the FHIR API of the site.
+	// privacy restricts which records a caller can see, in addition to the caller's rights on resource
+	// types. If unset, it hides only records with the confidentiality R or V, from callers without the
+	// verb "privileged".
+	// +optional
+	Privacy Privacy `json:"privacy,omitzero"`
+
+	// audit selects what the audit log records about each request, and for how long.
+	// +optional
+	// +kubebuilder:default={}
+	Audit Audit `json:"audit,omitzero"`
+
+	// fhir selects how the FHIR API of the site handles ids chosen by clients, unknown search
+	// parameters, and references to missing records.
 	// +optional
 	FHIR FHIR `json:"fhir,omitzero"`
 
-	// limits bound what one request may ask of the site.
+	// events selects which changes of records produce events for webhooks.
+	// +optional
+	Events SiteEvents `json:"events,omitzero"`
+
+	// limits are the maximum rates and sizes of requests to the site. Each API server applies the
+	// rates on its own, so two replicas allow twice these rates.
 	// +optional
 	Limits Limits `json:"limits,omitzero"`
 
-	// cors lets pages of other origins use the site from a browser. Without it none may.
+	// cors selects the web pages of other origins that can call the site from a browser. If unset, no
+	// page can.
 	// +optional
 	CORS *CORS `json:"cors,omitempty"`
 
-	// exposure gives the site an address of its own. Without it the site is reached at that
-	// of the installation.
+	// exposure gives the site a host name of its own, by an Ingress or an HTTPRoute. If unset, the
+	// site is reachable only at the host name of the installation.
 	// +optional
 	Exposure *Exposure `json:"exposure,omitempty"`
 }
 
-// Storage says where records are kept.
+// Storage selects where records are stored.
 // +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",message="storage.postgres needs storage.type Postgres"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || !has(self.cluster)",message="storage.cluster needs storage.type Cluster"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || has(self.postgres)",message="storage.type Postgres needs storage.postgres"
 type Storage struct {
-	// type is the storage engine. Immutable.
+	// type is the storage engine: Cluster (objects in etcd) or Postgres. Immutable. Default: Cluster.
 	// +optional
 	// +kubebuilder:default=Cluster
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.type is immutable: make another Site and copy the records by the API"
 	Type StorageType `json:"type,omitempty"`
 
-	// cluster bounds what a site may keep as objects of the cluster.
+	// cluster has the limits of the site's records in etcd. Only with type Cluster.
 	// +optional
 	Cluster *ClusterStorage `json:"cluster,omitempty"`
 
-	// postgres says which database holds the records.
+	// postgres selects the database: either external or provisioned. Required with type Postgres.
 	// +optional
 	Postgres *PostgresStorage `json:"postgres,omitempty"`
 }
 
-// PostgresStorage says which database holds a site's records.
+// PostgresStorage selects the database that stores a site's records.
 // +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
 // +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: make another Site and copy the records by the API"
 type PostgresStorage struct {
-	// external is a database that others run, of Postgres 14 or later; tested with 15 and 18.
+	// external is an existing database with Postgres 14 or later. Paddock is tested with 15 and 18.
 	// +optional
 	External *ExternalPostgres `json:"external,omitempty"`
 
-	// provisioned is a database that the controller runs in the Site's namespace.
+	// provisioned is a database that the controller creates and runs in the Site's namespace.
 	// +optional
 	Provisioned *ProvisionedPostgres `json:"provisioned,omitempty"`
 }
 
-// ExternalPostgres is a database that others run. Several sites may share one.
+// ExternalPostgres is an existing database. Several sites can share one.
 type ExternalPostgres struct {
-	// secretRef names the Secret that says how to reach it.
+	// secretRef names the Secret with the connection string of the database.
 	// +required
 	SecretRef DSNReference `json:"secretRef,omitzero"`
 }
 
-// DSNReference names a Secret of type paddock.health/dsn in the Site's namespace. When the
-// Secret changes, the API servers take the new connection up without a restart.
+// DSNReference names a Secret of type paddock.health/dsn in the Site's namespace. When the Secret
+// changes, the controller checks the new connection and the API servers change to it without a
+// restart.
 type DSNReference struct {
 	// name of the Secret.
 	// +required
@@ -285,10 +326,10 @@ type DSNReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// key that holds the connection string, a URI such as
-	// postgres://user:password@host:5432/database?sslmode=verify-full. TLS is required
-	// unless it says sslmode=disable. The Secret may also hold ca.crt, the authorities
-	// to trust, and tls.crt and tls.key, a client certificate. Default: uri.
+	// key is the key in the Secret's data that has the connection string, a URI such as
+	// postgres://user:password@host:5432/database?sslmode=verify-full. Paddock connects with TLS
+	// unless the URI has sslmode=disable. The Secret can also have ca.crt (trusted certificate
+	// authorities), and tls.crt and tls.key (a client certificate). Default: uri.
 	// +optional
 	// +kubebuilder:default=uri
 	// +kubebuilder:validation:MinLength=1
@@ -296,143 +337,206 @@ type DSNReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ClusterStorage bounds etcd-backed storage. etcd refuses requests over 1.5 MiB
-// and stops taking writes at its quota (2 GiB by default), hence hard limits.
+// ClusterStorage limits storage in etcd. etcd rejects requests over 1.5 MiB by default, and all
+// writes when its quota (2 GiB by default) is used up.
 type ClusterStorage struct {
-	// maxRecords is the most records the site may hold. A deleted record counts
-	// too, as its last version and history remain. Default 2000.
+	// maxRecords is the maximum number of records. Deleted records count, because their history
+	// remains. At the limit, creating a record fails with 507. Default: 2000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxRecords *int32 `json:"maxRecords,omitempty"`
 
-	// maxVersions is how many superseded versions of a record are kept. Default 20.
+	// maxVersions is the maximum number of superseded versions that are kept of each record, 0 to
+	// 1000. Beyond it, the next write removes the oldest version. Default: 20.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	MaxVersions *int32 `json:"maxVersions,omitempty"`
 
-	// maxObjectSize is the most one encoded object may take. Default 256Ki, at most 1Mi.
+	// maxObjectSize is the maximum size in bytes of a record, and of the history of a record, as
+	// stored, 1Ki to 1Mi. A write of a larger record fails with 413. A larger history loses its oldest
+	// versions. Default: 256Ki.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('1Mi')) <= 0",message="maxObjectSize must be between 1Ki and 1Mi"
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
 
-	// maxSize is the most the site's records and their history may take together. Default 64Mi.
+	// maxSize is the maximum total size in bytes of the site's records and histories, at least 1Ki. At
+	// the limit, writes that need more space fail with 507. Default: 64Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0",message="maxSize must be at least 1Ki"
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
+
+	// maxPendingDeliveries is the maximum number of pending webhook deliveries, 1 to 10000. An event
+	// has one delivery for each webhook. At the limit, requests that produce events fail with 429.
+	// They also fail when pending and failed deliveries together reach ten times the limit. Failed
+	// ones are kept for seven days. Default: 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxPendingDeliveries *int32 `json:"maxPendingDeliveries,omitempty"`
 }
 
-// Access says whose tokens a site takes.
+// Access selects which tokens a site accepts.
 type Access struct {
-	// kubernetes takes tokens of the cluster's own issuer.
+	// kubernetes selects which tokens of the cluster's own issuer the site accepts.
 	// +optional
 	Kubernetes KubernetesAccess `json:"kubernetes,omitzero"`
+
+	// issuers are OpenID Connect issuers whose tokens the site accepts, at most 8. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.url == b.url))",message="each issuer must have a url of its own"
+	Issuers []Issuer `json:"issuers,omitempty"`
+
+	// hidden makes the site respond with 404 instead of 403 to callers without any right on the site,
+	// as if it did not exist. FHIR metadata then requires a token. Default: false.
+	// +optional
+	Hidden bool `json:"hidden,omitempty"`
 }
 
-// KubernetesAccess tunes the check of ServiceAccount tokens by TokenReview.
-// A token for the audience paddock.health/<namespace>/<name> of the Site is always taken.
+// KubernetesAccess selects which ServiceAccount tokens a site accepts. kube-apiserver verifies them
+// by TokenReview. Valid tokens with the audience paddock.health/<namespace>/<name> of the Site are
+// accepted whatever apiServerAudience is.
 type KubernetesAccess struct {
-	// apiServerAudience also takes tokens made for the API server itself, such as
-	// those mounted into pods by default. Default false: such a token, once sent
-	// to the site, could be used against the cluster.
+	// apiServerAudience makes the site also accept tokens with the audience of kube-apiserver, such as
+	// those mounted into pods by default. Paddock could use such a token to act as the caller in the
+	// cluster. Default: false.
 	// +optional
 	APIServerAudience bool `json:"apiServerAudience,omitempty"`
 }
 
-// FHIR tunes the FHIR API of a site.
+// FHIR has the settings of the FHIR API of a site.
 type FHIR struct {
-	// updateCreate lets a PUT create a record under the client's id (R4 http.html#upsert). Default true.
+	// updateCreate lets a PUT create a record with an id chosen by the client (R4 http.html#upsert). If
+	// it is false, such a PUT fails with 405. Default: true.
 	// +optional
 	UpdateCreate *bool `json:"updateCreate,omitempty"`
 
-	// unknownParameters says what becomes of a search with parameters that the server
-	// does not know, where the request does not say (Prefer: handling). Default Reject:
-	// a filter that is passed over shows more than was asked for.
+	// unknownParameters selects how a search with unknown parameters is handled, unless the request
+	// has the header Prefer with handling=strict or handling=lenient. Reject responds with 400. Ignore
+	// searches without these parameters, so the result can have more records than expected. Default:
+	// Reject.
 	// +optional
 	// +kubebuilder:default=Reject
 	UnknownParameters UnknownParameters `json:"unknownParameters,omitempty"`
 
-	// referentialIntegrity says whether a record may refer to a record of this site that
-	// is not there. Enforce refuses such writes, and the deletion of what others refer
-	// to, and needs storage.type Postgres. Default Ignore.
+	// referentialIntegrity selects how references to missing records of this site are handled. Enforce
+	// rejects writes with such references, and the deletion of referenced records. It requires
+	// storage.type Postgres. Ignore does not check references. Default: Ignore.
 	// +optional
 	// +kubebuilder:default=Ignore
 	ReferentialIntegrity ReferentialIntegrity `json:"referentialIntegrity,omitempty"`
 }
 
-// ReferentialIntegrity says what becomes of references to records that are not there.
+// ReferentialIntegrity selects how writes with references to missing records are handled.
 // +kubebuilder:validation:Enum=Ignore;Enforce
 type ReferentialIntegrity string
 
 const (
-	// ReferentialIntegrityIgnore takes them.
+	// ReferentialIntegrityIgnore does not check references.
 	ReferentialIntegrityIgnore ReferentialIntegrity = "Ignore"
-	// ReferentialIntegrityEnforce refuses them, and the deletion of what is referred to.
+	// ReferentialIntegrityEnforce rejects writes with references to missing records, and the deletion
+	// of referenced records.
 	ReferentialIntegrityEnforce ReferentialIntegrity = "Enforce"
 )
 
-// UnknownParameters says what becomes of unknown search parameters.
+// UnknownParameters selects how unknown search parameters are handled.
 // +kubebuilder:validation:Enum=Reject;Ignore
 type UnknownParameters string
 
 const (
-	// UnknownParametersReject answers such a search with 400.
+	// UnknownParametersReject responds with 400 to a search with unknown parameters.
 	UnknownParametersReject UnknownParameters = "Reject"
-	// UnknownParametersIgnore passes over them and says so in the answer.
+	// UnknownParametersIgnore searches without the unknown parameters and lists them in the response.
 	UnknownParametersIgnore UnknownParameters = "Ignore"
 )
 
-// Limits bound what one request may ask for.
+// Limits are the maximum rates and sizes of requests. Each API server applies the rates on its own,
+// so two replicas allow twice these rates.
 type Limits struct {
-	// maxBodySize is the largest request body. Default 4Mi, at most 64Mi.
+	// requestsPerSecond is the maximum average rate of the site, 1 to 1000000. Beyond it, requests
+	// fail with 429. Default: 5000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
+
+	// burst is how many requests the site accepts at once, in total and from each caller, before the
+	// average rate applies, 1 to 1000000. Default: twice requestsPerSecond.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Burst *int32 `json:"burst,omitempty"`
+
+	// callerRequestsPerSecond is the maximum average rate of each caller, 1 to 1000000. Beyond it, the
+	// caller's requests fail with 429. Default: half of requestsPerSecond.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	CallerRequestsPerSecond *int32 `json:"callerRequestsPerSecond,omitempty"`
+
+	// concurrentSearches is the maximum number of searches, histories and lists of the site that run
+	// concurrently in each API server, 1 to 10000. Further ones wait for up to two seconds and then
+	// fail with 429. Default: 64.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	ConcurrentSearches *int32 `json:"concurrentSearches,omitempty"`
+
+	// maxBodySize is the maximum size of a request body in bytes, 1Ki to 64Mi. A request with a larger
+	// body fails with 413. Default: 4Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('64Mi')) <= 0",message="maxBodySize must be between 1Ki and 64Mi"
 	MaxBodySize *resource.Quantity `json:"maxBodySize,omitempty"`
 
-	// maxBundleEntries is the most entries of a batch or transaction. Default 1000.
+	// maxBundleEntries is the maximum number of entries of a batch or transaction Bundle, 1 to 10000. A
+	// larger Bundle fails with 413. Default: 1000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxBundleEntries *int32 `json:"maxBundleEntries,omitempty"`
 
-	// maxIncluded is the most records that _include and _revinclude add to a page of a
-	// search; the answer says so when there are more. Default 1000.
+	// maxIncluded is the maximum number of records that _include and _revinclude add to a page of
+	// search results, 1 to 10000. Further records are omitted, and the response says so. Default:
+	// 1000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxIncluded *int32 `json:"maxIncluded,omitempty"`
 }
 
-// SiteStatus is what the controller and the API servers saw.
+// SiteStatus is the state observed by the controller and the API servers.
 type SiteStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady, Exposed,
-	// IndexReady, StorageNearLimit.
+	// conditions are of the types Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady,
+	// Exposed, IndexReady, IssuersReady and StorageNearLimit.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// siteID is the path segment the Site holds or waits for.
+	// siteID is the path segment that the Site holds, or waits for while it is not Accepted.
 	// +optional
 	SiteID string `json:"siteID,omitempty"`
 
-	// siteKey is the key of the data that StorageReady speaks of, from the SiteClaim.
-	// StorageReady says nothing about a claim that was made anew since.
+	// siteKey is spec.siteKey of the SiteClaim for which StorageReady was computed. If the SiteClaim
+	// has another siteKey, StorageReady is out of date.
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
 
-	// url is the address of the site; the FHIR API is at url + "/fhir". Links in answers
-	// begin with it.
+	// url is the base URL of the site. The FHIR API is at url + "/fhir". Links in responses begin
+	// with it.
 	// +optional
 	URL string `json:"url,omitempty"`
 }
 
-// Site is a clinic: a path segment, a storage and the rules for reaching it.
-// Its namespace is its own; a second Site there is refused.
+// Site is a clinic: a path segment, storage, and rules for access. A namespace can have only one
+// Site. A second one gets the condition Accepted with status False.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -443,12 +547,12 @@ type SiteStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot serve as siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot be the siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is there even when nobody wrote it, so that the rules on its fields always run.
+	// spec is the desired state. Its default is {}, so that the rules on its fields always apply.
 	// +optional
 	// +kubebuilder:default={}
 	Spec SiteSpec `json:"spec,omitzero"`
@@ -456,7 +560,7 @@ type Site struct {
 	Status SiteStatus `json:"status,omitzero"`
 }
 
-// SiteID is the path segment the Site asks for.
+// SiteID returns spec.siteID, or the name of the Site if it is unset.
 func (s *Site) SiteID() string {
 	if s.Spec.SiteID != "" {
 		return s.Spec.SiteID

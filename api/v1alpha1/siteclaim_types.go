@@ -13,25 +13,25 @@ type SiteReference struct {
 	// name of the Site.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// uid of the Site that holds the claim now. It changes when a Site of the
-	// same namespace and name adopts retained data.
+	// uid of the Site that holds the claim. It changes when a new Site with the same namespace and
+	// name adopts retained data.
 	UID types.UID `json:"uid"`
 }
 
-// SiteClaimSpec says who holds a siteID and which data is its own.
+// SiteClaimSpec is the Site that holds a siteID, and the key of its data.
 type SiteClaimSpec struct {
-	// siteRef is the holder.
+	// siteRef is the Site that holds the siteID.
 	SiteRef SiteReference `json:"siteRef"`
 
-	// siteKey is the key of the site's data, minted once. It is never the
-	// siteID, so that a later holder of the siteID does not meet older data.
+	// siteKey is the key of the site's data. It is generated once and is not the siteID, so that a
+	// later holder of the siteID cannot reach older data. Immutable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteKey is immutable"
 	SiteKey string `json:"siteKey"`
 }
 
-// SiteClaim gives the siteID that is its name to one Site. It lives as long as
-// the data does: deleting it by hand frees the siteID and gives up the data.
+// SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data.
+// Deleting it by hand releases the siteID and abandons the data.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock
@@ -46,8 +46,8 @@ type SiteClaim struct {
 	Spec SiteClaimSpec `json:"spec"`
 }
 
-// HeldBy reports whether the claim is held by this very Site: a namesake that
-// was created later has another uid.
+// HeldBy reports whether the claim is held by this Site. A Site of the same name that was created
+// later has another uid.
 func (c *SiteClaim) HeldBy(site *Site) bool {
 	ref := c.Spec.SiteRef
 	return ref.Namespace == site.Namespace && ref.Name == site.Name && ref.UID == site.UID

@@ -1,56 +1,99 @@
 package v1alpha1
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Signing says how deliveries are signed, in the terms of Standard Webhooks.
+// Signing is the signature scheme of deliveries, as defined by Standard Webhooks.
 // +kubebuilder:validation:Enum=HMAC;Ed25519
 type Signing string
 
 const (
-	// SigningHMAC signs with HMAC-SHA256 and a secret that the receiver has too (v1).
+	// SigningHMAC signs with HMAC-SHA256 and a secret shared with the receiver (v1).
 	SigningHMAC Signing = "HMAC"
-	// SigningEd25519 signs with a private key; the receiver has the public one (v1a).
+	// SigningEd25519 signs with a private key. The receiver has the public key (v1a).
 	SigningEd25519 Signing = "Ed25519"
 )
 
-// Ordering says whether deliveries keep the order of events.
+// Ordering selects the order of deliveries.
 // +kubebuilder:validation:Enum=None;PerSubject
 type Ordering string
 
 const (
-	// OrderingNone delivers each event as soon as it can be.
+	// OrderingNone delivers each event as soon as possible.
 	OrderingNone Ordering = "None"
-	// OrderingPerSubject delivers an event after those before it of the same subject.
+	// OrderingPerSubject delivers an event after the deliveries of the earlier events of the same
+	// subject have ended.
 	OrderingPerSubject Ordering = "PerSubject"
 )
 
+// Clearance selects which records' data a webhook receives.
+// +kubebuilder:validation:Enum=Normal;Privileged
+type Clearance string
+
 const (
-	// SecretTypeWebhook is the type of the Secrets that webhooks use; others are not read.
-	SecretTypeWebhook = "paddock.health/webhook"
-	// WebhookSecretKey holds the signing secret: whsec_… for HMAC, whsk_… for Ed25519.
-	WebhookSecretKey = "secret"
+	// ClearanceNormal omits the data of records that privacy rules hide or that have the
+	// confidentiality R or V.
+	ClearanceNormal Clearance = "Normal"
+	// ClearancePrivileged receives the data of all records.
+	ClearancePrivileged Clearance = "Privileged"
 )
 
-// WebhookSpec is where events of a type go.
+const (
+	// SecretTypeWebhook is the type of the Secrets of webhooks. Secrets of other types are not read.
+	SecretTypeWebhook = "paddock.health/webhook"
+	// WebhookSecretKey is the key of the signing secret: whsec_… for HMAC, whsk_… for Ed25519.
+	WebhookSecretKey = "secret"
+	// WebhookCertificateKey is the key of the client certificate, PEM-encoded.
+	WebhookCertificateKey = "tls.crt"
+	// WebhookPrivateKeyKey is the key of the client certificate's private key, PEM-encoded.
+	WebhookPrivateKeyKey = "tls.key"
+)
+
+// EnabledAtAnnotation enables a Webhook that the delivery process disabled. Its value is a time in
+// RFC 3339. It has an effect if that time is later than the last transition of the condition
+// Disabled. A change of the spec enables the Webhook too.
+const EnabledAtAnnotation = "paddock.health/enabled-at"
+
+// ConditionDisabled is true if the delivery process disabled the Webhook. Deliveries for it get the
+// status Undelivered. See Webhook.IsDisabled.
+const ConditionDisabled = "Disabled"
+
+// Reasons of the Disabled condition.
+const (
+	// ReasonGone: the receiver responded with the status 410.
+	ReasonGone = "Gone"
+	// ReasonFailing: deliveries fail. As a reason of the Disabled condition: all attempts have failed
+	// for five days.
+	ReasonFailing = "Failing"
+	// ReasonEnabled: the Webhook was disabled and then enabled again.
+	ReasonEnabled = "Enabled"
+)
+
+// ReasonInvalidCABundle is a reason of the Accepted condition: caBundle has no valid certificates.
+const ReasonInvalidCABundle = "InvalidCABundle"
+
+// WebhookSpec is where and how events of one type are delivered.
 type WebhookSpec struct {
-	// eventType is the type of events that the webhook takes.
+	// eventType is the type of events that the webhook receives.
 	// +required
 	EventType EventType `json:"eventType,omitempty"`
 
-	// url is where to, by https.
+	// url is the https URL that events are sent to.
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('#') && !self.matches('^https://[^/?]*@')",message="url must be an https URL with a host, without user and fragment"
 	URL string `json:"url,omitempty"`
 
-	// active switches the webhook on.
+	// active is true if the webhook receives events. If it is false, no events are sent to it.
 	// +required
 	Active *bool `json:"active,omitempty"`
 
-	// fields are the members of an event's data that are wanted. Default: all.
+	// fields are the members of an event's data that are sent, at most 64. Default: all.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -58,50 +101,93 @@ type WebhookSpec struct {
 	// +kubebuilder:validation:items:MaxLength=128
 	Fields []string `json:"fields,omitempty"`
 
-	// description is for people.
+	// clearance selects which data the webhook receives. Normal omits the data of records that
+	// privacy rules of the Site hide or that have the confidentiality R or V. Privileged sends all
+	// data. Writing a Webhook with Privileged requires the verb privileged on all resources of
+	// r4.fhir.paddock.health in the namespace. Default: Normal.
+	// +optional
+	// +kubebuilder:default=Normal
+	Clearance Clearance `json:"clearance,omitempty"`
+
+	// description is a text for people. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10000
 	Description string `json:"description,omitempty"`
 
-	// extensions holds what vendors or practices add, up to 16 KiB of JSON.
+	// extensions holds additional members of vendors or practices, at most 16 KiB of JSON. Beyond it,
+	// the condition Accepted is False.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Extensions *runtime.RawExtension `json:"extensions,omitempty"`
 
-	// signing is how deliveries are to be signed.
+	// signing is the signature scheme of deliveries. Default: HMAC.
 	// +optional
 	// +kubebuilder:default=HMAC
 	Signing Signing `json:"signing,omitempty"`
 
-	// secretRef names the Secret of type paddock.health/webhook whose key secret signs.
-	// Default: one is made; status.secretName names it.
+	// secretRef names the Secret of type paddock.health/webhook whose key "secret" has the signing
+	// secret. If unset, the controller creates a Secret, which status.secretName names.
 	// +optional
 	SecretRef *WebhookSecretReference `json:"secretRef,omitempty"`
 
-	// previousSecret still counts beside secretRef for a while after a rotation.
+	// previousSecret names the Secret that the last rotation replaced. Until the given time,
+	// deliveries are signed with it in addition to the current signing secret. If unset, deliveries
+	// have one signature.
 	// +optional
 	PreviousSecret *PreviousWebhookSecret `json:"previousSecret,omitempty"`
 
-	// headersSecretRef names a Secret of type paddock.health/webhook with more HTTP
-	// header fields for deliveries, by their names.
+	// headersSecretRef names a Secret of type paddock.health/webhook with additional HTTP header
+	// fields for deliveries. Each key is a field name. Default: no additional header fields.
 	// +optional
 	HeadersSecretRef *WebhookSecretReference `json:"headersSecretRef,omitempty"`
 
-	// timeoutSeconds is how long the receiver may take to answer.
+	// caBundle holds the PEM certificates of the authorities to trust for the receiver's
+	// certificate. Default: the authorities that the operating system trusts.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=131072
+	CABundle []byte `json:"caBundle,omitempty"`
+
+	// clientCertificateSecretRef names a Secret of type paddock.health/webhook. Its keys tls.crt and
+	// tls.key are the client certificate for the receiver. Default: no client certificate.
+	// +optional
+	ClientCertificateSecretRef *WebhookSecretReference `json:"clientCertificateSecretRef,omitempty"`
+
+	// retry is the schedule of retries of a failed delivery. Default: delays of 5 s, 5 min, 30 min,
+	// 2 h, 5 h, 10 h, 14 h, 20 h and 24 h.
+	// +optional
+	Retry *WebhookRetry `json:"retry,omitempty"`
+
+	// timeoutSeconds is the maximum duration of an attempt, from the connection to the end of the
+	// response, 1 to 30 seconds. Beyond it the attempt fails. Default: 15.
 	// +optional
 	// +kubebuilder:default=15
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// ordering says whether deliveries are to keep the order of events.
+	// ordering selects the order of deliveries. None delivers each event as soon as possible.
+	// PerSubject delivers the events of each subject in order. Default: None.
 	// +optional
 	// +kubebuilder:default=None
 	Ordering Ordering `json:"ordering,omitempty"`
 }
 
-// WebhookSecretReference names a Secret of type paddock.health/webhook in the namespace.
+// WebhookRetry is the schedule of retries of a failed delivery.
+type WebhookRetry struct {
+	// delaysSeconds are the delays in seconds before each retry, at most 20 values of 1 to 86400. Each
+	// is varied at random by up to 20 %. The delivery fails when the last retry fails. An empty list
+	// means no retry.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=86400
+	DelaysSeconds []int32 `json:"delaysSeconds,omitzero"`
+}
+
+// WebhookSecretReference names a Secret of type paddock.health/webhook in the Webhook's namespace.
 type WebhookSecretReference struct {
 	// name of the Secret.
 	// +required
@@ -118,34 +204,47 @@ type PreviousWebhookSecret struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// until is when it stops to count.
+	// until is the time from which the Secret is no longer used.
 	// +required
 	Until metav1.Time `json:"until,omitzero"`
 }
 
-// WebhookStatus is what the controller saw.
+// WebhookStatus is the observed state of a Webhook and its deliveries.
 type WebhookStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Accepted, Active.
+	// conditions are of the types Accepted, Active and Disabled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// secretName names the Secret that signs.
+	// secretName is the name of the Secret with the signing secret.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// publicKey is what receivers check signatures with: whpk_…. Only with signing Ed25519.
+	// publicKey is the key with which receivers verify signatures: whpk_…. Only with signing Ed25519.
 	// +optional
 	PublicKey string `json:"publicKey,omitempty"`
+
+	// lastSuccess is when the receiver last responded to an event with 2xx.
+	// +optional
+	LastSuccess *metav1.Time `json:"lastSuccess,omitempty"`
+
+	// pending is the number of deliveries that have not ended: their next attempt is due or scheduled.
+	// Unset until the delivery process first reports.
+	// +optional
+	Pending *int64 `json:"pending,omitempty"`
+
+	// failingSince is the time of the first failed attempt after lastSuccess. Unset after a success.
+	// +optional
+	FailingSince *metav1.Time `json:"failingSince,omitempty"`
 }
 
-// Webhook is an address to which a site sends events of one type. The AHDS API serves it as
-// webhook.
+// Webhook is a subscription to the events of one type: the site sends them to a URL. The AHDS API
+// serves it as the resource webhook.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -154,6 +253,9 @@ type WebhookStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.conditions[?(@.type=="Active")].status`
+// +kubebuilder:printcolumn:name="Last Success",type=date,JSONPath=`.status.lastSuccess`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pending`
+// +kubebuilder:printcolumn:name="Failing Since",type=date,JSONPath=`.status.failingSince`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Active")].reason`
 // +kubebuilder:printcolumn:name="Secret",type=string,priority=1,JSONPath=`.status.secretName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -167,13 +269,31 @@ type Webhook struct {
 	Status WebhookStatus `json:"status,omitzero"`
 }
 
-// SecretName is the name of the Secret that signs: the one that the spec names, or the one
-// that is made for a Webhook that names none.
+// SecretName returns the name of the Secret with the signing secret: that of spec.secretRef, or the
+// Secret that the controller creates if spec.secretRef is unset.
 func (w *Webhook) SecretName() string {
 	if w.Spec.SecretRef != nil {
 		return w.Spec.SecretRef.Name
 	}
 	return "webhook-" + string(w.UID)
+}
+
+// IsDisabled reports whether the delivery process disabled the Webhook, and no change of the spec
+// or of EnabledAtAnnotation has enabled it since.
+func (w *Webhook) IsDisabled() bool {
+	disabled := meta.FindStatusCondition(w.Status.Conditions, ConditionDisabled)
+	return disabled != nil && disabled.Status == metav1.ConditionTrue &&
+		disabled.ObservedGeneration == w.Generation && !w.EnabledAt().After(disabled.LastTransitionTime.Time)
+}
+
+// EnabledAt returns the time of EnabledAtAnnotation, or zero if the annotation is missing or
+// invalid.
+func (w *Webhook) EnabledAt() time.Time {
+	at, err := time.Parse(time.RFC3339, w.Annotations[EnabledAtAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // WebhookList is a list of Webhooks.

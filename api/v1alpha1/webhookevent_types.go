@@ -9,76 +9,94 @@ import (
 // +kubebuilder:validation:Enum=appointment.created;appointment.updated;product.created;product.updated;user.created;user.updated;consult.created;consult.updated;therapeutic.created;therapeutic.updated
 type EventType string
 
-// MaxExtensions is how many bytes the JSON of extensions may have. The schema cannot count
-// them: the API servers refuse more, and the controller does not accept it.
+// MaxExtensions is the maximum size in bytes of the JSON of extensions. A larger one is rejected by
+// the API servers. The CRD schema cannot express the limit, so the controller sets Accepted to
+// False on an object that was written through Kubernetes.
 const MaxExtensions = 16 << 10
 
-// ConditionActive is true when events are delivered: of a WebhookEvent, when it is enabled and
-// active Webhooks take its type; of a Webhook, when it is active and its type is enabled. Until
-// there is delivery it is false, with ReasonNoDelivery where nothing else is missing.
+// ConditionActive is true if events are delivered. A WebhookEvent must be accepted and enabled, and
+// an accepted Webhook of its type must be active. A Webhook must be accepted, active and not
+// disabled, and a WebhookEvent must enable its type.
 const ConditionActive = "Active"
 
-// Reasons of the Accepted condition of a WebhookEvent or a Webhook, besides ReasonAccepted,
+// ConditionDelivering of a WebhookEvent is true if its condition Active is true, and every Webhook
+// of its type that was sent an event accepted the most recent one.
+const ConditionDelivering = "Delivering"
+
+// Reasons of the Accepted condition of a WebhookEvent or a Webhook, in addition to ReasonAccepted,
 // ReasonSecretNotFound and ReasonInvalidSecret.
 const (
 	// ReasonExtensionsTooLarge: extensions has more than MaxExtensions bytes.
 	ReasonExtensionsTooLarge = "ExtensionsTooLarge"
 )
 
-// Reasons of the Active condition, besides ReasonNotAccepted.
+// Reasons of the Active condition, in addition to ReasonNotAccepted.
 const (
-	// ReasonNoDelivery: nothing is missing but delivery, which this release does not have.
-	ReasonNoDelivery = "NoDelivery"
-	// ReasonDisabled: the WebhookEvent is not enabled.
+	// ReasonActive: events are delivered.
+	ReasonActive = "Active"
+	// ReasonDisabled: the WebhookEvent is not enabled, or the delivery process disabled the Webhook.
 	ReasonDisabled = "Disabled"
-	// ReasonNoWebhooks: no active Webhook takes the type.
+	// ReasonNoWebhooks: no active Webhook has the type of the WebhookEvent.
 	ReasonNoWebhooks = "NoWebhooks"
 	// ReasonInactive: the Webhook is not active.
 	ReasonInactive = "Inactive"
-	// ReasonTypeDisabled: no WebhookEvent enables the type.
+	// ReasonTypeDisabled: no WebhookEvent enables the type of the Webhook.
 	ReasonTypeDisabled = "TypeDisabled"
 )
 
-// WebhookEventSpec switches a type of events on or off.
+// Reasons of the Delivering condition, in addition to ReasonFailing.
+const (
+	// ReasonNotActive: the condition Active is not true.
+	ReasonNotActive = "NotActive"
+	// ReasonNoDeliveries: no Webhook of the type has accepted an event yet.
+	ReasonNoDeliveries = "NoDeliveries"
+	// ReasonDelivered: the Webhooks of the type accept events.
+	ReasonDelivered = "Delivered"
+)
+
+// WebhookEventSpec turns a type of events on or off.
 type WebhookEventSpec struct {
-	// eventType is the type of events that is switched.
+	// eventType is the type of events that is turned on or off.
 	// +required
 	EventType EventType `json:"eventType,omitempty"`
 
-	// enabled switches the type on. It is on when any WebhookEvent of the namespace says so.
+	// enabled turns the type on if it is true. The type is on if any WebhookEvent in the namespace
+	// enables it.
 	// +required
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// description is for people.
+	// description is a text for people. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10000
 	Description string `json:"description,omitempty"`
 
-	// extensions holds what vendors or practices add, up to 16 KiB of JSON.
+	// extensions holds additional members of vendors or practices, at most 16 KiB of JSON. Beyond it,
+	// the condition Accepted is False.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Extensions *runtime.RawExtension `json:"extensions,omitempty"`
 }
 
-// WebhookEventStatus is what the controller saw.
+// WebhookEventStatus is the state observed by the controller.
 type WebhookEventStatus struct {
-	// observedGeneration is the generation of the spec that the conditions speak of.
+	// observedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Accepted, Active.
+	// conditions are of the types Accepted, Active and Delivering.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// webhooks is how many active Webhooks take the type.
+	// webhooks is the number of Webhooks that receive events of the type: those that are active,
+	// accepted and not disabled.
 	// +optional
 	Webhooks int32 `json:"webhooks"`
 }
 
-// WebhookEvent is the switch of one type of events in a site. The AHDS API serves it as
+// WebhookEvent turns one type of events in a site on or off. The AHDS API serves it as the resource
 // webhook-event.
 //
 // +kubebuilder:object:root=true
@@ -87,6 +105,7 @@ type WebhookEventStatus struct {
 // +kubebuilder:printcolumn:name="Event Type",type=string,JSONPath=`.spec.eventType`
 // +kubebuilder:printcolumn:name="Enabled",type=boolean,JSONPath=`.spec.enabled`
 // +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.conditions[?(@.type=="Active")].status`
+// +kubebuilder:printcolumn:name="Delivering",type=string,JSONPath=`.status.conditions[?(@.type=="Delivering")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Active")].reason`
 // +kubebuilder:printcolumn:name="Webhooks",type=integer,JSONPath=`.status.webhooks`
 // +kubebuilder:printcolumn:name="Description",type=string,priority=1,JSONPath=`.spec.description`

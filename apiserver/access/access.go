@@ -1,6 +1,6 @@
-// Package access says who a caller is and what the caller may do, for every
-// door: the FHIR and AHDS facades and the aggregated API. It holds the words and
-// the rules; access/kubernetes asks the API server.
+// Package access defines callers, the actions that they may perform, and the errors of
+// authentication and authorization. The FHIR, AHDS and aggregated APIs use it. Its subpackages
+// implement it.
 package access
 
 import (
@@ -16,30 +16,43 @@ type Caller struct {
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// Identity is all of the above in one, for those who look callers up; empty where
-	// nobody has put it together.
+	// Issuer is the name of the Site's issuer that signed the token, empty for tokens of the cluster.
+	Issuer string
+	// IssuerGroups are the groups as that issuer names them, without the prefix in Groups.
+	IssuerGroups []string
+	// Scopes are the values of the token's scope claim (RFC 8693 §4.2).
+	Scopes []string
+	// Patient is the id in the patient claim (SMART launch context), empty without that claim.
+	Patient string
+	// SMART reports whether Scopes authorize access to FHIR records instead of Kubernetes RBAC.
+	SMART bool
+	// Identity is a cache key of all fields above. It is empty if the authenticator did not compute
+	// it.
 	Identity string
 }
 
-// Site is what access decisions know of a site. Its namespace is the tenant.
-type Site struct {
+// Tenant is a Site in access decisions. Rights to its records are those in its namespace.
+type Tenant struct {
 	Namespace string
 	Name      string
-	// APIServerAudience also takes tokens made for the API server itself.
+	// APIServerAudience allows tokens whose audience is the API server, in addition to Audience.
 	APIServerAudience bool
+	// Hidden makes the Site look nonexistent to callers without any right to it.
+	Hidden bool
 }
 
-// Audience is the audience of tokens made for the site.
-func (s Site) Audience() string {
+// Audience returns the audience of tokens for the Site.
+func (s Tenant) Audience() string {
 	return "paddock.health/" + s.Namespace + "/" + s.Name
 }
 
-// Action is one thing a caller wants to do, in the terms of Kubernetes RBAC.
+// Action is what a caller requests, in terms of Kubernetes RBAC.
 type Action struct {
-	Verb     string
-	Group    string
+	Verb  string
+	Group string
+	// Resource may have a subresource after a slash, such as webhooks/deliveries.
 	Resource string
-	// Name of the one object, empty for a collection.
+	// Name is the name of a single object. It is empty for a collection.
 	Name string
 }
 
@@ -47,23 +60,24 @@ func (a Action) String() string {
 	return a.Verb + " " + a.Resource + "." + a.Group
 }
 
-// ErrUnavailable says that identity or rights cannot be checked right now.
-var ErrUnavailable = errors.New("access cannot be checked: the API server is away")
+// ErrUnavailable is returned while identity or rights cannot be checked. The request can be
+// retried.
+var ErrUnavailable = errors.New("access cannot be checked now; retry later")
 
-// ErrSiteHidden says that the site does not exist, or that the caller has no
-// right on it at all: the two must look alike.
+// ErrSiteHidden is returned if the Site does not exist, or if it is hidden and the caller has no
+// right to it. Responses to both must be indistinguishable; see AwaitAbsent.
 var ErrSiteHidden = errors.New("no such site")
 
-// TokenError says that a request has no token, or one that is not taken (RFC 6750 §3.1).
+// TokenError is returned if a request has no token or an invalid one (RFC 6750 §3.1).
 type TokenError struct {
-	// Code is "" when there was no token, else invalid_request or invalid_token.
+	// Code is empty if there is no token, and invalid_request or invalid_token otherwise.
 	Code        string
 	Description string
 }
 
 func (e *TokenError) Error() string { return e.Description }
 
-// Challenge is the value of WWW-Authenticate for the error (RFC 6750 §3).
+// Challenge returns the value of WWW-Authenticate for the error (RFC 6750 §3).
 func (e *TokenError) Challenge() string {
 	if e.Code == "" {
 		return `Bearer realm="paddock"`
@@ -71,7 +85,16 @@ func (e *TokenError) Challenge() string {
 	return fmt.Sprintf(`Bearer realm="paddock", error=%q, error_description=%q`, e.Code, e.Description)
 }
 
-// ForbiddenError says which right is missing.
+// BreakGlassHeader requests access to records that privacy rules hide from the caller. Its value is
+// the reason.
+const BreakGlassHeader = "Paddock-Break-Glass"
+
+// HeaderError is returned for an invalid header on which access depends.
+type HeaderError struct{ Name, Problem string }
+
+func (e *HeaderError) Error() string { return "header " + e.Name + ": " + e.Problem }
+
+// ForbiddenError is returned if a caller does not have a right.
 type ForbiddenError struct {
 	Caller string
 	Action Action
@@ -81,13 +104,14 @@ func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf("%s may not %s", e.Caller, e.Action)
 }
 
-// Authorizer decides whether a caller may act on a site.
-// Errors: *ForbiddenError, ErrSiteHidden, ErrUnavailable.
+// Authorizer authorizes actions at a Site. Authorize returns nil if the caller may perform the
+// action. Errors: *ForbiddenError, ErrSiteHidden, ErrUnavailable.
 type Authorizer interface {
-	Authorize(ctx context.Context, caller Caller, site Site, action Action) error
+	Authorize(ctx context.Context, caller Caller, site Tenant, action Action) error
 }
 
-// BearerToken takes the token out of an Authorization header (RFC 6750 §2.1).
+// BearerToken returns the token in the value of an Authorization header (RFC 6750 §2.1).
+// Errors: *TokenError.
 func BearerToken(header string) (string, error) {
 	if header == "" {
 		return "", &TokenError{Description: "the request has no bearer token"}
@@ -95,7 +119,7 @@ func BearerToken(header string) (string, error) {
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimLeft(token, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.Contains(token, " ") || strings.Contains(token, "\t") {
-		return "", &TokenError{Code: "invalid_request", Description: "the Authorization header is not of the form: Bearer <token>"}
+		return "", &TokenError{Code: "invalid_request", Description: "the Authorization header must have the form: Bearer <token>"}
 	}
 	return token, nil
 }

@@ -12,24 +12,24 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// resync is how often namespaces are looked at again that have not changed.
+// resync is how often the informer of namespaces processes unchanged ones again.
 const resync = 10 * time.Minute
 
-// admit keeps new objects out of namespaces that are not there or are going away.
-// kube-apiserver's own admission does not see what it forwards.
+// admit refuses new objects in namespaces that do not exist or are terminating. kube-apiserver does
+// not run admission for the requests that it forwards.
 func admit(generic *genericapiserver.RecommendedConfig, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return fmt.Errorf("find the API server: %w", err)
+		return fmt.Errorf("configure the client of kube-apiserver: %w", err)
 	}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("create the client of kube-apiserver: %w", err)
 	}
 	generic.SharedInformerFactory = informers.NewSharedInformerFactory(clients, resync)
 	plugin, err := lifecycle.NewLifecycle(sets.New[string]())
 	if err != nil {
-		return fmt.Errorf("make the admission of namespaces: %w", err)
+		return fmt.Errorf("create the admission plugin for namespaces: %w", err)
 	}
 	plugin.SetExternalKubeClientSet(clients)
 	plugin.SetExternalKubeInformerFactory(generic.SharedInformerFactory)

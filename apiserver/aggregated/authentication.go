@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// authenticationConfigMap, in kube-system, tells how kube-apiserver vouches for
-	// the users whose requests it forwards.
+	// authenticationConfigMap, in kube-system, has the settings with which kube-apiserver
+	// authenticates forwarded requests.
 	authenticationConfigMap = "extension-apiserver-authentication"
-	// readInterval and readTimeout are how often, and how long each time, to try.
+	// readInterval is the pause between reads of the ConfigMap, readTimeout the time limit of one.
 	readInterval = 250 * time.Millisecond
 	readTimeout  = 5 * time.Second
 )
 
-// awaitAuthentication waits until the ConfigMap can be read. The API machinery
-// tries once and gives up, but where a cluster or an installation is new, the
-// ConfigMap or the right to read it may come a moment after this program.
+// awaitAuthentication blocks until the ConfigMap can be read. The API machinery tries only once. In
+// a new cluster or installation, the ConfigMap or the right to read it may be created after this
+// process starts.
 func awaitAuthentication(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return fmt.Errorf("find the API server: %w", err)
+		return fmt.Errorf("configure the client of kube-apiserver: %w", err)
 	}
 	config.Timeout = readTimeout
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("create the client of kube-apiserver: %w", err)
 	}
 	told := false
 	return wait.PollUntilContextCancel(ctx, readInterval, true, func(ctx context.Context) (bool, error) {

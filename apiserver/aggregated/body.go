@@ -11,16 +11,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// bodyOf makes the body of a record of an object's spec: the one way in for resources of
-// every API is the reader of r4.
+// bodyOf returns the body of a record for an object's spec. It parses and validates it with package
+// r4, as all APIs do.
 func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList) {
 	path := field.NewPath("spec")
 	text := jsontext.Value(strings.TrimSpace(string(spec)))
 	if len(text) == 0 || text.Kind() == jsontext.KindNull {
-		return store.Body{}, field.ErrorList{field.Required(path, "it is the FHIR resource; write {} for one that says nothing")}
+		return store.Body{}, field.ErrorList{field.Required(path, "spec is the FHIR resource; write {} for one without elements")}
 	}
 	if text.Kind() != jsontext.KindBeginObject {
-		return store.Body{}, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "it is the FHIR resource, an object")}
+		return store.Body{}, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "spec is the FHIR resource and must be an object")}
 	}
 	if errs := notForSpec(path, text); len(errs) > 0 {
 		return store.Body{}, errs
@@ -36,26 +36,26 @@ func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList)
 	return store.Body{JSON: resource.Body, IDOffset: resource.IDOffset, MetaOffset: resource.MetaOffset}, nil
 }
 
-// notForSpec refuses what is said elsewhere in the object. To ignore it would leave it to
-// a field manager that believes to own it.
+// notForSpec refuses members that other fields of the object have. Ignoring them would leave a
+// field manager the owner of fields that are not stored.
 func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range members(spec) {
-		switch m.key() {
+		switch m.Name {
 		case "resourceType":
-			errs = append(errs, field.Forbidden(path.Child("resourceType"), "it follows from kind"))
+			errs = append(errs, field.Forbidden(path.Child("resourceType"), "kind determines it; remove it"))
 		case "id":
-			errs = append(errs, field.Forbidden(path.Child("id"), "it is metadata.name"))
+			errs = append(errs, field.Forbidden(path.Child("id"), "the id is metadata.name; remove it"))
 		case "meta":
-			if m.value.Kind() != jsontext.KindBeginObject {
+			if m.Value.Kind() != jsontext.KindBeginObject {
 				continue
 			}
-			for _, inner := range members(m.value) {
-				switch inner.key() {
+			for _, inner := range members(m.Value) {
+				switch inner.Name {
 				case "versionId":
-					errs = append(errs, field.Forbidden(path.Child("meta", "versionId"), "the server counts versions: metadata.generation"))
+					errs = append(errs, field.Forbidden(path.Child("meta", "versionId"), "the server counts versions in metadata.generation; remove it"))
 				case "lastUpdated":
-					errs = append(errs, field.Forbidden(path.Child("meta", "lastUpdated"), "the server sets it"))
+					errs = append(errs, field.Forbidden(path.Child("meta", "lastUpdated"), "the server sets it; remove it"))
 				}
 			}
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 )
 
-// callerOf is whose request it is.
+// callerOf returns the caller of a request.
 func callerOf(ctx context.Context) (access.Caller, error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok {
 		return access.Caller{}, errors.New("the request has no user")
 	}
-	return access.Caller{Name: user.GetName(), UID: user.GetUID(), Groups: user.GetGroups(), Extra: user.GetExtra()}, nil
+	return callerFrom(user), nil
 }

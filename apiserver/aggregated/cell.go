@@ -8,16 +8,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// elements are those of a resource, unread: a cell reads the few that it shows.
+// elements are the elements of a resource, not decoded. A cell decodes the few that it prints.
 type elements map[string]jsontext.Value
 
-// elementsOf are none where the resource is no object.
+// elementsOf returns the elements of a resource, none if it is not a JSON object.
 func elementsOf(resource []byte) elements {
 	return read[elements](resource)
 }
 
-// read is empty where the value is missing or of another shape than R4's: that
-// leaves a cell empty, not a list without the row.
+// read decodes a value. It returns the zero value if the value is missing or not as in R4, so that
+// only the cell is empty and the row is still printed.
 func read[T any](value jsontext.Value) T {
 	var read, nothing T
 	if len(value) == 0 || jsonv2.Unmarshal(value, &read) != nil {
@@ -26,15 +26,15 @@ func read[T any](value jsontext.Value) T {
 	return read
 }
 
-// cell is what a column shows of a resource.
+// cell returns the text of a column for a resource.
 type cell func(elements) string
 
-// one shows an element that does not repeat.
+// one prints an element that does not repeat.
 func one[T fmt.Stringer](name string) cell {
 	return func(resource elements) string { return read[T](resource[name]).String() }
 }
 
-// first shows the first of the values of an element that has something to show.
+// first prints the first value of an element whose text is not empty.
 func first[T fmt.Stringer](name string) cell {
 	return func(resource elements) string {
 		for _, value := range read[[]jsontext.Value](resource[name]) {
@@ -46,7 +46,7 @@ func first[T fmt.Stringer](name string) cell {
 	}
 }
 
-// all shows all values of an element.
+// all prints all values of an element.
 func all[T fmt.Stringer](name string) cell {
 	return func(resource elements) string {
 		var shown []string
@@ -59,7 +59,7 @@ func all[T fmt.Stringer](name string) cell {
 	}
 }
 
-// either shows the first of several cells that has something to show.
+// either prints the first cell whose text is not empty.
 func either(cells ...cell) cell {
 	return func(resource elements) string {
 		for _, c := range cells {

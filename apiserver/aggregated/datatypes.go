@@ -9,13 +9,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The datatypes of R4, as far as cells show them, and how they do: datatypes.html.
+// The datatypes of R4 that cells print, with their texts: datatypes.html.
 
-// primitive is a value of any primitive type, as it is written.
+// primitive is the text of a value of any primitive type.
 type primitive string
 
-// UnmarshalJSON takes strings, numbers, booleans and null, which stands in lists for
-// a value of which only extensions are known.
+// UnmarshalJSON accepts strings, numbers, booleans and null. In lists null stands for a value with
+// only extensions.
 func (p *primitive) UnmarshalJSON(text []byte) error {
 	switch value := jsontext.Value(text); value.Kind() {
 	case jsontext.KindNull:
@@ -37,7 +37,7 @@ type coding struct {
 	Display primitive `json:"display"`
 }
 
-// String is what people call it.
+// String returns the display text, or else the code.
 func (c coding) String() string { return string(cmp.Or(c.Display, c.Code)) }
 
 type codeableConcept struct {
@@ -45,7 +45,7 @@ type codeableConcept struct {
 	Coding []coding  `json:"coding"`
 }
 
-// String is the text of a concept, or else what its first coding is called.
+// String returns the text of a concept, or else that of its first coding.
 func (c codeableConcept) String() string {
 	if c.Text != "" || len(c.Coding) == 0 {
 		return string(c.Text)
@@ -59,7 +59,7 @@ type reference struct {
 	Identifier identifier `json:"identifier"`
 }
 
-// String is what people call the target, or else where it is.
+// String returns the display text of the target, or else the reference.
 func (r reference) String() string {
 	return string(cmp.Or(r.Display, r.Reference, r.Identifier.Value))
 }
@@ -77,7 +77,7 @@ type humanName struct {
 	Given  []primitive `json:"given"`
 }
 
-// humanNameOf is the name by which to call someone: the official one, else the first.
+// humanNameOf returns the official name, or else the first.
 func humanNameOf(resource elements) humanName {
 	all := read[[]humanName](resource["name"])
 	if i := slices.IndexFunc(all, func(n humanName) bool { return n.Use == "official" }); i >= 0 {
@@ -91,7 +91,7 @@ func humanNameOf(resource elements) humanName {
 
 func family(resource elements) string { return string(humanNameOf(resource).Family) }
 
-// given shows the text of a name that has no parts.
+// given prints the given names, or the text of a name without parts.
 func given(resource elements) string {
 	shown := humanNameOf(resource)
 	var parts []string
@@ -112,7 +112,7 @@ type contactPoint struct {
 	Use    primitive `json:"use"`
 }
 
-// contact shows the first contact point of a system that is still in use.
+// contact prints the first contact point of a system that is in use.
 func contact(system primitive) cell {
 	return func(resource elements) string {
 		for _, point := range read[[]contactPoint](resource["telecom"]) {
@@ -133,7 +133,7 @@ type address struct {
 	Country primitive   `json:"country"`
 }
 
-// String is the address in one line.
+// String returns the address in one line.
 func (a address) String() string {
 	if a.Text != "" {
 		return strings.Join(strings.Fields(string(a.Text)), " ")
@@ -147,7 +147,7 @@ func (a address) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// city is an address of which only the city is shown.
+// city is an address that is printed as its city.
 type city struct {
 	City primitive `json:"city"`
 }
@@ -159,7 +159,7 @@ type period struct {
 	End   primitive `json:"end"`
 }
 
-// String is an interval as ISO 8601 writes it, with .. for an open end.
+// String returns the interval in ISO 8601, with .. for an open end.
 func (p period) String() string {
 	if p.Start == "" && p.End == "" {
 		return ""

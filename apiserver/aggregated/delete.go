@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Delete implements rest.GracefulDeleter: at once, and nothing depends on records that
-// the garbage collector knows of.
+// Delete implements rest.GracefulDeleter. It deletes immediately, because records have no
+// dependents for the garbage collector.
 func (r *resource) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	w, err := r.begin(ctx, options.DryRun)
 	if err != nil {
@@ -26,13 +26,13 @@ func (r *resource) Delete(ctx context.Context, name string, validate rest.Valida
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
-			// Not the object: who may delete may not read it for that.
+			// The response is not the object, because the right to delete does not include reading it.
 			deleted := &metav1.StatusDetails{Name: name, Group: r.groupResource().Group, Kind: r.groupResource().Resource, UID: uid}
 			return &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Details: deleted}, true, nil
-		case isStale(err) && attempt < mostAttempts:
+		case store.IsConflict(err) && attempt < maxAttempts:
 			continue
-		case isStale(err):
-			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("others wrote it again and again meanwhile; please try again"))
+		case store.IsConflict(err):
+			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("the object was modified by concurrent requests; please try again"))
 		case errors.As(err, &status):
 			return nil, false, err
 		default:
@@ -41,8 +41,8 @@ func (r *resource) Delete(ctx context.Context, name string, validate rest.Valida
 	}
 }
 
-// remove deletes a record, if it is still as it was read, and returns its uid.
-func (w *writing) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (types.UID, error) {
+// remove deletes a record that must not have changed since it was read, and returns its uid.
+func (w *mutation) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (types.UID, error) {
 	record, err := w.current(ctx, name)
 	if err != nil {
 		return "", err

@@ -13,32 +13,38 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/integrity"
+	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// retryAfter is when to ask again, in seconds, while the storage of a site is
-// away. It is short: kubectl asks ten times before it tells its user.
+// retryAfter is the Retry-After in seconds while the storage of a Site is unavailable. It is short,
+// because kubectl retries ten times before it reports an error.
 const retryAfter = 1
 
-// writeStatus is status for a write, of which nobody knows what became when the storage
-// does not answer: who is not told to come back does not repeat it unasked.
+// writeStatus is like status, for a write. If the storage does not respond, the write may have
+// succeeded. The error then has no Retry-After, so that clients do not repeat the write.
 func (r *resource) writeStatus(ctx context.Context, err error, name string) error {
 	var claim *store.ClaimError
 	var limit *store.LimitError
 	var dangling *integrity.DanglingError
 	var referenced *integrity.ReferencedError
+	var taken *store.IDTakenError
 	switch {
+	case errors.As(err, &taken):
+		return apierrors.NewAlreadyExists(r.groupResource(), name)
 	case errors.As(err, &dangling):
 		return apierrors.NewInvalid(r4v1.GroupVersion.WithKind(r.kind.Name).GroupKind(), name, danglingErrors(dangling))
 	case errors.As(err, &referenced), errors.As(err, &claim):
 		return apierrors.NewConflict(r.groupResource(), name, err)
+	case errors.As(err, &limit) && limit.IsBacklog():
+		return apierrors.NewTooManyRequests(err.Error(), retryAfter)
 	case errors.As(err, &limit) && limit.Scope == store.LimitRecord:
 		return apierrors.NewRequestEntityTooLargeError(err.Error())
 	case errors.As(err, &limit):
-		return r.full(err, name)
+		return r.statusError(http.StatusInsufficientStorage, "InsufficientStorage", err, name)
 	case errors.Is(err, store.ErrUnavailable):
-		slog.WarnContext(ctx, "a record was not written, or nobody knows", "namespace", request.NamespaceValue(ctx), "resource", r.kind.Plural, "error", err)
-		answer := r.unavailable("the storage of namespace "+request.NamespaceValue(ctx)+" did not answer; the write may have happened all the same", name)
+		slog.WarnContext(ctx, "a write failed or has an unknown outcome", "namespace", request.NamespaceValue(ctx), "resource", r.kind.Plural, "error", err)
+		answer := r.unavailable("the storage of namespace "+request.NamespaceValue(ctx)+" did not respond; the write may have succeeded: read the object before you repeat it", name)
 		answer.ErrStatus.Details.RetryAfterSeconds = 0
 		return answer
 	default:
@@ -46,29 +52,36 @@ func (r *resource) writeStatus(ctx context.Context, err error, name string) erro
 	}
 }
 
-// full answers who would store more than there is room for.
-func (r *resource) full(err error, name string) error {
+// statusError returns an error with a reason that package apierrors does not have.
+func (r *resource) statusError(code int32, reason metav1.StatusReason, err error, name string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: "InsufficientStorage", Message: err.Error(),
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: err.Error(),
 		Details: &metav1.StatusDetails{Group: r.groupResource().Group, Kind: r.kind.Plural, Name: name},
 	}}
 }
 
-// status turns an error of a store into one that the API machinery answers with.
-// Name is empty for a list.
+// status returns the error of the API machinery for an error of a store. name is empty for a list.
 func (r *resource) status(ctx context.Context, err error, name string) error {
-	var deleted *store.DeletedError
+	var tooMany *store.TooManyConditionsError
+	var forbidden *access.ForbiddenError
+	var exceeded *limits.ExceededError
 	switch {
-	case errors.Is(err, ErrNoSite), errors.Is(err, store.ErrNotFound), errors.As(err, &deleted):
+	case errors.As(err, &exceeded):
+		return apierrors.NewTooManyRequests(exceeded.Error(), exceeded.RetrySeconds())
+	case errors.Is(err, ErrNoSite), store.IsAbsent(err):
 		return apierrors.NewNotFound(r.groupResource(), name)
+	case errors.As(err, &forbidden):
+		return apierrors.NewForbidden(r.groupResource(), name, err)
+	case errors.As(err, &tooMany):
+		return r.statusError(http.StatusBadRequest, "TooManyConditions", tooMany, name)
 	case errors.Is(err, store.ErrBadPosition):
-		return apierrors.NewBadRequest("continue: this is not where a page of this list ended; list from the start")
+		return apierrors.NewBadRequest("continue: the token is not of this list; omit it to list from the start")
 	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrQueryTimeout), errors.Is(err, access.ErrUnavailable):
 		namespace := request.NamespaceValue(ctx)
 		slog.WarnContext(ctx, "the records of a site are not available", "namespace", namespace, "resource", r.kind.Plural, "error", err)
 		return r.unavailable("the records of namespace "+namespace+" are not available right now", name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("the request ended before it was answered", 0)
+		return apierrors.NewTimeoutError("the request ended before there was a response", 0)
 	default:
 		return err
 	}

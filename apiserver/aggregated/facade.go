@@ -16,21 +16,21 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 )
 
-// Facade serves another API of a site.
-type Facade func(w http.ResponseWriter, r *http.Request, visit Visit)
+// Facade serves delegated requests to the FHIR or AHDS API of a Site.
+type Facade func(w http.ResponseWriter, r *http.Request, delegated DelegatedRequest)
 
-// Visit is a request to another API of a site that came through kube-apiserver: that has
-// found out who the caller is, and that the caller may come this way. What the caller may
-// do there is for the other API to find out.
-type Visit struct {
+// DelegatedRequest is a request to the FHIR or AHDS API of a Site through kube-apiserver, which has
+// authenticated the caller and authorized the connection. The API must authorize the request
+// itself.
+type DelegatedRequest struct {
 	SiteID string
 	Caller access.Caller
-	// Base is the path by which the API is reached here, Path what is asked for below it,
-	// empty or from its slash on. Both are escaped.
+	// Base is the path of the API in the aggregated API. Path is the rest of the request's path. It is
+	// empty or starts with a slash. Both are escaped.
 	Base, Path string
 }
 
-// facades serves the objects that stand for the other APIs of sites.
+// facades serves the objects that represent the FHIR and AHDS APIs of Sites.
 type facades struct {
 	rest.TableConvertor
 	sites Sites
@@ -69,23 +69,23 @@ func (f *facades) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return &r4v1.Facade{ObjectMeta: metav1.ObjectMeta{Name: site.Access.Name, Namespace: site.Access.Namespace}}, nil
 }
 
-// site finds the site that a facade is named after.
-func (f *facades) site(ctx context.Context, name string) (Site, error) {
+// site returns the Site whose name the facade has.
+func (f *facades) site(ctx context.Context, name string) (Backend, error) {
 	site, err := f.sites.Site(request.NamespaceValue(ctx))
 	switch {
 	case errors.Is(err, ErrNoSite), err == nil && site.Access.Name != name:
-		return Site{}, apierrors.NewNotFound(facadeResource, name)
+		return Backend{}, apierrors.NewNotFound(facadeResource, name)
 	case err != nil:
-		answer := apierrors.NewServiceUnavailable("the sites are not known yet")
+		answer := apierrors.NewServiceUnavailable("the sites are being listed; retry later")
 		answer.ErrStatus.Details = &metav1.StatusDetails{Group: facadeResource.Group, Kind: facadeResource.Resource, Name: name, RetryAfterSeconds: retryAfter}
-		return Site{}, answer
+		return Backend{}, answer
 	default:
 		return site, nil
 	}
 }
 
-// connection is a subresource of facades. It does not embed them: it must not have their
-// Get.
+// connection is a subresource of facades. It does not embed facades, because it must not implement
+// rest.Getter.
 type connection struct {
 	parent *facades
 	name   string
@@ -100,7 +100,7 @@ func (c *connection) New() runtime.Object { return &r4v1.Facade{} }
 // Destroy implements rest.Storage.
 func (c *connection) Destroy() {}
 
-// NewConnectOptions implements rest.Connecter: the path goes on below the subresource.
+// NewConnectOptions implements rest.Connecter. A path may follow the subresource.
 func (c *connection) NewConnectOptions() (options runtime.Object, subpath bool, subpathKey string) {
 	return &r4v1.FacadeOptions{}, true, "path"
 }
@@ -125,9 +125,9 @@ func (c *connection) Connect(ctx context.Context, name string, _ runtime.Object,
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, below := strings.CutPrefix(r.URL.EscapedPath(), base)
 		if !below || path != "" && path[0] != '/' {
-			http.NotFound(w, r) // a path that is escaped where it need not be
+			http.NotFound(w, r) // the path has needless escapes
 			return
 		}
-		c.serve(w, r, Visit{SiteID: site.ID, Caller: caller, Base: base, Path: path})
+		c.serve(w, r, DelegatedRequest{SiteID: site.ID, Caller: caller, Base: base, Path: path})
 	}), nil
 }

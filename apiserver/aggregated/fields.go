@@ -13,11 +13,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// restManager is the field manager that writes through all other APIs count as.
+// restManager is the field manager of writes through all other APIs.
 const restManager = "paddock-rest"
 
-// newFieldManager makes what works out the owners of fields, by the schemas that
-// server-side apply goes by.
+// newFieldManager returns the library's manager of field ownership for a kind, with the schemas of
+// server-side apply.
 func newFieldManager(scheme *runtime.Scheme, types managedfields.TypeConverter, kind r4v1.Kind) (*managedfields.FieldManager, error) {
 	version := r4v1.GroupVersion.WithKind(kind.Name)
 	internal := r4v1.GroupVersion
@@ -25,9 +25,9 @@ func newFieldManager(scheme *runtime.Scheme, types managedfields.TypeConverter, 
 	return managedfields.NewDefaultFieldManager(types, runtime.UnsafeObjectConvertor(scheme), scheme, scheme, version, internal, "", nil)
 }
 
-// owned makes the object of a record that is about to be written: with an owner for every
-// field. What nobody wrote by this API is REST's.
-func (w *writing) owned(ctx context.Context, record store.Record) (r4v1.Object, error) {
+// owned returns the object of a record to be written, with an owner for every field. restManager
+// owns fields that were not written through this API.
+func (w *mutation) owned(ctx context.Context, record store.Record) (r4v1.Object, error) {
 	object, err := w.object(ctx, w.site.Store, record)
 	if err != nil || len(object.GetManagedFields()) > 0 {
 		return object, err
@@ -35,10 +35,9 @@ func (w *writing) owned(ctx context.Context, record store.Record) (r4v1.Object, 
 	return w.claim(ctx, w.kind.New(), object, record), nil
 }
 
-// attribute brings managed fields up to date of an object whose record REST has written
-// since they were: what has changed is REST's. Where the version is not kept that they
-// were true of, all of its spec is REST's,
-// so that no apply takes away what others may want.
+// attribute updates the managed fields of an object whose record another API has written since they
+// were stored: restManager owns the changed fields. If the version at that time is no longer
+// stored, restManager owns all of the spec, so that no apply removes fields that others may need.
 func (r *resource) attribute(ctx context.Context, records store.Store, object r4v1.Object, record store.Record) (r4v1.Object, error) {
 	before := object.DeepCopyObject().(r4v1.Object)
 	before.SetSpec([]byte(`{}`))
@@ -57,11 +56,11 @@ func (r *resource) attribute(ctx context.Context, records store.Store, object r4
 	return r.claim(ctx, before, object, record), nil
 }
 
-// claim gives the fields to REST in which an object differs from what it was before.
+// claim makes restManager the owner of the fields that differ between before and object.
 func (r *resource) claim(ctx context.Context, before, object r4v1.Object, record store.Record) r4v1.Object {
 	updated, err := r.fields.Update(before, object.DeepCopyObject(), restManager)
 	if err != nil {
-		slog.WarnContext(ctx, "the owners of fields cannot be worked out", "resource", r.kind.Plural, "id", record.Key.ID, "error", err)
+		slog.WarnContext(ctx, "cannot compute the owners of fields", "resource", r.kind.Plural, "id", record.Key.ID, "error", err)
 		return object
 	}
 	claimed := updated.(r4v1.Object)

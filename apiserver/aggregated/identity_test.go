@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/util/cert"
 
-	"github.com/paddock-health/paddock/hack/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
 // freeAddress is one that nobody listens on.
@@ -34,7 +34,7 @@ func startAlone(ctx context.Context) (address string) {
 		Path: filepath.Join("..", "..", "bin", "apiserver"),
 		Args: []string{
 			"--serve", "aggregated", "--kubeconfig", cluster.File("paddock-apiserver.kubeconfig"),
-			"--public-url", paddock.PublicURL(), "--page-token-key-file", cluster.File("page-token.key"),
+			"--public-url", paddock.PublicURL(), "--page-token-key-file", cluster.File("page.keys"),
 			"--aggregated-address", address, "--health-address", health,
 			"--aggregated-tls-cert-file", cluster.File("aggregated.crt"),
 			"--aggregated-tls-key-file", cluster.File("aggregated.key"),

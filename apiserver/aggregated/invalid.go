@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// fieldErrors tells what is wrong with a resource in the terms of Kubernetes.
+// fieldErrors returns the field errors of Kubernetes for an invalid resource.
 func fieldErrors(err error) field.ErrorList {
 	var issues r4.Errors
 	if !errors.As(err, &issues) {
@@ -39,7 +39,7 @@ func errorType(issue r4.Issue) field.ErrorType {
 	return field.ErrorTypeInvalid
 }
 
-// danglingErrors tells which elements refer to what is not there.
+// danglingErrors returns a field error for each reference to a missing record.
 func danglingErrors(dangling *integrity.DanglingError) field.ErrorList {
 	var errs field.ErrorList
 	for _, reference := range dangling.References {
@@ -50,11 +50,11 @@ func danglingErrors(dangling *integrity.DanglingError) field.ErrorList {
 	return errs
 }
 
-// ofType is how FHIRPath asks for one type of a choice of types.
+// ofType matches FHIRPath's selection of one type of a choice of types.
 var ofType = regexp.MustCompile(`\.ofType\((\w)(\w*)\)`)
 
-// fieldOf is the path of an element in the object, given its FHIRPath: Patient.name[0] is
-// spec.name[0], and Patient.deceased.ofType(boolean) is spec.deceasedBoolean.
+// fieldOf returns the field path in the object for a FHIRPath. Patient.name[0] becomes
+// spec.name[0], and Patient.deceased.ofType(boolean) becomes spec.deceasedBoolean.
 func fieldOf(expression string) string {
 	_, inside, below := strings.Cut(expression, ".")
 	if !below {

@@ -2,7 +2,6 @@ package aggregated
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 
@@ -18,20 +17,20 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxPage is the most records that are read from a store at once, and the most on
-// a page whose size the caller chose.
+// maxPage is the maximum number of records that are read from a store at once, and the maximum size
+// of a page. A larger limit of the client is reduced to it.
 const maxPage = 500
 
 // NewList implements rest.Lister.
 func (r *resource) NewList() runtime.Object { return r.kind.NewList() }
 
-// List implements rest.Lister, by name in ascending order. A list is not a state
-// of the site at one time, so it has no resourceVersion.
+// List implements rest.Lister. The order is ascending by name. A list is not a snapshot of the
+// Site, so it has no resourceVersion.
 func (r *resource) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	namespace := request.NamespaceValue(ctx)
 	if namespace == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"%s are listed by namespace: each is a site of its own, and there is no order across sites; name one with --namespace", r.kind.Plural))
+			"%s are listed by namespace, because each namespace is a site of its own; name one with --namespace", r.kind.Plural))
 	}
 	if err := r.checkVersion(options); err != nil {
 		return nil, err
@@ -48,26 +47,40 @@ func (r *resource) List(ctx context.Context, options *internalversion.ListOption
 	if err != nil {
 		return nil, r.status(ctx, err, "")
 	}
-	reading := &reading{resource: r, records: site.Store, query: query, labels: options.LabelSelector, all: options.Limit <= 0}
-	objects, next, err := reading.read(ctx)
+	end, err := search(ctx, site)
+	if err != nil {
+		return nil, r.status(ctx, err, "")
+	}
+	defer end()
+	pages, err := r.pagesOf(ctx, site, options)
+	if err != nil {
+		return nil, r.status(ctx, err, "")
+	}
+	if options.Continue != "" {
+		if query.After, err = r.pages.Open(pages, options.Continue); err != nil {
+			return nil, err
+		}
+	}
+	pager := &pager{resource: r, records: site.Store, query: query, labels: options.LabelSelector, all: options.Limit <= 0}
+	objects, next, err := pager.read(ctx)
 	if err != nil {
 		return nil, r.status(ctx, err, "")
 	}
 	if next != nil {
-		list.SetContinue(base64.RawURLEncoding.EncodeToString(next))
+		list.SetContinue(r.pages.Seal(pages, next))
 	}
 	return list, meta.SetList(list, objects)
 }
 
-// checkVersion refuses what would need old states of a site: there are none.
+// checkVersion refuses lists of an earlier snapshot, because there are none.
 func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 	version, match := options.ResourceVersion, options.ResourceVersionMatch
 	switch {
 	case version == "" || version == "0":
 		return nil
 	case options.Continue != "":
-		return apierrors.NewBadRequest("resourceVersion and continue exclude each other")
-	case match == metav1.ResourceVersionMatchExact, match == "" && options.Limit > 0: // a limit alone means exact, as ever
+		return apierrors.NewBadRequest("resourceVersion and continue exclude each other; omit resourceVersion")
+	case match == metav1.ResourceVersionMatchExact, match == "" && options.Limit > 0: // a limit alone means Exact, as in kube-apiserver
 		return apierrors.NewResourceExpired(fmt.Sprintf(
 			"%s of an earlier time are not kept: list without resourceVersion, or with resourceVersionMatch=NotOlderThan", r.kind.Plural))
 	default:
@@ -75,18 +88,18 @@ func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 	}
 }
 
-// query turns the options of a request into a query of a store.
+// query returns the query of a store for the options of a request.
 func (r *resource) query(options *internalversion.ListOptions) (store.Query, error) {
 	query := store.Query{
 		Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone,
-		// As in searches by REST: records of other kinds are as if they did not exist.
+		// Records of other kinds do not exist to the query, as in searches of the FHIR API.
 		Access: store.Access{r.kind.Name: store.All{}},
 	}
 	if options.Limit > 0 {
 		query.Count = int(min(options.Limit, maxPage))
 	}
 	if options.ShardSelector != "" {
-		return query, fmt.Errorf("shard selector %q: shards are not supported", options.ShardSelector)
+		return query, fmt.Errorf("shard selector %q: shards are not supported; omit it", options.ShardSelector)
 	}
 	names, err := selectedNames(options.FieldSelector)
 	if err != nil {
@@ -95,15 +108,10 @@ func (r *resource) query(options *internalversion.ListOptions) (store.Query, err
 	if names != nil {
 		query.Where = store.IDIn(names)
 	}
-	if options.Continue != "" {
-		if query.After, err = base64.RawURLEncoding.DecodeString(options.Continue); err != nil {
-			return query, fmt.Errorf("continue %q: it is not from an answer of this API", options.Continue)
-		}
-	}
 	return query, nil
 }
 
-// selectedNames returns the names that a field selector leaves, nil for all.
+// selectedNames returns the names that a field selector selects, nil for all.
 func selectedNames(selector fields.Selector) ([]string, error) {
 	if selector == nil || selector.Empty() {
 		return nil, nil

@@ -2,9 +2,9 @@ package aggregated
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -37,13 +38,6 @@ func TestQuery(t *testing.T) {
 		},
 		"a page that is larger than any": {
 			options: internalversion.ListOptions{Limit: 1 << 40},
-		},
-		"the next page": {
-			options: internalversion.ListOptions{Limit: 2, Continue: base64.RawURLEncoding.EncodeToString([]byte("there"))},
-			change:  func(query *store.Query) { query.Count, query.After = 2, store.Position("there") },
-		},
-		"a continue of no page": {
-			options: internalversion.ListOptions{Limit: 2, Continue: "%"}, refused: true,
 		},
 		"one name": {
 			options: internalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "rex")},
@@ -129,10 +123,12 @@ func TestStatus(t *testing.T) {
 		"no record":     {store.ErrNotFound, metav1.StatusReasonNotFound},
 		"a tombstone":   {&store.DeletedError{}, metav1.StatusReasonNotFound},
 		"no page":       {store.ErrBadPosition, metav1.StatusReasonBadRequest},
+		"a long query":  {&store.TooManyConditionsError{}, "TooManyConditions"},
 		"no index yet":  {store.ErrNotReady, metav1.StatusReasonServiceUnavailable},
 		"storage away":  {store.ErrUnavailable, metav1.StatusReasonServiceUnavailable},
 		"storage slow":  {errors.Join(store.ErrUnavailable, context.DeadlineExceeded), metav1.StatusReasonServiceUnavailable},
 		"request ended": {context.Canceled, metav1.StatusReasonTimeout},
+		"too many":      {&limits.ExceededError{Policy: "caller", Quota: 1, RetryAfter: time.Millisecond}, metav1.StatusReasonTooManyRequests},
 		"anything else": {errors.New("boom"), metav1.StatusReasonUnknown},
 	}
 	for name, test := range tests {
@@ -142,7 +138,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("status(%v): got %q, want %q", test.err, got, test.want)
 			}
 			seconds, retry := apierrors.SuggestsClientDelay(err)
-			if unavailable := test.want == metav1.StatusReasonServiceUnavailable; unavailable != (retry && seconds > 0) {
+			if later := test.want == metav1.StatusReasonServiceUnavailable || test.want == metav1.StatusReasonTooManyRequests; later != (retry && seconds > 0) {
 				t.Errorf("status(%v): retry after %d s: %t", test.err, seconds, retry)
 			}
 		})

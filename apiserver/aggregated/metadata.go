@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// kept is what of an object's metadata does not follow from the record: it is stored
-// beside it, and REST neither shows nor changes it.
+// kept is the metadata of an object that cannot be derived from its record. It is stored with the
+// record. Other APIs do not show or change it.
 type kept struct {
 	GenerateName  string                      `json:"generateName,omitempty"`
 	Labels        map[string]string           `json:"labels,omitempty"`
@@ -19,7 +19,7 @@ type kept struct {
 	ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
 }
 
-// keptOf reads what is stored beside a record.
+// keptOf returns the metadata stored with a record.
 func keptOf(record store.Record) (kept, error) {
 	if len(record.Metadata) == 0 {
 		return kept{}, nil
@@ -31,7 +31,7 @@ func keptOf(record store.Record) (kept, error) {
 	return k, nil
 }
 
-// put gives an object what is kept.
+// put sets the metadata of an object.
 func (k kept) put(object r4v1.Object) {
 	object.SetGenerateName(k.GenerateName)
 	object.SetLabels(k.Labels)
@@ -39,7 +39,7 @@ func (k kept) put(object r4v1.Object) {
 	object.SetManagedFields(k.ManagedFields)
 }
 
-// toKeep is what to store of an object; empty, not nil, where there is nothing.
+// toKeep returns the metadata of an object to store. It is empty, but not nil, if there is none.
 func toKeep(object r4v1.Object) ([]byte, error) {
 	k := kept{object.GetGenerateName(), object.GetLabels(), object.GetAnnotations(), object.GetManagedFields()}
 	if k.GenerateName == "" && len(k.Labels) == 0 && len(k.Annotations) == 0 && len(k.ManagedFields) == 0 {

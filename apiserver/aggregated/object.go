@@ -4,16 +4,16 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// fill makes object show a record. The name need not be one that Kubernetes would
-// take for a new object: a FHIR id may start with a dash or a dot.
+// fill sets the fields of object from a record. The name may be one that Kubernetes refuses for a
+// new object: a FHIR id may start with a dash or a dot.
 func fill(object r4v1.Object, namespace string, record store.Record) error {
 	spec, err := specOf(record.Body.JSON)
 	if err != nil {
@@ -34,31 +34,22 @@ func fill(object r4v1.Object, namespace string, record store.Record) error {
 	return nil
 }
 
-// specOf is a stored body without what is said elsewhere in the object: its type,
-// its id, and its meta where that is empty but for what the server puts in.
+// specOf returns a stored body without members that other fields of the object have: its type, its
+// id, and its meta if the server has set all of it.
 func specOf(body []byte) ([]byte, error) {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(body))
-	if _, err := decoder.ReadToken(); err != nil {
-		return nil, err
-	}
 	spec := append(make([]byte, 0, len(body)), '{')
-	for decoder.PeekKind() != jsontext.KindEndObject {
-		name, err := decoder.ReadValue()
+	for m, err := range jsonwalk.Members(body) {
 		if err != nil {
 			return nil, err
 		}
-		key := string(name)
-		value, err := decoder.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		if key == `"resourceType"` || key == `"id"` || key == `"meta"` && isEmptyObject(value) {
+		name := string(m.RawName)
+		if name == `"resourceType"` || name == `"id"` || name == `"meta"` && isEmptyObject(m.Value) {
 			continue
 		}
 		if len(spec) > 1 {
 			spec = append(spec, ',')
 		}
-		spec = append(append(append(spec, key...), ':'), value...)
+		spec = append(append(append(spec, name...), ':'), m.Value...)
 	}
 	return append(spec, '}'), nil
 }

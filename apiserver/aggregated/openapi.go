@@ -13,9 +13,9 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// definitions are the schemas of the kinds and of all that they refer to. The
-// API server merges them with everybody else's, so each reference must lead
-// somewhere; those of metav1 are the very ones that the API server has.
+// definitions returns the schemas of the kinds and of all types to which they refer. kube-apiserver
+// merges them with those of other APIs, so each reference needs a schema. The schemas of metav1 are
+// the same as kube-apiserver's.
 func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := maps.Clone(openapi.GetOpenAPIDefinitions(ref))
 	types := structures{ref: ref, all: all}
@@ -61,7 +61,7 @@ func facadeDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 		map[string]spec.Schema{"metadata": refersTo(meta, ref, "The name is that of the Site.")}, nil, meta)
 }
 
-// definition is the schema of a kind with the given properties beside its type.
+// definition returns the schema of a kind with the given properties and those of its type.
 func definition(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
 	properties["apiVersion"] = *spec.StringProperty().WithDescription("The group and version of this representation.")
 	properties["kind"] = *spec.StringProperty().WithDescription("The kind of the object.")
@@ -73,16 +73,16 @@ func definition(description string, properties map[string]spec.Schema, required 
 	}
 }
 
-// refersTo is a property whose schema stands elsewhere.
+// refersTo returns a property with a reference to its schema.
 func refersTo(name string, ref common.ReferenceCallback, description string) spec.Schema {
 	return spec.Schema{SchemaProps: spec.SchemaProps{
 		Description: description,
-		Default:     map[string]any{}, // lets the API machinery put the description beside the reference
+		Default:     map[string]any{}, // allows the API machinery to have a description next to the reference
 		Ref:         ref(name),
 	}}
 }
 
-// open is an object whose members the schema does not tell.
+// open returns the schema of an object with any members.
 func open() spec.Schema {
 	schema := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
 	schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// describeAPI makes the server publish the schemas, as OpenAPI v2 and v3.
+// describeAPI makes the server publish the schemas as OpenAPI v2 and v3.
 func describeAPI(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme) {
 	const title = "Paddock"
 	names := openapi.NewDefinitionNamer(scheme)
@@ -23,9 +23,9 @@ func describeAPI(generic *genericapiserver.RecommendedConfig, scheme *runtime.Sc
 	generic.OpenAPIV3Config.PostProcessSpec = withoutStrategicMerge3
 }
 
-// withoutStrategicMerge takes back the one patch that the API machinery announces
-// everywhere and that is for Go types with merge keys only. kubectl apply would
-// choose it where it is announced.
+// withoutStrategicMerge removes strategic merge patches from the API description. The API machinery
+// lists them everywhere, although they need Go types with merge keys, and kubectl apply uses them
+// if listed.
 func withoutStrategicMerge(api *spec.Swagger) (*spec.Swagger, error) {
 	for _, path := range api.Paths.Paths {
 		if path.Patch != nil {

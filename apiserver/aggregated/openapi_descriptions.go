@@ -7,15 +7,15 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// describeType describes a datatype, or the inside of an element.
+// describeType returns the description of a datatype or backbone element.
 func describeType(typeName string) string {
 	if parent, element, ok := strings.Cut(typeName, "."); ok {
-		return typeName + " is what is inside " + element + " of " + parent + "."
+		return typeName + " is the content of the element " + element + " of " + parent + "."
 	}
 	return typeName + " is the FHIR R4 datatype " + typeName + ", http://hl7.org/fhir/R4/" + page(typeName) + "."
 }
 
-// page is where the specification has a datatype.
+// page returns the page of a datatype in the specification, with its anchor.
 func page(typeName string) string {
 	switch typeName {
 	case "Extension", "Element":
@@ -31,8 +31,8 @@ func page(typeName string) string {
 	}
 }
 
-// describe describes an element of a type: what it is, how often it may be there,
-// and its type as the specification writes it.
+// describe returns the description of an element: its meaning, its cardinality, and its type as in
+// the specification.
 func describe(typeName string, e r4.ElementDefinition) string {
 	least, most := "0", "1"
 	if e.Required {
@@ -58,7 +58,7 @@ func typeOf(e r4.ElementDefinition) string {
 	return "Reference(" + strings.Join(e.Targets, "|") + ")"
 }
 
-// phrase says what an element is. Most names say it themselves.
+// phrase returns the meaning of an element. For most elements it is the words of the name.
 func phrase(typeName string, e r4.ElementDefinition) string {
 	for _, key := range []string{typeName + "." + e.Name, typeName + "." + e.Base, e.Base} {
 		if text, ok := phrases[key]; ok {
@@ -76,7 +76,7 @@ func phrase(typeName string, e r4.ElementDefinition) string {
 	return strings.ToUpper(words[:1]) + words[1:] + " of the " + wordsOf(inside) + "."
 }
 
-// wordsOf splits the name of an element or a type: birth date, of birthDate.
+// wordsOf returns the words of an element's or type's name: birth date for birthDate.
 func wordsOf(name string) string {
 	var words strings.Builder
 	for i, r := range name {

@@ -1,25 +1,25 @@
 package aggregated
 
-// phrases say what elements are whose names do not: by type and name, by type and
-// element, or by element alone. They are our own words.
+// phrases are the meanings of elements whose names do not suffice, by type and name, by type and
+// element, or by element alone. The texts are not copied from the specification.
 var phrases = map[string]string{
 	// All resources and datatypes. R4 resource.html, domainresource.html, element.html.
 	"id":                "Id of this element, which references inside the resource can use",
 	"extension":         "Further information that R4 has no element for",
-	"modifierExtension": "Further information that changes what the rest means: who does not know it must not use the rest",
-	"meta":              "What is said about the record, not in it: profiles, tags, security labels",
-	"implicitRules":     "Rules that one must know to understand the content",
+	"modifierExtension": "Further information that changes the meaning of the rest. A program that does not know it must not use the rest",
+	"meta":              "Metadata of the record: profiles, tags and security labels",
+	"implicitRules":     "Rules that are needed to understand the content",
 	"language":          "Language of the texts (BCP 47)",
 	"text":              "The content as text, for people",
 	"contained":         "Resources that have no identity of their own, whole",
-	"identifier":        "Identifiers by which others know it",
+	"identifier":        "Identifiers in other systems",
 	"active":            "Whether the record is in use",
 	"telecom":           "Telephone numbers, e-mail addresses and other ways to reach it",
-	"photo":             "What it, he or she looks like",
-	"gender":            "Administrative gender: that for the paperwork, not the biological one",
+	"photo":             "Pictures",
+	"gender":            "Administrative gender, which may differ from the biological one",
 	"birthDate":         "Date of birth, as exactly as it is known",
-	"address":           "Where it, he or she is, or where letters go",
-	"period":            "From when to when it holds",
+	"address":           "Postal or physical addresses",
+	"period":            "When it is valid",
 	"endpoint":          "Technical endpoints through which it can be reached",
 	"note":              "Remarks",
 	"availableTime":     "Times of the week when it is available",
@@ -95,7 +95,7 @@ var phrases = map[string]string{
 	"Range.high":                 "The upper end",
 	"Reference.reference":        "Where the target is: type and id, such as Organization/oak-street; # and an id, of a contained resource; or a URL",
 	"Reference.type":             "The type of the target",
-	"Reference.identifier":       "An identifier of the target, where nobody knows where it is",
+	"Reference.identifier":       "An identifier of the target, if its location is not known",
 	"Reference.display":          "What to call the target",
 	"ProductShelfLife.period":    "How long",
 	"Timing.event":               "Moments at which it happens",
@@ -156,7 +156,7 @@ var phrases = map[string]string{
 	// Organization, OrganizationAffiliation, PractitionerRole, HealthcareService, Location, Endpoint, Group.
 	"Organization.type":                    "Kinds of organization that it is",
 	"Organization.name":                    "Name of the organization",
-	"Organization.alias":                   "Names that it has or had besides",
+	"Organization.alias":                   "Other names that it has or had",
 	"Organization.partOf":                  "The organization of which it is a part",
 	"Organization.contact":                 "Whom to turn to, by purpose",
 	"Organization.contact.name":            "Name of the contact",
@@ -190,7 +190,7 @@ var phrases = map[string]string{
 	"HealthcareService.location":                 "Where the service is provided",
 	"HealthcareService.name":                     "Name of the service",
 	"HealthcareService.comment":                  "What else one should know",
-	"HealthcareService.coverageArea":             "Where those live for whom the service is",
+	"HealthcareService.coverageArea":             "Where the people live whom the service is for",
 	"HealthcareService.serviceProvisionCode":     "On what terms it is provided, such as free of charge",
 	"HealthcareService.eligibility":              "Who may use the service",
 	"HealthcareService.eligibility.code":         "The condition",
@@ -203,7 +203,7 @@ var phrases = map[string]string{
 	"Location.status":                            "Whether the location is in use",
 	"Location.operationalStatus":                 "State of the room or bed, such as being cleaned",
 	"Location.name":                              "Name of the location",
-	"Location.alias":                             "Names that it has or had besides",
+	"Location.alias":                             "Other names that it has or had",
 	"Location.description":                       "What else helps to find it",
 	"Location.mode":                              "Whether it is one particular place or a kind of place",
 	"Location.type":                              "What is done there",
@@ -235,10 +235,10 @@ var phrases = map[string]string{
 	"Group.characteristic":                       "What its members have in common",
 	"Group.characteristic.code":                  "Which characteristic it is",
 	"Group.characteristic.value":                 "The value that members have",
-	"Group.characteristic.exclude":               "Whether those that have the value are no members",
+	"Group.characteristic.exclude":               "Whether those that have the value are excluded",
 	"Group.member":                               "The members",
 	"Group.member.entity":                        "The member",
-	"Group.member.inactive":                      "Whether it is a member no more",
+	"Group.member.inactive":                      "Whether it is no longer a member",
 
 	// Device, DeviceDefinition, DeviceMetric.
 	"Device.definition":                    "The definition that it is a device of",

@@ -11,27 +11,27 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// structures makes schemas of R4's types. Those of datatypes, and of the insides of
-// elements, have names and are made once, into all.
+// structures creates schemas of R4's types. Those of datatypes and backbone elements have names.
+// They are created once and stored in all.
 type structures struct {
 	ref common.ReferenceCallback
 	all map[string]common.OpenAPIDefinition
 }
 
-// resource is the schema of a resource as spec of an object.
+// resource returns the schema of a resource as spec of an object.
 func (s structures) resource(name string) (spec.Schema, []string) {
 	elements := slices.DeleteFunc(r4.Elements(name), func(e r4.ElementDefinition) bool { return e.Name == "id" })
 	return s.object(name, elements)
 }
 
-// named makes the schema of a datatype or the inside of an element, unless it is
-// there, and returns its name.
+// named returns the name of the schema of a datatype or backbone element, and creates the schema if
+// needed.
 func (s structures) named(typeName string) string {
 	name := r4v1.ModelName(typeName)
 	if _, made := s.all[name]; made {
 		return name
 	}
-	s.all[name] = common.OpenAPIDefinition{} // types may hold one another: Reference and Identifier
+	s.all[name] = common.OpenAPIDefinition{} // types can be recursive, like Reference and Identifier
 	schemaOf := s.datatype
 	if typeName == "Extension" {
 		schemaOf = s.extension
@@ -47,7 +47,8 @@ func (s structures) datatype(typeName string) (spec.Schema, []string) {
 	return schema, dependencies
 }
 
-// object is the schema of an object with the elements, and the names of what it refers to.
+// object returns the schema of an object with the elements, and the names of the schemas it refers
+// to.
 func (s structures) object(typeName string, elements []r4.ElementDefinition) (spec.Schema, []string) {
 	schema := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{}}}
 	var dependencies []string
@@ -65,8 +66,7 @@ func (s structures) object(typeName string, elements []r4.ElementDefinition) (sp
 			dependencies = append(dependencies, dependency)
 		}
 		if e.Companion {
-			companion := s.companion(e)
-			schema.Properties["_"+e.Name] = companion
+			schema.Properties["_"+e.Name] = s.primitiveExtension(e)
 			dependencies = append(dependencies, r4v1.ModelName("Element"))
 		}
 	}
@@ -75,7 +75,7 @@ func (s structures) object(typeName string, elements []r4.ElementDefinition) (sp
 	return schema, slices.Compact(dependencies)
 }
 
-// value is the schema of one value of an element, and the name of what it refers to.
+// value returns the schema of one value of an element, and the name of the schema it refers to.
 func (s structures) value(e r4.ElementDefinition) (spec.Schema, string) {
 	switch {
 	case e.Type == "Resource":
@@ -94,14 +94,14 @@ func (s structures) value(e r4.ElementDefinition) (spec.Schema, string) {
 	}
 }
 
-// maxCodes is how many codes are listed at most.
+// maxCodes is how many codes a value set may have to be listed as an enum.
 const maxCodes = 24
 
-// reference lets a description stand beside it, but in a list, where it stands alone.
+// reference returns a reference without a description of its own.
 func (s structures) reference(name string) spec.Schema { return refersTo(name, s.ref, "") }
 
-// listOf is an array that has one owner: R4's lists have no keys, and their order
-// matters.
+// listOf returns the schema of an array with a single owner (atomic), because R4's lists are
+// ordered and have no keys.
 func listOf(item spec.Schema) spec.Schema {
 	item.Default = nil
 	list := *spec.ArrayProperty(&item)
@@ -109,8 +109,9 @@ func listOf(item spec.Schema) spec.Schema {
 	return list
 }
 
-// companion is the schema of what stands beside a primitive value.
-func (s structures) companion(e r4.ElementDefinition) spec.Schema {
+// primitiveExtension returns the schema of the id and extensions of a primitive value (R4
+// json.html#primitive).
+func (s structures) primitiveExtension(e r4.ElementDefinition) spec.Schema {
 	schema := s.reference(s.named("Element"))
 	if e.Repeated {
 		schema = listOf(schema)
@@ -119,8 +120,8 @@ func (s structures) companion(e r4.ElementDefinition) spec.Schema {
 	return schema
 }
 
-// extension is cut short: an extension may hold extensions, or a value of nearly
-// any type, with extensions of its own.
+// extension returns an incomplete schema, because an extension can have extensions, or a value of
+// nearly any type with extensions of its own.
 func (s structures) extension(typeName string) (spec.Schema, []string) {
 	var values []string
 	elements := slices.DeleteFunc(r4.Elements(typeName), func(e r4.ElementDefinition) bool {
@@ -138,7 +139,7 @@ func (s structures) extension(typeName string) (spec.Schema, []string) {
 	return schema, dependencies
 }
 
-// jsonType is how JSON writes a primitive: R4 json.html#primitive.
+// jsonType returns the JSON type of a primitive (R4 json.html#primitive).
 func jsonType(primitive string) string {
 	switch primitive {
 	case "boolean":

@@ -77,7 +77,7 @@ func checkElements(t *testing.T, all map[string]*spec.Schema, typeName string, s
 		if element.Companion {
 			wanted["_"+element.Name] = true
 			if _, ok := schema.Properties["_"+element.Name]; !ok {
-				t.Errorf("%s: the schema does not have its companion", path)
+				t.Errorf("%s: the schema has no primitive extension, want one", path)
 			}
 		}
 		if !strings.Contains(property.Description, element.Type) {

@@ -17,16 +17,16 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// The bounds of a patch. The library goes through a merge patch once for each level, and
-// through an array once for each operation on it.
+// Limits of one patch. Larger patches are refused. The library traverses a merge patch once for
+// each level, and an array once for each operation on it.
 const (
-	maxPatchSize  = 3 << 20 // the library's own
+	maxPatchSize  = 3 << 20 // in bytes; the library has the same limit
 	maxPatchDepth = 64
 	maxPatchWork  = 256 << 20 // operations times bytes
 )
 
-// checkPatches refuses the patches that the library would take of every kind (as with custom
-// resources there are no rules for merging lists), and those that cost it too much.
+// checkPatches refuses strategic merge patches, because the kinds have no rules for merging lists
+// (like custom resources), and patches that cost the library too much.
 func checkPatches(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch {
@@ -39,7 +39,7 @@ func checkPatches(next http.Handler, serializer runtime.NegotiatedSerializer) ht
 	})
 }
 
-// checkPatch reads the body of a patch in JSON and puts it back.
+// checkPatch returns an error for a patch beyond the limits. It restores the body of the request.
 func checkPatch(r *http.Request) error {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	switch types.PatchType(strings.ToLower(strings.TrimSpace(kind))) {
@@ -61,7 +61,8 @@ func checkPatch(r *http.Request) error {
 	return checkPatchCost(text)
 }
 
-// checkPatchCost bounds what a patch costs. What is no JSON is left to the library.
+// checkPatchCost returns an error for a patch that costs too much. The library refuses invalid
+// JSON.
 func checkPatchCost(text []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	operations := 0
@@ -71,13 +72,13 @@ func checkPatchCost(text []byte) error {
 			return nil //nolint:nilerr // the end, or the library's to refuse
 		}
 		if decoder.StackDepth() > maxPatchDepth {
-			return apierrors.NewBadRequest(fmt.Sprintf("the patch has more than %d levels", maxPatchDepth))
+			return apierrors.NewBadRequest(fmt.Sprintf("the patch has more than %d levels of nesting", maxPatchDepth))
 		}
 		if token.Kind() == jsontext.KindBeginObject && decoder.StackDepth() == 2 {
 			operations++
 		}
 		if operations*len(text) > maxPatchWork {
-			return apierrors.NewRequestEntityTooLargeError("the patch has too many operations for its size")
+			return apierrors.NewRequestEntityTooLargeError("the patch has too many operations for its size; split it into several patches")
 		}
 	}
 }

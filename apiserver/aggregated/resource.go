@@ -18,17 +18,18 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// resource serves one kind out of the stores. The interfaces it implements decide
-// which verbs discovery lists. It must not implement rest.Watcher nor
-// rest.CollectionDeleter: with them, every cluster's garbage collector and quota
-// controller would list all patients (docs/decisions/0004-aggregated-api.md).
+// resource serves one kind from the stores. The interfaces that it implements determine the verbs
+// of discovery. It must not implement rest.Watcher or rest.CollectionDeleter. Otherwise the garbage
+// collector and the quota controller of a cluster would list all patients
+// (docs/decisions/0004-aggregated-api.md).
 type resource struct {
 	kind       r4v1.Kind
 	sites      Sites
 	authorizer access.Authorizer
+	pages      Pages
 	scheme     *runtime.Scheme
 	table      table
-	// fields works out who owns which fields.
+	// fields computes the owners of fields.
 	fields *managedfields.FieldManager
 }
 
@@ -49,7 +50,7 @@ var (
 // New implements rest.Storage.
 func (r *resource) New() runtime.Object { return r.kind.New() }
 
-// Destroy implements rest.Storage. The stores are their opener's.
+// Destroy implements rest.Storage. It does not close the stores, which belong to package sites.
 func (r *resource) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
@@ -68,8 +69,8 @@ func (r *resource) groupResource() schema.GroupResource {
 	return r4v1.GroupVersion.WithResource(r.kind.Plural).GroupResource()
 }
 
-// Get implements rest.Getter. It is as fresh as can be, so that any
-// resourceVersion that the caller asks for is met.
+// Get implements rest.Getter. It returns the newest version, which satisfies any requested
+// resourceVersion.
 func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	if !isName(name) {
 		return nil, apierrors.NewNotFound(r.groupResource(), name)
@@ -89,15 +90,15 @@ func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 	return object, nil
 }
 
-// isName reports whether a record's object can have the name: ids that differ only
-// in case are one record, whose one name is in lower case.
+// isName reports whether the object of a record can have a name. Ids that differ only in case are
+// of the same record, whose object has the name in lower case.
 func isName(name string) bool { return name == strings.ToLower(name) }
 
-// object makes the object of a record, out of the records of its site.
+// object returns the object of a record. It reads earlier versions from records if needed.
 func (r *resource) object(ctx context.Context, records store.Store, record store.Record) (r4v1.Object, error) {
 	object := r.kind.New()
 	if err := fill(object, request.NamespaceValue(ctx), record); err != nil {
-		return nil, fmt.Errorf("make an object of %s/%s: %w", record.Key.Type, record.Key.ID, err)
+		return nil, fmt.Errorf("convert %s/%s to an object: %w", record.Key.Type, record.Key.ID, err)
 	}
 	if len(object.GetManagedFields()) == 0 || record.MetadataVersion == record.Version {
 		return object, nil

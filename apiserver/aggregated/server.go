@@ -1,7 +1,6 @@
-// Package aggregated serves the records of every site as Kubernetes objects, to
-// kube-apiserver's aggregator: the group r4.fhir.paddock.health. It translates
-// between the API machinery and the storage contract, and knows no storage engine.
-// See docs/decisions/0004-aggregated-api.md.
+// Package aggregated serves the records of every Site as Kubernetes objects of the API group
+// r4.fhir.paddock.health, to kube-apiserver's aggregator. It connects the API machinery to a
+// store.Store. See docs/decisions/0004-aggregated-api.md.
 package aggregated
 
 import (
@@ -24,40 +23,44 @@ import (
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
 )
 
-// Config is what the server is made of.
+// Config configures the server.
 type Config struct {
-	// Kubeconfig leads to the API server, which says who callers are and what they
-	// may do. Empty: the pod's service account.
+	// Kubeconfig is the path of a kubeconfig for kube-apiserver, which authenticates and authorizes
+	// callers. If it is empty, the pod's service account is used.
 	Kubeconfig string
-	// Address is where to listen, such as :6443.
+	// Address is the address to listen at, such as :6443.
 	Address string
-	// CertFile and KeyFile are read again when they change.
+	// CertFile and KeyFile are paths of the TLS certificate and key, reloaded when they change.
 	CertFile, KeyFile string
 	Sites             Sites
-	// Authorizer tells which references callers may know of.
+	// Authorizer determines which records an error about references may name.
 	Authorizer access.Authorizer
-	// Facades are the other APIs of sites, by the names of the subresources that lead to
-	// them.
+	// Pages seals continue tokens.
+	Pages Pages
+	// Audit records requests. If it is nil, none are recorded.
+	Audit *audit.Auditor
+	// Facades are the other APIs of Sites, by the names of their subresources.
 	Facades map[string]Facade
-	// Trace wraps what serves requests for resources; nil: nothing.
+	// Trace, if set, wraps the handler of requests for resources.
 	Trace func(http.Handler) http.Handler
-	// DrainTime is how long requests may take to finish once ctx has ended.
+	// DrainTime limits how long open requests may run after ctx has ended.
 	DrainTime time.Duration
-	// Started is called once the server serves.
+	// Started is called once the server serves requests.
 	Started func()
 }
 
-// maxStreams is how many requests share a connection: the aggregator sends all it
-// has over a few.
+// maxStreams is how many concurrent requests a connection may have. The aggregator sends all
+// requests over a few connections.
 const maxStreams = 1000
 
-// Run serves until ctx ends and then lets requests finish.
+// Run serves until ctx ends. It then waits up to DrainTime for open requests.
 func Run(ctx context.Context, config Config) error {
 	if err := awaitAuthentication(ctx, config.Kubeconfig); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to stop while it waited
+			return nil //nolint:nilerr // ctx ended during the wait
 		}
 		return fmt.Errorf("serve the aggregated API: %w", err)
 	}
@@ -81,7 +84,9 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	generic.EnableProfiling = false
 	describeAPI(generic, scheme)
-	generic.BuildHandlerChainFunc = config.chain
+	generic.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return config.chain(handler, c, living(config, generic))
+	}
 	if err := secure(generic, config, listener); err != nil {
 		return nil, err
 	}
@@ -100,26 +105,33 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 	return server, install(server, scheme, codecs, config, generic)
 }
 
-// chain is what requests pass before they are served. Only what comes after the library's own
-// handlers is traced: theirs would tell queries, which may hold names and birth dates.
-func (c *Config) chain(handler http.Handler, generic *genericapiserver.Config) http.Handler {
+// chain wraps handler in the library's handlers and ours. Only the part after the library's
+// handlers is traced, because their spans would have queries, which may contain names and birth
+// dates.
+func (c *Config) chain(handler http.Handler, generic *genericapiserver.Config, sites Sites) http.Handler {
 	handler = checkPatches(handler, generic.Serializer)
 	if c.Trace != nil {
 		handler = c.Trace(handler)
 	}
-	return genericapiserver.DefaultBuildHandlerChain(handler, generic)
+	return c.audited(genericapiserver.DefaultBuildHandlerChain(handler, generic), sites, generic.RequestInfoResolver, generic.Serializer)
+}
+
+// living returns the Sites of namespaces that are not terminating. A request to a terminating
+// namespace must not wait for the Site's audit log either.
+func living(config Config, generic *genericapiserver.RecommendedConfig) livingSites {
+	return livingSites{config.Sites, generic.SharedInformerFactory.Core().V1().Namespaces().Lister()}
 }
 
 // install serves the API group.
 func install(server *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, codecs serializer.CodecFactory, config Config, generic *genericapiserver.RecommendedConfig) error {
-	living := livingSites{config.Sites, generic.SharedInformerFactory.Core().V1().Namespaces().Lister()}
+	sites := living(config, generic)
 	var served []*resource
 	storage := map[string]rest.Storage{}
 	for _, kind := range r4v1.Kinds {
-		r := &resource{kind: kind, sites: living, authorizer: config.Authorizer, scheme: scheme, table: tables[kind.Name]}
+		r := &resource{kind: kind, sites: sites, authorizer: config.Authorizer, pages: config.Pages, scheme: scheme, table: tables[kind.Name]}
 		served, storage[kind.Plural] = append(served, r), r
 	}
-	parent := newFacades(living)
+	parent := newFacades(sites)
 	storage[r4v1.FacadeResource] = parent
 	for name, serve := range config.Facades {
 		storage[r4v1.FacadeResource+"/"+name] = &connection{parent, name, serve}
@@ -141,7 +153,7 @@ func install(server *genericapiserver.GenericAPIServer, scheme *runtime.Scheme, 
 	return nil
 }
 
-// secure sets how requests arrive, who sent them and what they may ask for.
+// secure configures TLS, authentication and authorization.
 func secure(generic *genericapiserver.RecommendedConfig, config Config, listener net.Listener) error {
 	serving := options.NewSecureServingOptions()
 	serving.Listener = listener
@@ -157,10 +169,14 @@ func secure(generic *genericapiserver.RecommendedConfig, config Config, listener
 	}
 	authorization := options.NewDelegatingAuthorizationOptions()
 	authorization.RemoteKubeConfigFile = config.Kubeconfig
-	return authorization.ApplyTo(&generic.Authorization)
+	if err := authorization.ApplyTo(&generic.Authorization); err != nil {
+		return err
+	}
+	generic.Authorization.Authorizer = noting{generic.Authorization.Authorizer}
+	return nil
 }
 
-// newScheme makes a scheme of the kinds and of those that every group needs.
+// newScheme returns a scheme of the group's kinds and of those that every group needs.
 func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	unversioned := schema.GroupVersion{Version: "v1"}
@@ -170,7 +186,7 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	if err := r4v1.AddToScheme(scheme); err != nil {
 		return nil, serializer.CodecFactory{}, err
 	}
-	// What is written passes through the internal version, which is the same here.
+	// Written objects are converted to the internal version, which is the same here.
 	internal := schema.GroupVersion{Group: r4v1.GroupVersion.Group, Version: runtime.APIVersionInternal}
 	for _, kind := range r4v1.Kinds {
 		scheme.AddKnownTypeWithName(internal.WithKind(kind.Name), kind.New())
@@ -179,7 +195,7 @@ func newScheme() (*runtime.Scheme, serializer.CodecFactory, error) {
 	return scheme, serializer.NewCodecFactory(scheme), nil
 }
 
-// newGroup is the API group with a storage for each resource.
+// newGroup returns the API group with a storage for each resource.
 func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, storage map[string]rest.Storage) *genericapiserver.APIGroupInfo {
 	group := genericapiserver.NewDefaultAPIGroupInfo(r4v1.GroupVersion.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
 	group.NegotiatedSerializer = textSerializer{group.NegotiatedSerializer}
@@ -187,8 +203,8 @@ func newGroup(scheme *runtime.Scheme, codecs serializer.CodecFactory, storage ma
 	return &group
 }
 
-// textSerializer offers JSON and YAML. The kinds have no protobuf, and a client
-// that would take either must not be promised it.
+// textSerializer offers JSON and YAML. It does not offer protobuf to clients that accept it,
+// because the kinds have none.
 type textSerializer struct{ runtime.NegotiatedSerializer }
 
 func (s textSerializer) SupportedMediaTypes() []runtime.SerializerInfo {

@@ -15,16 +15,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// strategy checks one object that is to be written, and makes the body of its record.
+// strategy validates one object to be written, and sets the body of its record.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind r4v1.Kind
-	// named tells that the site lets clients choose names.
+	// named reports whether clients may choose names.
 	named bool
-	// current is what is stored, nil where that is nothing.
+	// current is the stored record, nil if there is none.
 	current *store.Record
-	// body is what is to be stored.
+	// body is the body to store, set by validation.
 	body store.Body
 }
 
@@ -45,7 +45,7 @@ func (s *strategy) PrepareForCreate(_ context.Context, object runtime.Object) {
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (s *strategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
 
-// Canonicalize implements both.
+// Canonicalize implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
 func (s *strategy) Canonicalize(runtime.Object) {}
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.
@@ -56,7 +56,7 @@ func (s *strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Obj
 	return nil
 }
 
-// namePattern is that of FHIR ids, in lower case.
+// namePattern is the pattern of FHIR ids in lower case.
 var namePattern = regexp.MustCompile(`^[a-z0-9\-.]{1,64}$`)
 
 // Validate implements rest.RESTCreateStrategy.
@@ -68,7 +68,7 @@ func (s *strategy) Validate(_ context.Context, object runtime.Object) field.Erro
 	case name == "":
 		return append(errs, field.Required(path, "name or generateName is required"))
 	case !namePattern.MatchString(name) || name == "." || name == "..":
-		return append(errs, field.Invalid(path, name, "it is a FHIR id in lower case, "+r4.IDPattern+", and neither . nor .."))
+		return append(errs, field.Invalid(path, name, "the name must be a FHIR id in lower case, "+r4.IDPattern+", and neither . nor .."))
 	case !s.named && sent.GetGenerateName() == "":
 		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate): use generateName"))
 	}
@@ -81,8 +81,8 @@ func (s *strategy) ValidateUpdate(_ context.Context, object, _ runtime.Object) f
 	return append(notServed(sent), s.read(sent)...)
 }
 
-// read makes the body. What has the value of what is stored stays as it is stored, and
-// counts as valid, as it was when it came.
+// read sets the body. Values equal to the stored ones keep the stored text. A spec equal to the
+// stored one is not validated again.
 func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 	id := sent.GetName()
 	if s.current != nil {
@@ -91,7 +91,7 @@ func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 		if err != nil {
 			return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 		}
-		text, same := retain(stored, jsontext.Value(sent.GetSpec()))
+		text, same := keepNumbers(stored, jsontext.Value(sent.GetSpec()))
 		if same {
 			s.body = s.current.Body
 			return nil
@@ -103,16 +103,16 @@ func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 	return errs
 }
 
-// notServed refuses what would bind an object to others or keep it from being deleted:
-// nothing in the cluster looks after it, as these objects cannot be watched.
+// notServed refuses owner references and finalizers. These objects cannot be watched, so no
+// controller would process them.
 func notServed(sent r4v1.Object) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
 	if len(sent.GetFinalizers()) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("finalizers"), "records are deleted at once"))
+		errs = append(errs, field.Forbidden(path.Child("finalizers"), "records are deleted immediately; remove the finalizers"))
 	}
 	if len(sent.GetOwnerReferences()) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "records belong to their site and to no object"))
+		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "records have no owners; remove the references"))
 	}
 	return errs
 }

@@ -10,13 +10,12 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// table is how a kind is shown to people: its own columns, between the name and
-// the version.
+// table has the columns of a kind between name and version, as kubectl get prints it.
 type table []column
 
 type column struct {
 	name, description string
-	// wide is for a column that is shown when more is asked for.
+	// wide reports whether the column is only printed with -o wide.
 	wide bool
 	cell cell
 }

@@ -2,7 +2,7 @@ package aggregated
 
 // R4 device.html, devicedefinition.html, devicemetric.html.
 
-// deviceTitleColumn is the first of the names that FHIR has a list of.
+// deviceTitleColumn shows the first item of the element deviceName.
 var deviceTitleColumn = column{name: "Title", cell: first[deviceName]("deviceName"), description: "The first of the device's names."}
 
 var deviceTable = table{

@@ -3,7 +3,7 @@ package aggregated
 // R4 organization.html, organizationaffiliation.html, practitionerrole.html,
 // healthcareservice.html, location.html, endpoint.html, group.html.
 
-// titleColumn is FHIR's name. There is a column with the object's name beside it.
+// titleColumn shows the element name. The column with the title Name shows the object's name.
 var titleColumn = column{name: "Title", cell: one[primitive]("name"), description: "The name, as people know it."}
 
 var organizationTable = table{

@@ -14,7 +14,7 @@ var (
 	emailColumn     = column{name: "Email", cell: contact("email"), description: "The first e-mail address that is not an old one."}
 )
 
-// wide is a column that is shown when more is asked for.
+// wide returns a column that is only printed with -o wide.
 func wide(c column) column {
 	c.wide = true
 	return c
@@ -28,7 +28,7 @@ var patientTable = table{
 	activeColumn,
 	wide(genderColumn),
 	{name: "Breed", wide: true, cell: animal("breed"), description: "The breed, from the extension patient-animal."},
-	{name: "Deceased", wide: true, cell: either(one[primitive]("deceasedDateTime"), one[primitive]("deceasedBoolean")), description: "When the patient died, or whether."},
+	{name: "Deceased", wide: true, cell: either(one[primitive]("deceasedDateTime"), one[primitive]("deceasedBoolean")), description: "When the patient died, or whether the patient died."},
 	{name: "Organization", wide: true, cell: one[reference]("managingOrganization"), description: "The organization that keeps the record."},
 }
 
@@ -56,7 +56,7 @@ var practitionerTable = table{
 var relatedPersonTable = table{
 	familyColumn,
 	givenColumn,
-	{name: "Patient", cell: one[reference]("patient"), description: "Whose relation it is."},
+	{name: "Patient", cell: one[reference]("patient"), description: "The patient to whom the person is related."},
 	{name: "Relationship", cell: first[codeableConcept]("relationship"), description: "What the person is to the patient."},
 	activeColumn,
 	wide(phoneColumn),
@@ -71,7 +71,7 @@ type qualification struct {
 
 func (q qualification) String() string { return q.Code.String() }
 
-// animalExtension has the species and breed of a patient in it.
+// animalExtension is the URL of the extension with the species and breed of a patient.
 const animalExtension = "http://hl7.org/fhir/StructureDefinition/patient-animal"
 
 type extension struct {

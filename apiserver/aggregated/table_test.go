@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 func TestCells(t *testing.T) {

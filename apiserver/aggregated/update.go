@@ -13,11 +13,12 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Update implements rest.Updater and, with Get, rest.Patcher: the API machinery says by
-// info what becomes of the object as it is stored.
+// Update implements rest.Updater and, with Get, rest.Patcher. info computes the new object from the
+// stored one.
 func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc,
 	validate rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
@@ -38,18 +39,18 @@ func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObj
 		switch {
 		case err == nil:
 			object, err = w.update(ctx, record, info, validate)
-		case isAbsent(err) && forceCreate:
+		case store.IsAbsent(err) && forceCreate:
 			object, err = w.apply(ctx, name, info, validateCreate)
 			created = true
 		}
 		var status apierrors.APIStatus
-		switch met := isStale(err) || created && apierrors.IsAlreadyExists(err); {
+		switch met := store.IsConflict(err) || created && apierrors.IsAlreadyExists(err); {
 		case err == nil:
-			return object, created, nil
-		case met && attempt < mostAttempts:
+			return w.shown(ctx, object), created, nil
+		case met && attempt < maxAttempts:
 			continue
 		case met:
-			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("others wrote it again and again meanwhile; please try again"))
+			return nil, false, apierrors.NewConflict(r.groupResource(), name, errors.New("the object was modified by concurrent requests; please try again"))
 		case errors.As(err, &status):
 			return nil, false, err
 		default:
@@ -58,16 +59,40 @@ func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObj
 	}
 }
 
-// current is the record that an object of a name shows.
-func (w *writing) current(ctx context.Context, name string) (store.Record, error) {
+// shown returns the response to a write. The response to a patch has fields that other callers
+// wrote. Without the right to get the object, it only has the object's identity.
+func (w *mutation) shown(ctx context.Context, object runtime.Object) runtime.Object {
+	full, ok := object.(r4v1.Object)
+	if !ok || w.method != store.MethodPatch {
+		return object
+	}
+	get := access.Action{Verb: "get", Group: w.groupResource().Group, Resource: w.kind.Plural, Name: full.GetName()}
+	if w.authorizer.Authorize(ctx, w.caller, w.site.Access, get) == nil {
+		return object
+	}
+	bare := w.kind.New()
+	bare.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	bare.SetName(full.GetName())
+	bare.SetNamespace(full.GetNamespace())
+	bare.SetUID(full.GetUID())
+	bare.SetResourceVersion(full.GetResourceVersion())
+	bare.SetGeneration(full.GetGeneration())
+	bare.SetCreationTimestamp(full.GetCreationTimestamp())
+	bare.SetSpec([]byte(`{}`))
+	return bare
+}
+
+// current returns the record of the object with a name.
+func (w *mutation) current(ctx context.Context, name string) (store.Record, error) {
 	if !isName(name) {
 		return store.Record{}, store.ErrNotFound
 	}
 	return w.site.Store.Get(ctx, store.Key{Type: w.kind.Name, ID: name})
 }
 
-// update writes what becomes of a record, if that is still as it was read.
-func (w *writing) update(ctx context.Context, record store.Record, info rest.UpdatedObjectInfo, validate rest.ValidateObjectUpdateFunc) (runtime.Object, error) {
+// update validates and writes the new object for a record that must not have changed since it was
+// read.
+func (w *mutation) update(ctx context.Context, record store.Record, info rest.UpdatedObjectInfo, validate rest.ValidateObjectUpdateFunc) (runtime.Object, error) {
 	current, err := w.owned(ctx, record)
 	if err != nil {
 		return nil, err
@@ -103,7 +128,7 @@ func (w *writing) update(ctx context.Context, record store.Record, info rest.Upd
 	if err != nil {
 		return nil, err
 	}
-	if w.dryRun {
+	if w.isDryRun {
 		if !checked.body.SameValue(record.Body) {
 			sent.SetGeneration(record.Version + 1)
 		}
@@ -112,8 +137,8 @@ func (w *writing) update(ctx context.Context, record store.Record, info rest.Upd
 	return w.object(ctx, w.site.Store, written)
 }
 
-// apply creates what a server-side apply tells of.
-func (w *writing) apply(ctx context.Context, name string, info rest.UpdatedObjectInfo, validate rest.ValidateObjectFunc) (runtime.Object, error) {
+// apply creates the object of a server-side apply.
+func (w *mutation) apply(ctx context.Context, name string, info rest.UpdatedObjectInfo, validate rest.ValidateObjectFunc) (runtime.Object, error) {
 	applied, err := info.UpdatedObject(ctx, w.kind.New())
 	if err != nil {
 		return nil, err
@@ -125,8 +150,8 @@ func (w *writing) apply(ctx context.Context, name string, info rest.UpdatedObjec
 	return w.create(ctx, sent, validate)
 }
 
-// check compares an object to what a request asks it to be.
-func (w *writing) check(current r4v1.Object, wanted *metav1.Preconditions) error {
+// check returns a conflict unless an object meets the preconditions of a request.
+func (w *mutation) check(current r4v1.Object, wanted *metav1.Preconditions) error {
 	switch {
 	case wanted == nil:
 		return nil
@@ -139,6 +164,6 @@ func (w *writing) check(current r4v1.Object, wanted *metav1.Preconditions) error
 	}
 }
 
-func (w *writing) unmet(current r4v1.Object, what, wanted, is string) error {
+func (w *mutation) unmet(current r4v1.Object, what, wanted, is string) error {
 	return apierrors.NewConflict(w.groupResource(), current.GetName(), fmt.Errorf("precondition failed: %s in precondition: %s, %s in object meta: %s", what, wanted, what, is))
 }

@@ -253,8 +253,8 @@ func writeSpecs(at *tenant) {
 		Entry("a name that is too long", "name: "+strings.Repeat("a", 65), `{}`, "metadata.name", "1 to 64"),
 		Entry("no name", "labels: {a: b}", `{}`, "metadata.name", "generateName"),
 		Entry("a label", "name: bad, labels: {a: \"b c\"}", `{}`, "metadata.labels", "b c"),
-		Entry("a finalizer", "name: bad, finalizers: [example.org/x]", `{}`, "metadata.finalizers", "at once"),
-		Entry("an owner", "name: bad, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: u}]", `{}`, "metadata.ownerReferences", "no object"),
+		Entry("a finalizer", "name: bad, finalizers: [example.org/x]", `{}`, "metadata.finalizers", "immediately"),
+		Entry("an owner", "name: bad, ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: u}]", `{}`, "metadata.ownerReferences", "no owners"),
 	)
 
 	It("says of an update what it says of a creation", func(ctx SpecContext) {
@@ -391,7 +391,7 @@ func referenceSpecs(at *tenant) {
 			}
 			return message
 		}).WithContext(ctx).Should(ContainSubstring("spec.link[0].other.reference"))
-		Expect(at.refused(ctx, "create", "-f", file(dangling))).To(And(ContainSubstring("spec.link[0].other.reference"), ContainSubstring("is no record of this site")))
+		Expect(at.refused(ctx, "create", "-f", file(dangling))).To(And(ContainSubstring("spec.link[0].other.reference"), ContainSubstring("does not exist, or the caller may not read it")))
 		at.kubectl(ctx, "create", "-f", file(manifest("name: target", "{}")))
 		at.kubectl(ctx, "create", "-f", file(dangling))
 		Expect(at.refused(ctx, "delete", "patient", "target")).To(And(ContainSubstring("(Conflict)"), ContainSubstring("Patient/refers")))

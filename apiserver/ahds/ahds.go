@@ -1,11 +1,12 @@
-// Package ahds serves the animal health data store API of every site at the contract's
-// paths. Its handlers translate between HTTP and the storage contract, or the custom
-// resources of a site; they know no storage engine and no Kubernetes client. What slots,
-// event groups and webhooks are is in the packages below it.
+// Package ahds serves the animal health data store (AHDS) API of every site. Comments cite the
+// API's specification as "Contract 4.2". Its handlers translate between HTTP and package store or
+// the custom resources of a site. They use no storage engine and no Kubernetes client directly. The
+// subpackages define slots, event groups and webhooks.
 package ahds
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,71 +16,88 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/events"
+	"github.com/paddock-health/paddock/apiserver/keyring"
+	"github.com/paddock-health/paddock/apiserver/limits"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// Group is the API group in whose terms access to the records of this API is decided.
+// Group is the API group of the records of this API in access decisions.
 const Group = "ahds.paddock.health"
 
-// Resources are those of the group, in the terms of Kubernetes RBAC.
-var Resources = []string{slots.resource, eventGroups.resource, feedResource}
+// Resources are the Kubernetes RBAC resources of Group.
+var Resources = []string{slots.resource, eventGroups.resource, feedResource, eventResource, eventTypeResource}
 
-const (
-	// defaultMaxBodySize is the most bytes of a body where a site does not say.
-	defaultMaxBodySize = 4 << 20
-	// requestTimeout bounds how long a request may take.
-	requestTimeout = 30 * time.Second
-)
+// requestTimeout is the time limit of a request. A longer one fails with 503. Streams have no such
+// limit.
+const requestTimeout = 30 * time.Second
 
-// Site is what the facade needs to know of one site.
-type Site struct {
-	// ID is the siteID as in the path.
-	ID string
+// DataStore is a Site as the caller of a request may use it through the AHDS API.
+type DataStore struct {
+	settings.Settings
 	// BaseURL is the public address, without a trailing slash, such as
 	// https://host/site/1042/ahds/v1.
 	BaseURL string
-	Access  access.Site
-	// Store is nil while the storage is not open.
-	Store         store.Store
+	// Audit is the audit log of the site.
+	Audit audit.Sink
+	// Store contains the records that the caller may see. It is nil while the storage is not open.
+	Store         store.Restricted
 	WebhookEvents ResourceStore
 	Webhooks      WebhookStore
-	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
-	MaxBodySize int64
+	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not open.
+	Deliveries delivery.Log
+	// Tail follows Deliveries for streams. It is nil while the storage is not open.
+	Tail delivery.Tail
+	// Privileged returns an error if the caller may not see records that privacy rules hide.
+	// Errors: *access.ForbiddenError, access.ErrUnavailable.
+	Privileged func(ctx context.Context) error
+	// Events creates the events that clients publish. If nil, none are accepted.
+	Events *events.Source
+	// Limiter bounds concurrent searches. If nil, they have no limit.
+	Limiter *limits.SiteLimiter
 }
 
-// keeps reports whether the resources of a group can be reached; empty: the records.
-func (s Site) keeps(group string) bool {
+// isOpen reports whether the resources of an API group are available. The empty group is that of
+// records.
+func (s DataStore) isOpen(group string) bool {
 	if group == "" {
 		return s.Store != nil
 	}
-	return s.WebhookEvents != nil && s.Webhooks != nil
+	return s.WebhookEvents != nil && s.Webhooks != nil && s.Privileged != nil
 }
 
-// Config is what the facade is made of.
+// Config is the configuration of the facade. Admit, Find, Authorizer, HoldKeys and FeedKeys are
+// required.
 type Config struct {
-	// Admit finds the site and authenticates the caller. Errors:
-	// *access.TokenError, access.ErrSiteHidden, access.ErrUnavailable.
-	Admit func(r *http.Request, siteID string) (Site, access.Caller, error)
-	// Find finds the site of a request that has its token in its query string: that for
-	// a calendar. Errors: access.ErrSiteHidden, access.ErrUnavailable.
-	Find       func(siteID string) (Site, error)
+	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
+	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
+	Admit func(r *http.Request, siteID string) (DataStore, access.Caller, error)
+	// Find finds the site of a calendar request, whose token is in the query string. It also finds
+	// hidden sites, because the token grants access. Errors: access.ErrSiteHidden,
+	// access.ErrUnavailable, *limits.ExceededError.
+	Find       func(r *http.Request, siteID string) (DataStore, error)
 	Authorizer access.Authorizer
-	// TokenKey makes the tokens of holds: at least 32 bytes that all replicas share.
-	TokenKey []byte
+	// Audit records requests. If nil, requests are not recorded.
+	Audit *audit.Auditor
+	// HoldKeys sign the tokens of holds, FeedKeys the tokens of calendar feeds. Each key has 32
+	// bytes. All replicas share the keys.
+	HoldKeys, FeedKeys keyring.Source
+	// Streams configures the event streams of webhook deliveries. The zero value has the defaults.
+	Streams Streams
 	// Log defaults to slog.Default().
 	Log *slog.Logger
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
 
-// minTokenKey is how many bytes a secret key has at least.
-const minTokenKey = 32
-
-// New makes the handler of /site/{siteId}/ahds/v1 and everything under it.
+// New returns the handler of /site/{siteId}/ahds/v1 and all paths below it.
 func New(config Config) (http.Handler, error) {
-	if config.Admit == nil || config.Find == nil || config.Authorizer == nil || len(config.TokenKey) < minTokenKey {
-		return nil, errors.New("make the AHDS facade: it needs Admit, Find, Authorizer and a TokenKey of 32 bytes")
+	if config.Admit == nil || config.Find == nil || config.Authorizer == nil || config.HoldKeys == nil || config.FeedKeys == nil {
+		return nil, errors.New("create the AHDS facade: Admit, Find, Authorizer, HoldKeys and FeedKeys are required")
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -87,20 +105,21 @@ func New(config Config) (http.Handler, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)) // answers are made for one client each
+	config.Streams = config.Streams.withDefaults()
+	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)) // each response serves one client
 	if err != nil {
-		return nil, fmt.Errorf("make the AHDS facade: %w", err)
+		return nil, fmt.Errorf("create the AHDS facade: %w", err)
 	}
 	h := &handler{Config: config}
-	return compress(web.Identify(web.Recover(h.Log, h.failEarly, h.routes()))), nil
+	return compress(web.Identify(web.Recover(h.Log, h.failEarly, h.Audit.Handler("ahds", h.routes(), h.failEarly)))), nil
 }
 
-// handler serves all sites.
 type handler struct {
 	Config
+	streams streamCount
 }
 
-// failEarly answers a request of which nothing is known yet.
+// failEarly responds with an error before the request is routed.
 func (h *handler) failEarly(w http.ResponseWriter, r *http.Request, err error) {
 	h.fail(w, &request{Request: r}, err)
 }

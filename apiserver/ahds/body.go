@@ -1,41 +1,40 @@
 package ahds
 
 import (
-	"cmp"
 	"net/http"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// readObject reads the body as a JSON object of one of the media types. The text is the
-// body as it was sent.
-func (r *request) readObject(w http.ResponseWriter, taken ...string) (object document.Object, text []byte, err error) {
-	if err := checkContentType(r.Header, taken...); err != nil {
+// readObject reads the body as a JSON object. Its media type must be one of those supported. text
+// is the body byte for byte.
+func (r *request) readObject(w http.ResponseWriter, supported ...string) (object schema.Object, text []byte, err error) {
+	if _, _, err := web.ParseContentType(r.Header, supported...); err != nil {
 		return nil, nil, err
 	}
 	if text, err = r.readBody(w); err != nil {
 		return nil, nil, err
 	}
-	object, err = document.Parse(text)
+	object, err = schema.Parse(text)
 	return object, text, err
 }
 
-// readOptions reads a body that may be left out.
-func (r *request) readOptions(w http.ResponseWriter, fields document.Fields) (document.Content, []byte, error) {
+// readOptions reads an optional body. Without one, all fields have their defaults.
+func (r *request) readOptions(w http.ResponseWriter, fields schema.Fields) (schema.Content, []byte, error) {
 	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
-		content, _, err := fields.Create(nil, document.Identity{})
+		content, _, err := fields.Create(nil, schema.Identity{})
 		return content, nil, err
 	}
 	object, text, err := r.readObject(w, typeJSON)
 	if err != nil {
 		return nil, nil, err
 	}
-	content, _, err := fields.Create(object, document.Identity{})
+	content, _, err := fields.Create(object, schema.Identity{})
 	return content, text, err
 }
 
-// readBody reads the whole body, inflated, within the site's limit.
+// readBody reads and decompresses the whole body, up to the site's limit.
 func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
-	return web.ReadBody(w, r.Request, cmp.Or(r.site.MaxBodySize, defaultMaxBodySize))
+	return web.ReadBody(w, r.Request, r.site.MaxBodySize())
 }

@@ -188,7 +188,7 @@ var _ = Describe("Nobody is booked twice:", func() {
 					return
 				}
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-				Expect(a.faults()).To(ConsistOf(want))
+				Expect(a.errs()).To(ConsistOf(want))
 			},
 			Entry("by default", ""), Entry("for a second", `{"ttlSeconds":1}`), Entry("for an hour", `{"ttlSeconds":3600}`),
 			Entry("by default, said so", `{"ttlSeconds":null,"holdToken":null}`),
@@ -203,7 +203,7 @@ var _ = Describe("Nobody is booked twice:", func() {
 		It("are found by hold and book only where there is a slot", func() {
 			for _, verb := range []string{"/hold", "/book", "/release"} {
 				Expect(s.do("POST", slotPath+"/"+uuid.NewString()+verb, "").status).To(Equal(http.StatusNotFound))
-				Expect(s.do("POST", slotPath+"/7"+verb, "").faults()).To(Equal([]string{"parameter id invalid_value"}))
+				Expect(s.do("POST", slotPath+"/7"+verb, "").errs()).To(Equal([]string{"parameter id invalid_value"}))
 				Expect(s.do("GET", slotPath+"/"+uuid.NewString()+verb, "").header.Get("Allow")).To(Equal("POST"))
 			}
 		})

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"net/http"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -15,14 +15,14 @@ func (h *handler) replace(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	content, err := k.fields.Replace(sent, document.Identity{Name: k.idField, Path: r.id})
+	content, err := k.fields.Replace(sent, schema.Identity{Name: k.idField, Path: r.id})
 	if err := k.checked(content, err); err != nil {
 		return err
 	}
 	rec, err := h.change(r, k, store.MethodPut, idempotencyKey{}, func(rec store.Record, before stored, matched bool) (stored, error) {
-		// What was read and is put back has the times that it was read with.
-		seen := matched || document.String(sent.Get("updatedAt")) == document.Stamp(rec.Updated)
-		return k.settle(rec.Key.ID, before, write{sent: sent, content: maps.Clone(content), seen: seen}, h.Now())
+		// A client that sends back what it read also sends the time at which it was updated.
+		seen := matched || schema.String(sent.Get("updatedAt")) == schema.Stamp(rec.Updated)
+		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: maps.Clone(content), seen: seen, by: r.caller}, h.Now())
 	})
 	if err != nil {
 		return err
@@ -41,11 +41,11 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 		return err
 	}
 	rec, err := h.change(r, k, store.MethodPatch, key.of(r, text), func(rec store.Record, before stored, _ bool) (stored, error) {
-		content, err := k.fields.Patch(before.content, sent, document.Identity{Name: k.idField, Path: r.id})
+		content, err := k.fields.Patch(before.content, sent, schema.Identity{Name: k.idField, Path: r.id})
 		if err := k.checked(content, err); err != nil {
 			return stored{}, err
 		}
-		return k.settle(rec.Key.ID, before, write{sent: sent, content: content}, h.Now())
+		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: content, by: r.caller}, h.Now())
 	})
 	if err != nil {
 		return err
@@ -53,9 +53,9 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 	return h.respondRecord(w, r, http.StatusOK, k, rec)
 }
 
-// remove serves DELETE …/{kind}/{id}. Contract 4.2: permanently.
+// remove serves DELETE …/{kind}/{id}. The delete is permanent. Contract 4.2.
 func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
 	ifMatch, err := r.precondition()
@@ -65,28 +65,29 @@ func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
 	for {
 		rec, err := r.site.Store.Get(r.Context(), k.key(r.id))
 		if err == nil {
-			err = ifMatch.check(rec)
+			err = checkIfMatch(ifMatch, etag(rec))
 		}
 		if err != nil {
 			return err
 		}
-		_, err = r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key, Method: store.MethodDelete, If: exactly(rec)}})
+		_, err = r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key, Method: store.MethodDelete, If: store.UnchangedSince(rec)}})
 		if err == nil {
 			return r.respondEmpty(w, http.StatusNoContent)
 		}
-		if err := r.again(err); err != nil {
+		if err := r.retryConflict(err); err != nil {
 			return err
 		}
 	}
 }
 
-// edit makes of a record what it is to become; matched tells that If-Match named it.
+// edit returns the record after a change. matched is set if the request has an If-Match, which then
+// matches.
 type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
-// change edits the record of the path, again if another write comes in between. A change
-// with an idempotency key happens once: repeated, it is answered as it was.
+// change edits the record of the path. It retries after a conflict with another write. A change
+// with an idempotency key is applied once. A repeated request gets the version that it created.
 func (h *handler) change(r *request, k *kind, method store.Method, key idempotencyKey, edit edit) (store.Record, error) {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return store.Record{}, err
 	}
 	ifMatch, err := r.precondition()
@@ -102,19 +103,19 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 		if err != nil {
 			return store.Record{}, err
 		}
-		if version, used, err := key.usedIn(before.kept.Keys); err != nil || used {
+		if version, used, err := key.usedIn(before.service.Keys); err != nil || used {
 			return h.versionOf(r, rec, version, err)
 		}
-		if err := ifMatch.check(rec); err != nil {
+		if err := checkIfMatch(ifMatch, etag(rec)); err != nil {
 			return store.Record{}, err
 		}
-		next, err := edit(rec, before, ifMatch.given)
+		next, err := edit(rec, before, ifMatch.Given)
 		if err != nil {
 			return store.Record{}, err
 		}
-		next.kept.Made = before.kept.Made
-		next.kept.Keys = key.addTo(before.kept.Keys, rec.Version+1, h.Now())
-		op := store.Op{Kind: store.Put, Key: rec.Key, Method: method, If: exactly(rec)}
+		next.service.Fingerprint = before.service.Fingerprint
+		next.service.Keys = key.addTo(before.service.Keys, rec.Version+1, h.Now())
+		op := store.Op{Kind: store.Put, Key: rec.Key, Method: method, If: store.UnchangedSince(rec)}
 		if op.Body, err = k.encode(next); err != nil {
 			return store.Record{}, err
 		}
@@ -123,14 +124,14 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 		if err == nil {
 			return results[0].Record, nil
 		}
-		if err := r.again(err); err != nil {
+		if err := r.retryConflict(err); err != nil {
 			return store.Record{}, err
 		}
 	}
 }
 
-// claims are all that a record holds after a write, those of idempotency keys first. Nil
-// leaves them as they are.
+// claims returns all claims of a record after a write, those of idempotency keys first. nil leaves
+// the claims of the record unchanged.
 func (h *handler) claims(k *kind, s stored, ofKeys []store.Claim) []store.Claim {
 	if k.claims == nil {
 		return ofKeys
@@ -138,15 +139,10 @@ func (h *handler) claims(k *kind, s stored, ofKeys []store.Claim) []store.Claim 
 	return append(append([]store.Claim{}, ofKeys...), k.claims(s, h.Now())...)
 }
 
-// exactly is the precondition that a record is as it was read.
-func exactly(rec store.Record) store.Precondition {
-	return store.Precondition{Version: rec.Version, UID: rec.UID}
-}
-
-// again returns nil where a write failed because another one came in between, and there
-// is time to try again.
-func (r *request) again(failed error) error {
-	if !isConflict(failed) {
+// retryConflict returns nil if a write failed because of a concurrent write and may be retried.
+// Otherwise it returns the error to respond with.
+func (r *request) retryConflict(failed error) error {
+	if !store.IsConflict(failed) {
 		return failed
 	}
 	return r.Context().Err()

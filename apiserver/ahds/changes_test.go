@@ -51,7 +51,7 @@ var _ = Describe("A record", func() {
 			func(patch string, want ...string) {
 				a := s.do("PATCH", path, patch, mergePatch)
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-				Expect(a.faults()).To(ConsistOf(want))
+				Expect(a.errs()).To(ConsistOf(want))
 				Expect(s.do("GET", path, "").body).To(Equal(created.body))
 			},
 			Entry("what is required cannot be unset", `{"startAt":null,"resourceId":null}`, "pointer /startAt missing_field", "pointer /resourceId missing_field"),
@@ -70,7 +70,7 @@ var _ = Describe("A record", func() {
 		It("by PUT: all fields must be provided (contract 4.2)", func() {
 			missing := s.do("PUT", path, `{"startAt":"2031-03-01T11:00:00Z","endAt":"2031-03-01T12:00:00Z"}`)
 			Expect(missing.status).To(Equal(http.StatusBadRequest))
-			Expect(missing.faults()).To(ConsistOf(
+			Expect(missing.errs()).To(ConsistOf(
 				"pointer /isActive missing_field", "pointer /isBooked missing_field", "pointer /locationId missing_field", "pointer /resourceId missing_field",
 				"pointer /serviceType missing_field", "pointer /notes missing_field", "pointer /extensions missing_field"))
 			replaced := s.do("PUT", path, slotBody(11, fields{"isActive": false, "isBooked": false, "serviceType": raw("null"), "notes": "third", "extensions": fields{}}))
@@ -95,7 +95,7 @@ var _ = Describe("A record", func() {
 			Expect(back.status).To(Equal(http.StatusOK), back.body)
 			Expect(back.body).To(Equal(read.body))
 			other := s.do("PUT", path, strings.ReplaceAll(read.body, id, "0198c4f2-7d1e-7c3a-9b5f-00000000000f"))
-			Expect(other.faults()).To(Equal([]string{"pointer /availabilitySlotId id_mismatch"}))
+			Expect(other.errs()).To(Equal([]string{"pointer /availabilitySlotId id_mismatch"}))
 		})
 
 		It("by DELETE: for good", func() {
@@ -132,8 +132,8 @@ var _ = Describe("A record", func() {
 			}
 			Expect(s.do("PUT", path, put, ifMatch(second)).status).To(Equal(http.StatusOK))
 			Expect(s.do("PATCH", path, `{"notes":"4"}`, ifMatch("*")).status).To(Equal(http.StatusOK))
-			Expect(s.do("PATCH", path, `{}`, ifMatch("4")).faults()).To(Equal([]string{"header If-Match invalid_header"}))
-			Expect(s.do("PATCH", path, `{}`, with("If-None-Match", "*")).faults()).To(Equal([]string{"header If-None-Match invalid_header"}))
+			Expect(s.do("PATCH", path, `{}`, ifMatch("4")).errs()).To(Equal([]string{"header If-Match invalid_header"}))
+			Expect(s.do("PATCH", path, `{}`, with("If-None-Match", "*")).errs()).To(Equal([]string{"header If-None-Match invalid_header"}))
 			Expect(s.do("DELETE", path, "", ifMatch("*")).status).To(Equal(http.StatusNoContent))
 		})
 

@@ -7,17 +7,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// create serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that it had,
-// it creates nothing and is answered as it was.
+// create serves POST …/{kind}. A request that is repeated with the same id or Idempotency-Key
+// creates nothing and gets the first version of the record.
 func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
 	key, err := r.idempotencyKey()
@@ -28,15 +28,15 @@ func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	content, id, err := k.fields.Create(sent, document.Identity{Name: k.idField})
+	content, id, err := k.fields.Create(sent, schema.Identity{Name: k.idField})
 	if err := k.checked(content, err); err != nil {
 		return err
 	}
-	next, err := k.settle(id, stored{}, write{sent: sent, content: content, seen: true}, h.Now())
+	next, err := k.applyWrite(id, stored{}, write{sent: sent, content: content, seen: true, by: r.caller}, h.Now())
 	if err != nil {
 		return err
 	}
-	next.kept.Made = k.fingerprint(content)
+	next.service.Fingerprint = k.fingerprint(content)
 	rec, outcome, err := h.createOnce(r, k, id, next, key)
 	if err != nil {
 		return err
@@ -49,19 +49,19 @@ func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 	return h.respondRecord(w, r, status, k, rec)
 }
 
-// checked adds to the faults of single fields those that fields have together.
-func (k *kind) checked(content document.Content, err error) error {
+// checked adds the errors of combinations of fields to err, which has the errors of single fields.
+func (k *kind) checked(content schema.Content, err error) error {
 	if k.check == nil {
 		return err
 	}
-	var faults fault.Faults
-	if err != nil && !errors.As(err, &faults) {
+	var errs fielderror.Errors
+	if err != nil && !errors.As(err, &errs) {
 		return err
 	}
-	return append(faults, k.check(content)...).Err()
+	return append(errs, k.check(content)...).Err()
 }
 
-// createOnce writes a new record, or finds the one that the same request made before.
+// createOnce creates a record, or returns the one that the same request created before.
 func (h *handler) createOnce(r *request, k *kind, id string, next stored, key idempotencyKey) (store.Record, store.Outcome, error) {
 	chosen := id != ""
 	if !chosen {
@@ -84,7 +84,7 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 		if err == nil {
 			return results[0].Record, store.Created, nil
 		}
-		holder, found := op.Key, chosen && isConflict(err)
+		holder, found := op.Key, chosen && store.IsConflict(err)
 		if refused := new(store.ClaimError); errors.As(err, &refused) && isKeyClaim(refused.Claim) {
 			holder, found = refused.Holder, true
 		}
@@ -93,39 +93,40 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 		}
 		rec, err := r.site.Store.Get(r.Context(), holder)
 		if err == nil {
-			rec, err = h.madeBefore(r, k, rec, next.kept.Made, op.Key, chosen)
+			rec, err = h.madeBefore(r, k, rec, next.service.Fingerprint, op.Key, chosen)
 			return rec, store.Unchanged, err
 		}
-		if !isAbsent(err) {
+		if !store.IsAbsent(err) {
 			return store.Record{}, 0, err
 		}
-		// Another request is about to make it, or it was deleted a moment ago.
+		// Another request is about to create the record, or the record has just been deleted.
 		if err := web.Sleep(r.Context(), poll); err != nil {
 			return store.Record{}, 0, err
 		}
 	}
 }
 
-// madeBefore is the first answer of a request that is repeated.
+// madeBefore returns the first version of a record that a repeated request created. Errors:
+// *keyReusedError, *idTakenError if another request created it.
 func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string, key store.Key, chosen bool) (store.Record, error) {
 	sameID := strings.EqualFold(rec.Key.ID, key.ID)
 	s, err := k.decodeOf(rec)
 	switch {
 	case err != nil:
 		return store.Record{}, err
-	case chosen && !sameID, !sameID && s.kept.Made != made:
+	case chosen && !sameID, !sameID && s.service.Fingerprint != made:
 		return store.Record{}, &keyReusedError{}
-	case s.kept.Made != made:
+	case s.service.Fingerprint != made:
 		return store.Record{}, &idTakenError{id: key.ID}
 	}
 	first, err := r.site.Store.GetVersion(r.Context(), rec.Key, 1)
 	if errors.Is(err, store.ErrNotFound) {
-		return rec, nil // the first version is kept no longer
+		return rec, nil // the first version has been removed from the history
 	}
 	return first, err
 }
 
-// decodeOf reads a record, if it is of the kind.
+// decodeOf parses a record of the kind. Errors: *keyReusedError if it is of another kind.
 func (k *kind) decodeOf(rec store.Record) (stored, error) {
 	if rec.Key.Type != k.recordType {
 		return stored{}, &keyReusedError{}

@@ -52,7 +52,7 @@ var _ = Describe("Event groups", func() {
 			Expect(patched.json()).To(And(HaveKeyWithValue("name", "Spring vaccination"), HaveKeyWithValue("status", "archived")))
 
 			missing := s.do("PUT", path, `{"name":"Autumn"}`)
-			Expect(missing.faults()).To(ConsistOf("pointer /status missing_field", "pointer /category missing_field", "pointer /description missing_field",
+			Expect(missing.errs()).To(ConsistOf("pointer /status missing_field", "pointer /category missing_field", "pointer /description missing_field",
 				"pointer /locationId missing_field", "pointer /organizationId missing_field", "pointer /extensions missing_field"))
 			replaced := s.do("PUT", path, strings.Replace(patched.body, "Spring vaccination", "Autumn", 1), ifMatch(patched.header.Get("ETag")))
 			Expect(replaced.status).To(Equal(http.StatusOK), replaced.body)
@@ -67,7 +67,7 @@ var _ = Describe("Event groups", func() {
 			func(change fields, want ...string) {
 				a := s.do("POST", groupPath, groupBody(change))
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-				Expect(a.faults()).To(ConsistOf(want))
+				Expect(a.errs()).To(ConsistOf(want))
 			},
 			Entry("eventgroupId: a UUID", fields{groupID: "spring"}, "pointer /eventgroupId invalid_value"),
 			Entry("name: required", fields{"name": nil}, "pointer /name missing_field"),

@@ -3,44 +3,41 @@ package ahds
 import (
 	"slices"
 
+	"github.com/paddock-health/paddock/apiserver/ahds/event"
 	"github.com/paddock-health/paddock/apiserver/ahds/eventgroup"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// recordTypes are the types of this facade's records in a store.
+// recordTypes are the store types of this facade's records.
 var recordTypes = func() (names []string) {
 	for _, k := range kinds() {
 		names = append(names, k.recordType)
 	}
-	return names
+	return append(names, event.Type)
 }()
 
-// Types are the types of this facade's records in a store.
+// Types returns the store types of this facade's records.
 func Types() []string { return slices.Clone(recordTypes) }
 
-// ExtractVersion rises whenever Extract finds something else in any record, or Facet tells
-// something else, so that engines index their records anew.
-const ExtractVersion = 1
-
-// Extract is the store.Extract of this facade's records: it finds what lists look for.
-// Records of other types have nothing.
-func Extract(recordType string, body []byte) []store.Entry {
+// Extract returns the searchable values of this facade's records. For records of other types and
+// records that cannot be decoded it returns nil.
+func Extract(recordType string, body []byte) []store.IndexValue {
 	for _, k := range kinds() {
 		if k.recordType != recordType {
 			continue
 		}
 		s, err := k.decode(body)
 		if err != nil {
-			return nil // as it is not shown either
+			return nil // such a record cannot be read either
 		}
-		return k.entries(s.content)
+		return k.values(s.content)
 	}
 	return nil
 }
 
-// IsFacet tells the search parameters that have few codes, and divide records rather than
-// find them.
+// IsFacet reports whether a search parameter has few distinct codes, each of which many records
+// have.
 func IsFacet(param string) bool {
 	return slices.Contains(slot.Facets, param) || slices.Contains(eventgroup.Facets, param)
 }

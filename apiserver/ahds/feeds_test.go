@@ -97,12 +97,51 @@ var _ = Describe("The calendar of a resource", func() {
 			Expect(read(again.text("url")).status).To(Equal(http.StatusOK))
 		})
 
+		It("ends when the right of its maker ends", func() {
+			today(9)
+			feed := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`, caller("leaver"))
+			path, url := feedPath+"/"+feed.created(feedID), feed.text("url")
+			Expect(read(url).status).To(Equal(http.StatusOK))
+			ended.Store("leaver", true)
+			DeferCleanup(func() { ended.Delete("leaver") })
+			Expect(read(url).status).To(Equal(http.StatusNotFound))
+			Expect(read(url).body).To(MatchRegexp(`resource_not_found`))
+
+			By("somebody else writes it and answers for it then")
+			s.do("PUT", path, `{"resourceId":"`+vet+`","description":""}`, caller("stayer")).ok()
+			Expect(read(url).status).To(Equal(http.StatusOK))
+			for _, verb := range []string{"get", "list"} {
+				s.do("PATCH", path, `{"description":"`+verb+`"}`, caller("no-"+verb)).ok()
+				Expect(read(url).status).To(Equal(http.StatusNotFound), verb)
+			}
+		})
+
+		It("outlives one replacement of its key, and no second one", func() {
+			feed := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`)
+			path, url := feedPath+"/"+feed.created(feedID), feed.text("url")
+			DeferCleanup(feedKeys.Store, feedKeys.Load())
+			feedKeys.Store(&[][]byte{secondKey, firstKey})
+			Expect(read(url).status).To(Equal(http.StatusOK))
+			renewed := s.do("GET", path, "").ok().text("url")
+			Expect(renewed).NotTo(Equal(url))
+			feedKeys.Store(&[][]byte{secondKey})
+			Expect(read(url).status).To(Equal(http.StatusNotFound))
+			Expect(read(renewed).status).To(Equal(http.StatusOK))
+
+			By("which is not that of holds")
+			held := today(11)
+			hold := s.do("POST", slotPath+"/"+held+"/hold", "").ok().text("holdToken")
+			DeferCleanup(holdKeys.Store, holdKeys.Load())
+			holdKeys.Store(&[][]byte{secondKey, firstKey})
+			s.do("POST", slotPath+"/"+held+"/hold", `{"holdToken":"`+hold+`"}`).ok()
+		})
+
 		It("is listed by resource", func() {
 			one := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`).created(feedID)
 			two := s.do("POST", feedPath, `{"resourceId":"`+room+`"}`).created(feedID)
 			Expect(s.do("GET", feedPath, "").ids(feedID)).To(Equal([]string{one, two}))
 			Expect(s.do("GET", feedPath+"?resourceId="+room, "").ids(feedID)).To(Equal([]string{two}))
-			Expect(s.do("POST", feedPath, `{}`).faults()).To(Equal([]string{"pointer /resourceId missing_field"}))
+			Expect(s.do("POST", feedPath, `{}`).errs()).To(Equal([]string{"pointer /resourceId missing_field"}))
 		})
 	})
 })

@@ -63,7 +63,7 @@ func (s site) load(ctx context.Context, count int) {
 		return store.Op{Kind: store.Put, Key: store.Key{Type: key.Type, ID: id.String()}, Method: store.MethodPost, Body: store.Body{JSON: []byte(body)}}
 	}
 	began := time.Now()
-	if database, ok := s.stores[0].(*postgres.Site); ok {
+	if database, ok := s.stores[0].(*postgres.Store); ok {
 		const portion = 5000
 		for from := 1; from < count; from += portion {
 			var ops []store.Op

@@ -10,25 +10,28 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access"
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
+	"github.com/paddock-health/paddock/apiserver/keyring"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 type allowAll struct{}
 
-func (allowAll) Authorize(context.Context, access.Caller, access.Site, access.Action) error {
+func (allowAll) Authorize(context.Context, access.Caller, access.Tenant, access.Action) error {
 	return nil
 }
 
-// oneRecord is a store with one record, of whatever type is asked for; it keeps what was
-// written last.
+// oneRecord is a store with one record, which it returns for each key. A write replaces the record.
 type oneRecord struct {
 	store.Store
 	record  store.Record
@@ -41,6 +44,8 @@ func (s *oneRecord) Get(_ context.Context, key store.Key) (store.Record, error) 
 	return rec, nil
 }
 
+func (s *oneRecord) Atomic() bool { return true }
+
 func (s *oneRecord) Search(context.Context, store.Query) (store.Page, error) {
 	return store.Page{}, nil
 }
@@ -49,27 +54,27 @@ func (s *oneRecord) Write(_ context.Context, ops []store.Op) ([]store.Result, er
 	s.written = ops[0]
 	rec := s.record
 	rec.Key, rec.Body, rec.Version = ops[0].Key, ops[0].Body, rec.Version+1
-	return []store.Result{{Outcome: store.Updated, Record: rec}}, nil
+	return slices.Repeat([]store.Result{{Outcome: store.Updated, Record: rec}}, len(ops)), nil
 }
 
 // fuzzed is a facade of one site with one slot, with a clock that stands still.
 func fuzzed(t testing.TB) (http.Handler, *oneRecord) {
 	t.Helper()
-	content, _, err := slot.Fields.Create(mustParse(t, seedSlot), document.Identity{Name: slot.IDField})
+	content, _, err := slot.Fields.Create(mustParse(t, seedSlot), schema.Identity{Name: slot.IDField})
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := slots.encode(stored{content: content, kept: kept{Made: "x"}})
+	body, err := slots.encode(stored{content: content, service: serviceData{Fingerprint: "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
 	s := &oneRecord{record: store.Record{UID: "u", Version: 3, Created: at, Updated: at, Body: body}}
-	site := Site{ID: "demo", BaseURL: "https://h/site/demo/ahds/v1", Store: s}
+	site := DataStore{Settings: settings.Settings{ID: "demo"}, BaseURL: "https://h/site/demo/ahds/v1", Store: gatetest.Everything(s), Events: fuzzedSource()}
 	handler, err := New(Config{
-		Admit:      func(*http.Request, string) (Site, access.Caller, error) { return site, access.Caller{}, nil },
-		Find:       func(string) (Site, error) { return site, nil },
-		Authorizer: allowAll{}, TokenKey: make([]byte, minTokenKey),
+		Admit:      func(*http.Request, string) (DataStore, access.Caller, error) { return site, access.Caller{}, nil },
+		Find:       func(*http.Request, string) (DataStore, error) { return site, nil },
+		Authorizer: allowAll{}, HoldKeys: keyring.Fixed(make([]byte, keyring.Size)), FeedKeys: keyring.Fixed(make([]byte, keyring.Size)),
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now: func() time.Time { return at },
 	})
@@ -79,9 +84,9 @@ func fuzzed(t testing.TB) (http.Handler, *oneRecord) {
 	return handler, s
 }
 
-func mustParse(t testing.TB, text string) document.Object {
+func mustParse(t testing.TB, text string) schema.Object {
 	t.Helper()
-	object, err := document.Parse([]byte(text))
+	object, err := schema.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +208,7 @@ func checkSlot(t *testing.T, s stored) {
 			t.Fatalf("a slot claims %v", claim)
 		}
 	}
-	if len(slot.Entries(s.content)) < 8 {
+	if len(slot.Values(s.content)) < 8 {
 		t.Fatalf("a slot is not found: %v", s.content)
 	}
 }
@@ -229,7 +234,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		for _, k := range kinds() {
-			asked, err := list.Read(query, k.lists)
+			asked, err := list.Parse(query, k.lists)
 			if err == nil && (asked.PageSize < 1 || asked.PageSize > list.MaxPageSize || asked.Page < 0 || asked.Skip() < 0 || asked.Skip()/asked.PageSize != asked.Page) {
 				t.Fatalf("%s: %+v", text, asked)
 			}

@@ -7,33 +7,33 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 const (
 	idempotencyHeader = "Idempotency-Key"
-	// keyLife is how long a key is remembered.
+	// keyLife is how long a key is remembered. After that, its request is applied again.
 	keyLife = 24 * time.Hour
-	// maxKeys is how many keys of changes a record remembers.
+	// maxKeys is how many keys of changes a record stores. The oldest are removed.
 	maxKeys = 8
-	// keyLine begins the names of the lines that creations claim by their keys.
+	// keyLine is the prefix of the claim lines of keys.
 	keyLine = "Idempotency-Key "
-	// poll is how often a record is looked for that another request is about to make.
+	// poll is the interval of reads of a record that another request is about to create.
 	poll = 10 * time.Millisecond
 )
 
-// idempotencyKey is a key that a client gave a request, by which it can be repeated; the
-// zero value is none. A creation claims its key, so that there is one record of it; a
-// change is remembered in its record.
+// idempotencyKey is the Idempotency-Key of a request. The zero value means that there is none. A
+// create claims its key, so that the key creates one record only. A change stores its key in the
+// record.
 type idempotencyKey struct {
-	// key tells it from those of other callers.
+	// key is a hash of the caller's name and the header.
 	key string
-	// request tells what was asked.
+	// request is a hash of the request, to detect another request with the same key.
 	request string
 }
 
-// usedKey is a key that changed a record.
+// usedKey is the key of a change, stored in the record. Version is the one that the change created.
 type usedKey struct {
 	Key     string    `json:"key"`
 	Request string    `json:"request"`
@@ -43,21 +43,21 @@ type usedKey struct {
 
 var keyForm = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
 
-// idempotencyKey reads the header of the request.
+// idempotencyKey returns the key of the request without its hash. Errors: fielderror.Errors.
 func (r *request) idempotencyKey() (idempotencyKey, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {
 		return idempotencyKey{}, nil
 	}
 	if len(values) > 1 || !keyForm.MatchString(values[0]) {
-		return idempotencyKey{}, fault.Faults{{
-			In: fault.Header, At: idempotencyHeader, Code: fault.CodeInvalidHeader, Detail: "send one key of 1 to 255 printable ASCII characters without spaces, such as a UUID",
+		return idempotencyKey{}, fielderror.Errors{{
+			In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: "send one key of 1 to 255 printable ASCII characters without spaces, such as a UUID",
 		}}
 	}
 	return idempotencyKey{key: digest([]byte(r.caller.Name), []byte(values[0]))}, nil
 }
 
-// of is the key of a change with a body.
+// of returns the key with the hash of its request, which includes the body.
 func (i idempotencyKey) of(r *request, body []byte) idempotencyKey {
 	if i.key != "" {
 		i.request = digest([]byte(r.Method), []byte(strings.ToLower(r.URL.Path)), body)
@@ -65,7 +65,7 @@ func (i idempotencyKey) of(r *request, body []byte) idempotencyKey {
 	return i
 }
 
-// claims are what a creation claims by its key.
+// claims returns the claim of a create with the key.
 func (i idempotencyKey) claims(now time.Time) []store.Claim {
 	if i.key == "" {
 		return nil
@@ -75,8 +75,7 @@ func (i idempotencyKey) claims(now time.Time) []store.Claim {
 
 func isKeyClaim(claim store.Claim) bool { return strings.HasPrefix(claim.Line, keyLine) }
 
-// keyClaims are those of a record's claims that its creation made by a key, as long as
-// they last.
+// keyClaims returns those claims of keys that have not expired.
 func keyClaims(claims []store.Claim, now time.Time) []store.Claim {
 	var kept []store.Claim
 	for _, claim := range claims {
@@ -87,7 +86,8 @@ func keyClaims(claims []store.Claim, now time.Time) []store.Claim {
 	return kept
 }
 
-// usedIn looks the key up among those of a record. Error: *keyReusedError.
+// usedIn reports whether the key is among those of a record, and which version it created. Errors:
+// *keyReusedError.
 func (i idempotencyKey) usedIn(keys []usedKey) (version int64, used bool, err error) {
 	at := slices.IndexFunc(keys, func(u usedKey) bool { return u.Key == i.key })
 	switch {
@@ -100,7 +100,7 @@ func (i idempotencyKey) usedIn(keys []usedKey) (version int64, used bool, err er
 	}
 }
 
-// addTo adds the key of a change that makes a version, and forgets old ones.
+// addTo adds the key of a change that creates a version, and removes expired and excess keys.
 func (i idempotencyKey) addTo(keys []usedKey, version int64, now time.Time) []usedKey {
 	kept := slices.DeleteFunc(slices.Clone(keys), func(u usedKey) bool { return now.Sub(u.At) > keyLife })
 	if i.key == "" {
@@ -110,8 +110,8 @@ func (i idempotencyKey) addTo(keys []usedKey, version int64, now time.Time) []us
 	return kept[max(0, len(kept)-maxKeys):]
 }
 
-// versionOf is the version that a repeated change made, or the newest where that is kept
-// no longer.
+// versionOf returns the version that a repeated change created, or the current one if that version
+// has been removed from the history.
 func (h *handler) versionOf(r *request, rec store.Record, version int64, err error) (store.Record, error) {
 	if err != nil || version == rec.Version {
 		return rec, err

@@ -135,10 +135,10 @@ var _ = Describe("A request that is repeated", func() {
 				if bad != "" && bad[0] == 0 {
 					r = func(r *http.Request) { r.Header["Idempotency-Key"] = []string{fmt.Sprintf("%0256d", 0)} }
 				}
-				Expect(s.do("POST", slotPath, slotBody(9), r).faults()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
+				Expect(s.do("POST", slotPath, slotBody(9), r).errs()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
 			}
 			twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
-			Expect(s.do("POST", slotPath, slotBody(9), twice).faults()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
+			Expect(s.do("POST", slotPath, slotBody(9), twice).errs()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
 		})
 	})
 })

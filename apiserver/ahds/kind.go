@@ -3,88 +3,91 @@ package ahds
 import (
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/ahds/eventgroup"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// kind is what the handlers of records need to know of one kind of them.
+// kind describes one kind of record to the handlers.
 type kind struct {
-	// recordType is the type in the store, segment the path's, resource that of RBAC.
+	// recordType is the type in the store, segment a part of the path, resource the name in RBAC.
 	recordType, segment, resource string
 	idField                       string
-	fields                        document.Fields
+	fields                        schema.Fields
 	lists                         list.Options[store.Condition]
 	sorts                         map[string]store.Sort
-	// where joins the conditions of a list; nil: all must hold.
+	// where joins the conditions of a list. If nil, all of them must match.
 	where func([]store.Condition) store.Condition
-	// partial are the fields to sort by that some records have not: these come last in
-	// both directions.
+	// partial lists the sort fields that some records lack. Such records come last in both
+	// directions.
 	partial []string
-	entries func(document.Content) []store.Entry
-	// check finds what fields have wrong together; nil: nothing.
-	check func(document.Content) fault.Faults
-	// change is what a client's write makes of a record; nil: its content.
+	// values returns the searchable values of a record.
+	values func(schema.Content) []store.IndexValue
+	// check returns the errors of combinations of fields. If nil, there are none.
+	check func(schema.Content) fielderror.Errors
+	// change applies a client's write to a record. If nil, the write replaces the content.
 	change func(id string, before stored, w write, now time.Time) (stored, error)
-	// claims are all that a record holds; nil: records of the kind hold none.
+	// claims returns all claims of a record. If nil, the kind has none.
 	claims func(s stored, now time.Time) []store.Claim
-	// serve adds the fields that the service sets, beside the times; nil: there are none.
-	serve func(h *handler, r *request, rec store.Record, s stored, to *document.Writer)
+	// serve writes the fields that the service sets, in addition to the times. If nil, there are none.
+	serve func(h *handler, r *request, rec store.Record, s stored, to *schema.Writer)
 }
 
-// write is how a client changes a record.
+// write is a client's change of a record.
 type write struct {
-	// sent is the request's body, content what it comes to.
-	sent    document.Object
-	content document.Content
-	// seen tells that the client has seen the record as it is now.
+	// sent is the request's body, content the content of the record after the write.
+	sent    schema.Object
+	content schema.Content
+	// seen is set if the client knows the current version of the record.
 	seen bool
+	by   access.Caller
 }
 
 var slots = &kind{
 	recordType: slot.Type, segment: "availability-slot", resource: "availabilityslots", idField: slot.IDField,
-	fields: slot.Fields, lists: slot.Lists, sorts: slot.Sorts, where: slot.Where, entries: slot.Entries,
+	fields: slot.Fields, lists: slot.Lists, sorts: slot.Sorts, where: slot.Where, values: slot.Values,
 	check: slot.Check, change: changeSlot, claims: slotClaims, serve: serveHold,
 }
 
 var eventGroups = &kind{
 	recordType: eventgroup.Type, segment: "eventgroup", resource: "eventgroups", idField: eventgroup.IDField,
-	fields: eventgroup.Fields, lists: eventgroup.Lists, sorts: eventgroup.Sorts, partial: eventgroup.Partial, entries: eventgroup.Entries,
+	fields: eventgroup.Fields, lists: eventgroup.Lists, sorts: eventgroup.Sorts, partial: eventgroup.Partial, values: eventgroup.Values,
 }
 
-// kinds are all kinds of records.
+// kinds returns all kinds of records.
 func kinds() []*kind { return []*kind{slots, eventGroups, feeds} }
 
-// key names the record of the path.
+// key returns the key of the record with an id.
 func (k *kind) key(id string) store.Key { return store.Key{Type: k.recordType, ID: id} }
 
-// render writes a version of a record as clients see it.
-func (h *handler) render(r *request, k *kind, rec store.Record, more ...func(*document.Writer)) ([]byte, error) {
+// render returns the JSON of a version of a record. Each of more writes further fields at the end.
+func (h *handler) render(r *request, k *kind, rec store.Record, more ...func(*schema.Writer)) ([]byte, error) {
 	s, err := k.decode(rec.Body.JSON)
 	if err != nil {
 		return nil, err
 	}
-	w := document.NewWriter(nil)
+	w := schema.NewWriter(nil)
 	w.String(k.idField, rec.Key.ID)
 	k.fields.Append(w, s.content)
 	if k.serve != nil {
 		k.serve(h, r, rec, s, w)
 	}
-	w.String("createdAt", document.Stamp(rec.Created))
-	w.String("updatedAt", document.Stamp(rec.Updated))
+	w.String("createdAt", schema.Stamp(rec.Created))
+	w.String("updatedAt", schema.Stamp(rec.Updated))
 	for _, add := range more {
 		add(w)
 	}
 	return w.Done(), nil
 }
 
-// settle is what a client's write makes of a record.
-func (k *kind) settle(id string, before stored, w write, now time.Time) (stored, error) {
+// applyWrite returns the record after a client's write.
+func (k *kind) applyWrite(id string, before stored, w write, now time.Time) (stored, error) {
 	if k.change != nil {
 		return k.change(id, before, w, now)
 	}
-	return stored{content: w.content, kept: before.kept}, nil
+	return stored{content: w.content, service: before.service}, nil
 }

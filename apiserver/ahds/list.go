@@ -11,16 +11,17 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// far is how many records a page lies behind the first from which on it is worth a count
-// to learn whether the end is nearer.
-const far = 100
+// countThreshold is the number of records before a page from which on all matches are counted
+// first, to learn whether the page is nearer to the end.
+const countThreshold = 100
 
 // list serves GET …/{kind}.
 func (h *handler) list(w http.ResponseWriter, r *request, k *kind) error {
-	asked, err := list.Read(r.query, k.lists)
+	asked, err := list.Parse(r.query, k.lists)
 	if err != nil {
 		return err
 	}
+	r.auditParameters()
 	page, err := k.page(r.Context(), r.site.Store, asked)
 	if err != nil {
 		return err
@@ -34,8 +35,8 @@ func (h *handler) list(w http.ResponseWriter, r *request, k *kind) error {
 	return r.respond(w, http.StatusOK, typeJSON, asked.Envelope(items, page.Total))
 }
 
-// page finds the records of a page, and counts all. A page that is nearer to the end is
-// looked for from there: stores walk past what comes before a page.
+// page returns the records of a page and the total count. If the page is nearer to the end, it is
+// searched in reverse order, because stores scan all records before a page.
 func (k *kind) page(ctx context.Context, records store.Store, asked list.Request[store.Condition]) (store.Page, error) {
 	sort := k.sorts[asked.SortBy]
 	sort.Descending = asked.Descending
@@ -44,10 +45,10 @@ func (k *kind) page(ctx context.Context, records store.Store, asked list.Request
 		where = k.where(asked.Where)
 	}
 	query := store.Query{
-		Types: []string{k.recordType}, Where: where, Sort: []store.Sort{sort},
+		Types: []string{k.recordType}, Access: store.Access{k.recordType: store.All{}}, Where: where, Sort: []store.Sort{sort},
 		Count: asked.PageSize, Skip: asked.Skip(), Total: store.TotalAccurate,
 	}
-	if query.Skip < far || slices.Contains(k.partial, asked.SortBy) {
+	if query.Skip < countThreshold || slices.Contains(k.partial, asked.SortBy) {
 		return records.Search(ctx, query)
 	}
 	counting := query

@@ -80,7 +80,7 @@ var _ = Describe("A list", func() {
 			func(query string, want ...string) {
 				a := s.do("GET", slotPath+"?"+query, "")
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-				Expect(a.faults()).To(ConsistOf(want))
+				Expect(a.errs()).To(ConsistOf(want))
 			},
 			Entry("page below 0", "page=-1", "parameter page out_of_range"), Entry("pageSize below 1", "pageSize=0", "parameter pageSize out_of_range"),
 			Entry("pageSize above 100", "pageSize=101", "parameter pageSize out_of_range"), Entry("sortBy of no list", "sortBy=notes", "parameter sortBy invalid_value"),
@@ -136,7 +136,7 @@ var _ = Describe("A list", func() {
 				"status=active,": "status invalid_value", "status=Active": "status invalid_value", "category=": "category invalid_value",
 				"sortBy=description": "sortBy invalid_value", "isActive=true": "isActive unknown_parameter", "organizationId=": "organizationId invalid_value",
 			} {
-				Expect(s.do("GET", groupPath+"?"+query, "").faults()).To(Equal([]string{"parameter " + want}), query)
+				Expect(s.do("GET", groupPath+"?"+query, "").errs()).To(Equal([]string{"parameter " + want}), query)
 			}
 		})
 	})

@@ -161,7 +161,7 @@ func winnerOf(answers []answer) func(answer) string {
 	}
 }
 
-// oneWinner tells where there is not one winner, or a loser is not told of its slot.
+// oneWinner returns an error unless exactly one request won and each other response names its slot.
 func oneWinner(answers []answer, winner func(answer) string) []string {
 	var wrong []string
 	won := 0
@@ -208,7 +208,7 @@ func (s site) raceEach(act func(i int, do func(method, path, body string) answer
 	return answers
 }
 
-// cleared tells which slots are booked or held at the same time, and removes all slots.
+// cleared returns slots that are booked or held at the same time, and removes all slots.
 func (s site) cleared() []string {
 	GinkgoHelper()
 	var wrong []string

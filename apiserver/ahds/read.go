@@ -3,21 +3,22 @@ package ahds
 import (
 	"net/http"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // read serves GET …/{kind}/{id}.
 func (h *handler) read(w http.ResponseWriter, r *request, k *kind) error {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
 	rec, err := r.site.Store.Get(r.Context(), k.key(r.id))
 	if err != nil {
 		return err
 	}
-	unchanged, err := isNotModified(r.Header, etag(rec), rec.Updated)
+	unchanged, err := web.IsNotModified(r.Header, etagSyntax, etag(rec), rec.Updated)
 	if err != nil {
 		return err
 	}
@@ -28,8 +29,8 @@ func (h *handler) read(w http.ResponseWriter, r *request, k *kind) error {
 	return h.respondRecord(w, r, http.StatusOK, k, rec)
 }
 
-// respondRecord answers with a version of a record.
-func (h *handler) respondRecord(w http.ResponseWriter, r *request, status int, k *kind, rec store.Record, more ...func(*document.Writer)) error {
+// respondRecord writes a version of a record as the response.
+func (h *handler) respondRecord(w http.ResponseWriter, r *request, status int, k *kind, rec store.Record, more ...func(*schema.Writer)) error {
 	body, err := h.render(r, k, rec, more...)
 	if err != nil {
 		return err

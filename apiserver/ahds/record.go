@@ -8,57 +8,59 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// stored is what the body of a record holds: the fields that clients set, as they were
-// sent, and what the service keeps beside. Id and times are the store's.
+// stored is the body of a record: the fields that clients set, byte for byte, and data of the
+// service. Id and times are in the store.Record.
 type stored struct {
-	content document.Content
-	kept    kept
+	content schema.Content
+	service serviceData
 }
 
-// kept is what the service keeps of a record and does not show.
-type kept struct {
-	// Made tells what the record was created with.
-	Made string `json:"made"`
+// serviceData is data of a record or resource that clients do not see.
+type serviceData struct {
+	// Fingerprint is the fingerprint of the content that the record was created with.
+	Fingerprint string `json:"made"`
 	// Keys are the idempotency keys of recent changes.
 	Keys []usedKey  `json:"keys,omitempty"`
 	Hold *slot.Hold `json:"hold,omitempty"`
+	// Owner is the client that last wrote a feed.
+	Owner *feedOwner `json:"maker,omitempty"`
 }
 
 const (
 	memberContent = "content"
-	memberKept    = "service"
+	memberService = "service"
 )
 
-// encode makes the body of a record.
+// encode returns the body of a record.
 func (k *kind) encode(s stored) (store.Body, error) {
-	service, err := json.Marshal(s.kept)
+	service, err := json.Marshal(s.service)
 	if err != nil {
-		return store.Body{}, fmt.Errorf("encode a record: %w", err)
+		return store.Body{}, fmt.Errorf("encode record: %w", err)
 	}
-	content := document.NewWriter(nil)
+	content := schema.NewWriter(nil)
 	k.fields.Append(content, s.content)
-	whole := document.NewWriter(nil)
+	whole := schema.NewWriter(nil)
 	whole.Raw(memberContent, content.Done())
-	whole.Raw(memberKept, service)
+	whole.Raw(memberService, service)
 	return store.Body{JSON: whole.Done()}, nil
 }
 
-var errBadBody = errors.New("the stored record cannot be read")
+var errBadBody = errors.New("decode stored record")
 
-// decode reads the body of a record.
+// decode parses the body of a record. Errors: errBadBody.
 func (k *kind) decode(body []byte) (stored, error) {
 	var s stored
-	object, err := document.Members(body)
+	object, err := schema.Members(body)
 	if err == nil {
 		s.content, err = k.fields.ContentOf(object.Get(memberContent))
 	}
 	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(object.Get(memberKept))).Decode(&s.kept)
+		err = json.NewDecoder(bytes.NewReader(object.Get(memberService))).Decode(&s.service)
 	}
 	if err != nil {
 		return stored{}, fmt.Errorf("%w: %w", errBadBody, err)
@@ -66,16 +68,16 @@ func (k *kind) decode(body []byte) (stored, error) {
 	return s, nil
 }
 
-// fingerprint tells contents apart.
-func (k *kind) fingerprint(content document.Content) string {
-	w := document.NewWriter(nil)
+// fingerprint returns a hash of a content.
+func (k *kind) fingerprint(content schema.Content) string {
+	w := schema.NewWriter(nil)
 	k.fields.Append(w, content)
 	return digest(w.Done())
 }
 
-// digest is a short hash that nobody can find a second text for.
+// digest returns a collision-resistant hash of parts, shortened to 16 bytes.
 func digest(parts ...[]byte) string {
-	const size = 16 // bytes
+	const size = 16
 	sum := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(sum, "%d:", len(part))

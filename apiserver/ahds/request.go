@@ -3,103 +3,119 @@ package ahds
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access"
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// request is an HTTP request with what the facade has found out about it.
+// request is an HTTP request with its site and its caller.
 type request struct {
 	*http.Request
 	query url.Values
 
-	site   Site
+	site   DataStore
 	caller access.Caller
-	// id is the path's, empty where there is none.
+	// open is set if the operation requires no bearer token.
+	open bool
+	// id is the id in the path. It is empty if the path has none.
 	id string
 }
 
-// serve makes the handler of one path.
+// serve returns the handler of one path.
 func (h *handler) serve(paths methods) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-		defer cancel()
-		req := &request{Request: r.WithContext(ctx)}
+		ctx := r.Context()
+		if op, _ := paths.Find(r.Method); !op.streams {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+			defer cancel()
+		}
+		began, req := time.Now(), &request{Request: r.WithContext(ctx)}
 		if err := h.operate(w, req, paths); err != nil {
-			h.fail(w, req, err)
+			h.fail(w, req, req.conceal(began, err))
 		}
 	}
 }
 
-// operate brings a request to its operation, or tells why not.
-func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) error {
-	what, ok := paths.Find(r.Method)
-	if !ok {
-		return &methodError{allowed: paths.Allowed()}
+// conceal returns the error to respond with. If a request without a bearer token fails at a hidden
+// site, the error and its time are those of a site that does not exist.
+func (r *request) conceal(began time.Time, err error) error {
+	if !r.open || !r.site.Access.Hidden && !errors.Is(err, access.ErrSiteHidden) {
+		return err
 	}
-	if err := checkAccept(r.Header, what.produces); err != nil {
+	audit.From(r.Context()).Conceal(true)
+	access.AwaitAbsent(r.Context(), began)
+	return access.ErrSiteHidden
+}
+
+// operate checks a request and runs its operation.
+func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) error {
+	op, err := paths.Find(r.Method)
+	if err != nil {
+		return err
+	}
+	if err := checkAccept(r.Header, op.produces); err != nil {
 		return err
 	}
 	siteID, err := r.parsePath()
 	if err != nil {
 		return err
 	}
-	if err := h.admit(r, what, siteID); err != nil {
+	r.auditOperation(op)
+	if err := h.admit(r, op, siteID); err != nil {
+		return err
+	}
+	if err := audit.From(r.Context()).Ready(); err != nil {
 		return err
 	}
 	if r.query, err = web.ParseQuery(r.URL.RawQuery); err != nil {
-		return fault.Faults{{In: fault.Parameter, Code: fault.CodeInvalidQuery, Detail: "the query string cannot be read: " + err.Error()}}
+		return fielderror.Errors{{In: fielderror.Parameter, Code: fielderror.CodeInvalidQuery, Detail: "the query string is invalid: " + err.Error() + "; percent-encode its special characters"}}
 	}
-	if _, named := r.parameter("id"); named && !document.IsUUID(r.id) {
-		return fault.Faults{{In: fault.Parameter, At: "id", Code: fault.CodeInvalidValue, Detail: "the id in the path: " + document.NotUUID(r.id)}}
+	if r.id != "" && !schema.IsUUID(r.id) {
+		return fielderror.Errors{{In: fielderror.Parameter, At: "id", Code: fielderror.CodeInvalidValue, Detail: "the id in the path: " + schema.NotUUID(r.id)}}
 	}
-	if !r.site.keeps(what.group) {
+	if !r.site.isOpen(op.group) {
 		return store.ErrUnavailable
 	}
-	return what.run(w, r)
+	if op.verb != "list" {
+		return op.run(w, r)
+	}
+	end, err := r.site.Limiter.Search(r.Context(), r.caller.Name)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return op.run(w, r)
 }
 
-// admit finds the site and asks whether the caller may do what the operation says.
-func (h *handler) admit(r *request, what operation, siteID string) (err error) {
-	if what.open {
-		r.site, err = h.Find(siteID)
+// admit finds the site, authenticates the caller and authorizes the operation.
+func (h *handler) admit(r *request, op operation, siteID string) (err error) {
+	if r.open = op.open; r.open {
+		r.site, err = h.Find(r.Request, siteID)
+		audit.From(r.Context()).At(r.site.Audit)
 		return err
 	}
 	if r.site, r.caller, err = h.Admit(r.Request, siteID); err != nil {
 		return err
 	}
 	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access,
-		access.Action{Verb: what.verb, Group: cmp.Or(what.group, Group), Resource: what.resource, Name: strings.ToLower(r.id)})
+		access.Action{Verb: op.verb, Group: cmp.Or(op.group, Group), Resource: op.resource, Name: strings.ToLower(r.id)})
 }
 
-// parsePath takes site and id out of the path.
+// parsePath returns the siteId of the path and sets r.id.
 func (r *request) parsePath() (siteID string, err error) {
-	siteID, _ = r.parameter("siteId")
-	r.id, _ = r.parameter("id")
-	if siteID == "" {
-		return "", &pathUnknownError{}
+	r.id = web.PathParameter(r.Request, "id")
+	if siteID = web.PathParameter(r.Request, "siteId"); siteID == "" {
+		return "", errUnknownPath
 	}
 	return siteID, nil
-}
-
-// parameter is a parameter of the path, if the path has it. The router matches the escaped
-// path where URL.Path alone does not say how it was written.
-func (r *request) parameter(name string) (value string, ok bool) {
-	value = r.PathValue(name)
-	if value == "" {
-		return "", false
-	}
-	if r.URL.RawPath == "" {
-		return value, true
-	}
-	if text, err := url.PathUnescape(value); err == nil {
-		return text, true
-	}
-	return value, true
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/ahds"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -38,11 +41,9 @@ var _ = Describe("A request", func() {
 		id := s.do("POST", slotPath, slotBody(9)).created(slotID)
 		a := refused(s.do("GET", slotPath, "", caller("nobody")), http.StatusUnauthorized, "login_required")
 		Expect(a.header.Get("WWW-Authenticate")).To(Equal(`Bearer realm="paddock"`))
-		hidden := refused(s.do("GET", slotPath, "", caller("stranger")), http.StatusNotFound, "unknown_site")
-		absent := refused(s.do("GET", strings.Replace(s.bases[0], s.id, "absent", 1)+slotPath, ""), http.StatusNotFound, "unknown_site")
-		for _, member := range []string{"type", "title", "detail", "code"} {
-			Expect(hidden.json()[member]).To(Equal(absent.json()[member]))
-		}
+		a = refused(s.do("GET", slotPath, "", caller("stranger")), http.StatusForbidden, "permission_denied")
+		Expect(a.body).To(ContainSubstring("may not list availabilityslots"))
+		refused(s.do("GET", strings.Replace(s.bases[0], s.id, "absent", 1)+slotPath, ""), http.StatusNotFound, "unknown_site")
 		for _, segment := range []string{slotPath, groupPath, feedPath} {
 			path := segment + "/" + id
 			for _, missing := range []struct{ verb, method, path string }{
@@ -105,10 +106,10 @@ var _ = Describe("A request", func() {
 			s.do("GET", slotPath+"/"+id+"?x=1", ""), s.do("POST", slotPath+"?x=1", slotBody(9)), s.do("PATCH", slotPath+"/"+id+"?x=1", "{}"),
 			s.do("DELETE", slotPath+"/"+id+"?x=1", ""), s.do("POST", slotPath+"/"+id+"/book?x=1", ""),
 		} {
-			Expect(refused(a, http.StatusBadRequest, "invalid_request").faults()).To(Equal([]string{"parameter x unknown_parameter"}))
+			Expect(refused(a, http.StatusBadRequest, "invalid_request").errs()).To(Equal([]string{"parameter x unknown_parameter"}))
 		}
-		Expect(refused(s.do("GET", slotPath+"?a=%zz", ""), http.StatusBadRequest, "invalid_request").faults()).To(Equal([]string{"parameter  invalid_query"}))
-		Expect(refused(s.do("GET", slotPath+"?a=%zz", ""), http.StatusBadRequest, "invalid_request").faults()).To(Equal([]string{"parameter  invalid_query"}))
+		Expect(refused(s.do("GET", slotPath+"?a=%zz", ""), http.StatusBadRequest, "invalid_request").errs()).To(Equal([]string{"parameter  invalid_query"}))
+		Expect(refused(s.do("GET", slotPath+"?a=%zz", ""), http.StatusBadRequest, "invalid_request").errs()).To(Equal([]string{"parameter  invalid_query"}))
 		a := refused(s.do("GET", slotPath+"?isactive=true", ""), http.StatusBadRequest, "invalid_request")
 		Expect(a.body).To(ContainSubstring("did you mean isActive?"))
 	})
@@ -119,7 +120,7 @@ var _ = Describe("A request", func() {
 			Expect(s.do("GET", slotPath+"/"+spelled, "").ok().text(slotID)).To(Equal(id))
 		}
 		for _, bad := range []string{"7", "x" + id, strings.ReplaceAll(id, "-", ""), "%00", "..%2f..", id + "%2f", "{" + id + "}"} {
-			Expect(refused(s.do("GET", slotPath+"/"+bad, ""), http.StatusBadRequest, "invalid_request").faults()).To(Equal([]string{"parameter id invalid_value"}))
+			Expect(refused(s.do("GET", slotPath+"/"+bad, ""), http.StatusBadRequest, "invalid_request").errs()).To(Equal([]string{"parameter id invalid_value"}))
 		}
 	})
 
@@ -135,8 +136,9 @@ var _ = Describe("A request", func() {
 		Expect(read.header.Get("Content-Encoding")).To(Equal("gzip"))
 		Expect(len(read.body)).To(BeNumerically("<", 1000))
 		refused(s.do("POST", slotPath, slotBody(9), with("Content-Encoding", "br")), http.StatusUnsupportedMediaType, "unsupported_media_type")
-		Expect(s.do("POST", slotPath, slotBody(9), with("Content-Encoding", "gzip")).faults()).To(Equal([]string{"pointer  unparseable_json"}))
+		Expect(s.do("POST", slotPath, slotBody(9), with("Content-Encoding", "gzip")).errs()).To(Equal([]string{"pointer  unparseable_json"}))
 
+		s.setLimits(v1alpha1.Limits{MaxBodySize: resource.NewQuantity(1<<20, resource.BinarySI)})
 		big := slotBody(9, fields{"extensions": fields{"a": strings.Repeat("x", 1<<20)}})
 		refused(s.do("POST", slotPath, big), http.StatusRequestEntityTooLarge, "too_large")
 		packed.Reset()
@@ -162,7 +164,7 @@ var _ = Describe("A request", func() {
 		} {
 			Expect(refused(a, http.StatusServiceUnavailable, "unavailable").header.Get("Retry-After")).NotTo(BeEmpty())
 		}
-		openSites[0].Store(away.id, ahds.Site{ID: away.id})
+		openSites[0].Store(away.id, ahds.DataStore{Settings: settings.Settings{ID: away.id}})
 		refused(away.do("GET", slotPath, ""), http.StatusServiceUnavailable, "unavailable")
 	})
 })

@@ -5,73 +5,87 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// ResourceStore keeps the custom resources of one kind in one site's namespace, which others
-// write too. Errors are those of package store, and fault.Faults.
+// ResourceStore stores the custom resources of one kind in one site's namespace. Other clients
+// write them too. Errors: those of package store, fielderror.Errors.
 type ResourceStore interface {
-	// Get is fresh, whoever wrote.
+	// Get returns the current resource, including writes of other clients.
 	Get(ctx context.Context, id string) (webhook.Resource, error)
-	// List has all of them, in no order.
+	// List returns all resources in no particular order.
 	List(ctx context.Context) ([]webhook.Resource, error)
-	// Create makes a resource. The secret is that of a webhook, and is told nowhere else.
-	// Error: *store.PreconditionError, if there is one of the id.
+	// Create creates a resource. secret is that of a webhook, which only Create and Rotate return.
+	// Errors: *store.PreconditionError if a resource has the id.
 	Create(ctx context.Context, resource webhook.Resource) (made webhook.Resource, secret string, err error)
-	// Change edits a resource as it is at the moment: edit may be called more than once.
+	// Change edits the current resource. It calls edit again after each write conflict.
 	Change(ctx context.Context, id string, edit Edit) (webhook.Resource, error)
-	// Delete removes a resource as it is at the moment, if check has nothing against it.
+	// Delete deletes the current resource if check returns nil.
 	Delete(ctx context.Context, id string, check func(webhook.Resource) error) error
 }
 
-// Edit is what becomes of a resource: its content, and what the facade keeps with it.
+// Edit returns a resource with another content or service data.
 type Edit = func(webhook.Resource) (webhook.Resource, error)
 
-// WebhookStore keeps resources with secrets.
+// WebhookStore is a ResourceStore of webhooks, which have secrets.
 type WebhookStore interface {
 	ResourceStore
-	// Rotate gives a webhook another secret. The one before counts until a time.
+	// Rotate replaces the secret of a webhook if check returns nil. The previous secret also signs
+	// until the given time.
 	Rotate(ctx context.Context, id string, until time.Time, check func(webhook.Resource) error) (rotated webhook.Resource, secret string, err error)
 }
 
 // ResourceGroup is the API group of the custom resources.
 const ResourceGroup = "paddock.health"
 
-// CustomResources are those of the group that this facade serves, in the terms of
-// Kubernetes RBAC.
+// CustomResources are the Kubernetes RBAC resources of ResourceGroup that this facade serves.
 var CustomResources = []string{webhookEvents.resource, webhooks.resource}
 
-// resourceKind is what the handlers of custom resources need to know of one kind of them.
+// resourceKind describes one kind of custom resource to the handlers.
 type resourceKind struct {
 	segment, resource, idField string
-	fields                     document.Fields
+	fields                     schema.Fields
 	lists                      list.Options[webhook.Test]
-	of                         func(Site) ResourceStore
+	of                         func(DataStore) ResourceStore
+	// guard returns an error if a caller with the right to write the resource may not give it the
+	// content. If nil, every content is allowed.
+	guard func(r *request, next schema.Content) error
 }
 
 var webhookEvents = &resourceKind{
 	segment: "webhook-event", resource: "webhookevents", idField: webhook.EventIDField,
 	fields: webhook.EventFields, lists: webhook.EventLists,
-	of: func(s Site) ResourceStore { return s.WebhookEvents },
+	of: func(s DataStore) ResourceStore { return s.WebhookEvents },
 }
 
 var webhooks = &resourceKind{
 	segment: "webhook", resource: "webhooks", idField: webhook.IDField,
 	fields: webhook.Fields, lists: webhook.Lists,
-	of: func(s Site) ResourceStore { return s.Webhooks },
+	of: func(s DataStore) ResourceStore { return s.Webhooks },
+
+	guard: guardClearance,
+}
+
+// guardClearance returns an error if the webhook has a clearance and the caller may not see all
+// records. Changing the URL or the fields of such a webhook requires the same right.
+func guardClearance(r *request, next schema.Content) error {
+	if next.Text("clearance") != webhook.ClearancePrivileged {
+		return nil
+	}
+	return r.site.Privileged(r.Context())
 }
 
 type resourceOperation = func(http.ResponseWriter, *request, *resourceKind) error
 
-// routeResources lists the paths of a kind. Contract 4.2.
+// routeResources registers the paths of a kind. Contract 4.2.
 func (h *handler) routeResources(site chi.Router, k *resourceKind) {
 	may := func(verb string, run resourceOperation) operation {
 		return operation{verb: verb, group: ResourceGroup, resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return run(w, r, k) }}
@@ -88,30 +102,22 @@ func (h *handler) routeResources(site chi.Router, k *resourceKind) {
 	}))
 }
 
-// routeWebhooks lists what can be asked of a webhook beside.
+// routeWebhooks registers the further operations of webhooks.
 func (h *handler) routeWebhooks(site chi.Router) {
 	site.Handle("/"+webhooks.segment+"/{id}/rotate-secret", h.serve(methods{
 		http.MethodPost: {verb: "update", group: ResourceGroup, resource: webhooks.resource, run: h.rotateSecret},
 	}))
 }
 
-// resourceTag is the ETag of a resource, which changes with what people ask for only.
-func resourceTag(resource webhook.Resource) string {
-	const enough = 8 // letters tell the resources apart that had the id
-	return `"` + strconv.FormatInt(resource.Generation, 10) + "-" + digest([]byte(resource.UID))[:enough] + `"`
+// resourceTag returns the ETag of a resource. It changes with the spec only. The hash of the UID
+// distinguishes resources that had the same id one after the other.
+func resourceTag(resource webhook.Resource) web.ETag {
+	return tagOf(resource.Generation, resource.UID)
 }
 
-// checkResource says whether a resource is at one of the versions asked for, if any is.
-func (t etags) checkResource(resource webhook.Resource) error {
-	if tag := resourceTag(resource); t.given && !t.matchStrong(tag) {
-		return &preconditionError{current: tag}
-	}
-	return nil
-}
-
-// render writes a resource as clients see it.
+// render returns the JSON of a resource. The secret is included unless it is empty.
 func (k *resourceKind) render(resource webhook.Resource, secret string) []byte {
-	w := document.NewWriter(nil)
+	w := schema.NewWriter(nil)
 	w.String(k.idField, resource.ID)
 	k.fields.Append(w, resource.Content)
 	if secret != "" {
@@ -121,45 +127,49 @@ func (k *resourceKind) render(resource webhook.Resource, secret string) []byte {
 		w.String("publicKey", resource.PublicKey)
 	}
 	if !resource.PreviousUntil.IsZero() {
-		w.String("previousSecretUntil", document.Stamp(resource.PreviousUntil))
+		w.String("previousSecretUntil", schema.Stamp(resource.PreviousUntil))
 	}
-	w.String("createdAt", document.Stamp(resource.Created))
-	w.String("updatedAt", document.Stamp(resource.Updated))
+	if !resource.DisabledAt.IsZero() {
+		w.String("disabledAt", schema.Stamp(resource.DisabledAt))
+		w.String("disabledReason", resource.DisabledReason)
+	}
+	w.String("createdAt", schema.Stamp(resource.Created))
+	w.String("updatedAt", schema.Stamp(resource.Updated))
 	return w.Done()
 }
 
-// respondResource answers with a resource.
+// respondResource writes a resource as the response.
 func (r *request) respondResource(w http.ResponseWriter, status int, k *resourceKind, resource webhook.Resource, secret string) error {
 	setResourceVersion(w, resource)
 	return r.respond(w, status, typeJSON, k.render(resource, secret))
 }
 
 func setResourceVersion(w http.ResponseWriter, resource webhook.Resource) {
-	w.Header().Set("ETag", resourceTag(resource))
-	w.Header().Set("Last-Modified", resource.Updated.UTC().Format(http.TimeFormat))
+	web.SetVersion(w.Header(), resourceTag(resource), resource.Updated)
 }
 
-// keptOf reads what the facade keeps of a resource. What is not its own is nothing.
-func keptOf(resource webhook.Resource) kept {
-	var own kept
-	if json.Unmarshal([]byte(resource.Kept), &own) != nil {
-		return kept{}
+// serviceDataOf returns the service data of a resource. Data that the facade did not write is
+// ignored.
+func serviceDataOf(resource webhook.Resource) serviceData {
+	var own serviceData
+	if json.Unmarshal([]byte(resource.ServiceData), &own) != nil {
+		return serviceData{}
 	}
 	return own
 }
 
-// keep makes what the facade keeps of a resource.
-func (own kept) keep() (string, error) {
+// encode returns the service data as JSON.
+func (own serviceData) encode() (string, error) {
 	text, err := json.Marshal(own)
 	if err != nil {
-		return "", fmt.Errorf("encode what is kept of a resource: %w", err)
+		return "", fmt.Errorf("encode service data of resource: %w", err)
 	}
 	return string(text), nil
 }
 
 // listResources serves GET …/{kind}.
 func (h *handler) listResources(w http.ResponseWriter, r *request, k *resourceKind) error {
-	asked, err := list.Read(r.query, k.lists)
+	asked, err := list.Parse(r.query, k.lists)
 	if err != nil {
 		return err
 	}
@@ -177,14 +187,14 @@ func (h *handler) listResources(w http.ResponseWriter, r *request, k *resourceKi
 
 // readResource serves GET …/{kind}/{id}.
 func (h *handler) readResource(w http.ResponseWriter, r *request, k *resourceKind) error {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
 	resource, err := k.of(r.site).Get(r.Context(), r.id)
 	if err != nil {
 		return err
 	}
-	unchanged, err := isNotModified(r.Header, resourceTag(resource), resource.Updated)
+	unchanged, err := web.IsNotModified(r.Header, etagSyntax, resourceTag(resource), resource.Updated)
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
 )
 
-// rotationOverlap is how long the secret before a rotation counts beside the new one.
+// rotationOverlap is how long the previous secret also signs after a rotation.
 const rotationOverlap = 24 * time.Hour
 
 // replaceResource serves PUT …/{kind}/{id}.
@@ -20,11 +20,13 @@ func (h *handler) replaceResource(w http.ResponseWriter, r *request, k *resource
 	if err != nil {
 		return err
 	}
-	content, err := k.fields.Replace(sent, document.Identity{Name: k.idField, Path: r.id})
+	content, err := k.fields.Replace(sent, schema.Identity{Name: k.idField, Path: r.id})
 	if err != nil {
 		return err
 	}
-	return h.changeResource(w, r, k, idempotencyKey{}, func(document.Content) (document.Content, error) { return maps.Clone(content), nil })
+	return h.changeResource(w, r, k, idempotencyKey{}, content.Bool("isActive"), func(schema.Content) (schema.Content, error) {
+		return maps.Clone(content), nil
+	})
 }
 
 // patchResource serves PATCH …/{kind}/{id}. RFC 7396.
@@ -37,32 +39,39 @@ func (h *handler) patchResource(w http.ResponseWriter, r *request, k *resourceKi
 	if err != nil {
 		return err
 	}
-	return h.changeResource(w, r, k, key.of(r, text), func(before document.Content) (document.Content, error) {
-		return k.fields.Patch(before, sent, document.Identity{Name: k.idField, Path: r.id})
+	enables := string(sent.Get("isActive")) == "true"
+	return h.changeResource(w, r, k, key.of(r, text), enables, func(before schema.Content) (schema.Content, error) {
+		return k.fields.Patch(before, sent, schema.Identity{Name: k.idField, Path: r.id})
 	})
 }
 
-// changeResource edits the resource of the path, as it is when it is written, and answers
-// with it. A change with an idempotency key happens once.
+// changeResource edits the current resource of the path and responds with it. A change with an
+// idempotency key is applied once. If enables is set, the change also enables a webhook that the
+// server disabled, even if its content stays the same.
 func (h *handler) changeResource(
-	w http.ResponseWriter, r *request, k *resourceKind, key idempotencyKey, edit func(document.Content) (document.Content, error),
+	w http.ResponseWriter, r *request, k *resourceKind, key idempotencyKey, enables bool, edit func(schema.Content) (schema.Content, error),
 ) error {
-	ifMatch, err := r.writePrecondition()
+	checkTag, err := r.writePrecondition()
 	if err != nil {
 		return err
 	}
 	changed, err := k.of(r.site).Change(r.Context(), r.id, func(resource webhook.Resource) (webhook.Resource, error) {
-		own := keptOf(resource)
+		own := serviceDataOf(resource)
 		if _, used, err := key.usedIn(own.Keys); err != nil || used {
 			return resource, err
 		}
-		err := ifMatch.checkResource(resource)
+		err := checkTag(resource)
+		before := resource.Content
 		if err == nil {
-			resource.Content, err = edit(resource.Content)
+			resource.Content, err = edit(before)
+			resource.Enable = enables
+		}
+		if err == nil && k.guard != nil && !resource.Content.Equal(before) {
+			err = k.guard(r, resource.Content)
 		}
 		if err == nil && key.key != "" {
 			own.Keys = key.addTo(own.Keys, resource.Generation+1, h.Now())
-			resource.Kept, err = own.keep()
+			resource.ServiceData, err = own.encode()
 		}
 		return resource, err
 	})
@@ -72,13 +81,13 @@ func (h *handler) changeResource(
 	return r.respondResource(w, http.StatusOK, k, changed, "")
 }
 
-// deleteResource serves DELETE …/{kind}/{id}. Contract 4.2: permanently.
+// deleteResource serves DELETE …/{kind}/{id}. The delete is permanent. Contract 4.2.
 func (h *handler) deleteResource(w http.ResponseWriter, r *request, k *resourceKind) error {
-	ifMatch, err := r.writePrecondition()
+	checkTag, err := r.writePrecondition()
 	if err != nil {
 		return err
 	}
-	if err := k.of(r.site).Delete(r.Context(), r.id, ifMatch.checkResource); err != nil {
+	if err := k.of(r.site).Delete(r.Context(), r.id, checkTag); err != nil {
 		return err
 	}
 	return r.respondEmpty(w, http.StatusNoContent)
@@ -86,27 +95,29 @@ func (h *handler) deleteResource(w http.ResponseWriter, r *request, k *resourceK
 
 // rotateSecret serves POST …/webhook/{id}/rotate-secret.
 func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
-	ifMatch, err := r.writePrecondition()
+	checkTag, err := r.writePrecondition()
 	if err != nil {
 		return err
 	}
 	if len(r.Header.Values(idempotencyHeader)) > 0 {
-		return fault.Faults{{In: fault.Header, At: idempotencyHeader, Code: fault.CodeInvalidHeader, Detail: "a secret is told once, so this cannot be repeated with the same answer; send If-Match to do it once"}}
+		return fielderror.Errors{{In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: "rotate-secret does not support this header, because the new secret is not kept for a second response; remove the header, and send If-Match so that a retry does not rotate again"}}
 	}
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return err
 	}
-	rotated, secret, err := r.site.Webhooks.Rotate(r.Context(), r.id, h.Now().Add(rotationOverlap), ifMatch.checkResource)
+	rotated, secret, err := r.site.Webhooks.Rotate(r.Context(), r.id, h.Now().Add(rotationOverlap), checkTag)
 	if err != nil {
 		return err
 	}
 	return r.respondResource(w, http.StatusOK, webhooks, rotated, secret)
 }
 
-// writePrecondition is that of a write without parameters.
-func (r *request) writePrecondition() (etags, error) {
-	if err := list.ReadNone(r.query); err != nil {
-		return etags{}, err
+// writePrecondition returns the check of a resource against the If-Match of a write. It returns an
+// error if the query string has parameters.
+func (r *request) writePrecondition() (check func(webhook.Resource) error, err error) {
+	if err := list.ParseNone(r.query); err != nil {
+		return nil, err
 	}
-	return r.precondition()
+	ifMatch, err := r.precondition()
+	return func(resource webhook.Resource) error { return checkIfMatch(ifMatch, resourceTag(resource)) }, err
 }

@@ -8,16 +8,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// createResource serves POST …/{kind}. Sent again, with the id or the Idempotency-Key that
-// it had, it creates nothing and is answered with what it created.
+// createResource serves POST …/{kind}. A request that is repeated with the same id or
+// Idempotency-Key creates nothing and gets the resource that it created.
 func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceKind) error {
-	if err := list.ReadNone(r.query); err != nil {
+	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
 	key, err := r.idempotencyKey()
@@ -28,13 +29,18 @@ func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceK
 	if err != nil {
 		return err
 	}
-	content, id, err := k.fields.Create(sent, document.Identity{Name: k.idField})
+	content, id, err := k.fields.Create(sent, schema.Identity{Name: k.idField})
 	if err != nil {
 		return err
 	}
+	if k.guard != nil {
+		if err := k.guard(r, content); err != nil {
+			return err
+		}
+	}
 	key.request = k.fingerprint(content)
 	wanted := webhook.Resource{ID: strings.ToLower(id), Content: content}
-	if wanted.Kept, err = (kept{Made: key.request, Keys: key.addTo(nil, 1, h.Now())}).keep(); err != nil {
+	if wanted.ServiceData, err = (serviceData{Fingerprint: key.request, Keys: key.addTo(nil, 1, h.Now())}).encode(); err != nil {
 		return err
 	}
 	made, secret, created, err := h.makeResource(r, k, wanted, key)
@@ -49,14 +55,14 @@ func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceK
 	return r.respondResource(w, status, k, made, secret)
 }
 
-// fingerprint tells contents apart.
-func (k *resourceKind) fingerprint(content document.Content) string {
-	w := document.NewWriter(nil)
+// fingerprint returns a hash of a content.
+func (k *resourceKind) fingerprint(content schema.Content) string {
+	w := schema.NewWriter(nil)
 	k.fields.Append(w, content)
 	return digest([]byte(k.segment), w.Done())
 }
 
-// makeResource creates a resource, or finds the one that the same request made before.
+// makeResource creates a resource, or returns the one that the same request created before.
 func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resource, key idempotencyKey) (made webhook.Resource, secret string, created bool, err error) {
 	chosen := wanted.ID != ""
 	if wanted.ID, err = k.newID(r, wanted.ID, key); err != nil {
@@ -67,11 +73,11 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 	}
 	for {
 		made, secret, err = k.of(r.site).Create(r.Context(), wanted)
-		if !isConflict(err) {
+		if !store.IsConflict(err) {
 			return made, secret, true, err
 		}
 		made, err = k.of(r.site).Get(r.Context(), wanted.ID)
-		if !isAbsent(err) { // else it was deleted a moment ago
+		if !store.IsAbsent(err) { // an absent resource was deleted after Create
 			break
 		}
 		if err := web.Sleep(r.Context(), poll); err != nil {
@@ -79,7 +85,7 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 		}
 	}
 	switch {
-	case err != nil || keptOf(made).Made == key.request:
+	case err != nil || serviceDataOf(made).Fingerprint == key.request:
 	case chosen:
 		err = &idTakenError{id: wanted.ID}
 	default:
@@ -88,8 +94,9 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 	return made, "", false, err
 }
 
-// newID is the client's, else one that a repeated request with the same key has too, also
-// where the site has got another address since, else a new one.
+// newID returns the client's id if there is one. Otherwise it derives the id from the idempotency
+// key, so that a repeated request gets the same id even if the site's base URL has changed. Without
+// a key the id is new.
 func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (string, error) {
 	switch {
 	case chosen != "":
@@ -101,8 +108,8 @@ func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (str
 	return id.String(), err
 }
 
-// checkKey refuses a key by which another resource was made. The resource with the id
-// itself is looked at when it is in the way.
+// checkKey returns an error if the key was used for another resource. The resource with the id
+// itself is checked when Create conflicts with it. Errors: *keyReusedError.
 func (k *resourceKind) checkKey(r *request, id string, key idempotencyKey, now time.Time) error {
 	if key.key == "" {
 		return nil
@@ -112,7 +119,7 @@ func (k *resourceKind) checkKey(r *request, id string, key idempotencyKey, now t
 		return err
 	}
 	used := slices.ContainsFunc(all, func(other webhook.Resource) bool {
-		return other.ID != id && slices.ContainsFunc(keptOf(other).Keys, func(u usedKey) bool { return u.Key == key.key && now.Sub(u.At) < keyLife })
+		return other.ID != id && slices.ContainsFunc(serviceDataOf(other).Keys, func(u usedKey) bool { return u.Key == key.key && now.Sub(u.At) < keyLife })
 	})
 	if used {
 		return &keyReusedError{}

@@ -8,14 +8,17 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// operation is one thing that can be done at a path.
+// operation is one HTTP method of a path.
 type operation struct {
-	// verb and resource are the right it needs, in the terms of Kubernetes RBAC. Without a
-	// group the resource is one of this facade's own, and in the site's store.
+	// verb, resource and group are the Kubernetes RBAC permission that the operation requires. An
+	// empty group means Group, whose resources are in the site's store.
 	verb, resource, group string
-	// open operations need no bearer token: they check a token of their own.
+	// open is set if the operation requires no bearer token but checks a token of its own.
 	open bool
-	// produces is the media type of its answer; empty: JSON.
+	// streams is set if the response ends only when the client or the server ends it. Such an
+	// operation only reads, whatever its verb.
+	streams bool
+	// produces is the media type of the response. If empty, it is JSON.
 	produces string
 	run      func(w http.ResponseWriter, r *request) error
 }
@@ -23,12 +26,13 @@ type operation struct {
 // methods are the operations of one path.
 type methods = web.Methods[operation]
 
-// routes lists every path of the facade. Contract 4.
+// routes returns the router of all paths of the facade. Contract 4.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
-	// Every path takes all methods that HTTP defines, to answer 405 itself.
-	router.MethodNotAllowed(h.fails(&methodUnknownError{}))
-	router.NotFound(h.fails(&pathUnknownError{}))
+	// Every path is registered for all methods of HTTP and responds with 405 itself. The router
+	// reports only methods that HTTP does not define.
+	router.MethodNotAllowed(h.errorHandler(&web.UnknownMethodError{}))
+	router.NotFound(h.errorHandler(errUnknownPath))
 	router.Route("/site/{siteId}/ahds/v1", func(site chi.Router) {
 		h.routeRecords(site, slots)
 		h.routeRecords(site, eventGroups)
@@ -37,11 +41,13 @@ func (h *handler) routes() http.Handler {
 		h.routeResources(site, webhookEvents)
 		h.routeResources(site, webhooks)
 		h.routeWebhooks(site)
+		h.routeDeliveries(site)
+		h.routeEvents(site)
 	})
 	return router
 }
 
-// routeRecords lists the paths that every kind of record has.
+// routeRecords registers the paths that each kind of record has.
 func (h *handler) routeRecords(site chi.Router, k *kind) {
 	site.Handle("/"+k.segment, h.serve(methods{
 		http.MethodGet:  {verb: "list", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.list(w, r, k) }},
@@ -55,7 +61,7 @@ func (h *handler) routeRecords(site chi.Router, k *kind) {
 	}))
 }
 
-// routeSlots lists what can be asked of a slot beside.
+// routeSlots registers the further operations of slots.
 func (h *handler) routeSlots(site chi.Router) {
 	base := "/" + slots.segment + "/{id}"
 	site.Handle(base+"/hold", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.hold}}))
@@ -63,7 +69,14 @@ func (h *handler) routeSlots(site chi.Router) {
 	site.Handle(base+"/release", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.release}}))
 }
 
-// fails answers every request with an error.
-func (h *handler) fails(err error) http.HandlerFunc {
+// routeEvents registers the paths of events. Events cannot be read.
+func (h *handler) routeEvents(site chi.Router) {
+	site.Handle("/"+eventSegment, h.serve(methods{http.MethodPost: {verb: "create", resource: eventResource, run: h.acceptEvents}}))
+	site.Handle("/"+eventTypeSegment, h.serve(methods{http.MethodGet: {verb: "list", resource: eventTypeResource, run: h.eventTypes}}))
+	site.Handle("/"+eventTypeSegment+"/{type}", h.serve(methods{http.MethodGet: {verb: "get", resource: eventTypeResource, run: h.eventType}}))
+}
+
+// errorHandler returns a handler that responds to every request with err.
+func (h *handler) errorHandler(err error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { h.fail(w, &request{Request: r}, err) }
 }

@@ -91,7 +91,7 @@ var _ = Describe("Availability slots", func() {
 			func(change fields, want ...string) {
 				a := s.do("POST", slotPath, slotBody(9, change))
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-				Expect(a.faults()).To(ConsistOf(want))
+				Expect(a.errs()).To(ConsistOf(want))
 				Expect(a.json()).To(HaveKeyWithValue("code", "invalid_request"))
 				Expect(a.json()).To(HaveKeyWithValue("status", BeEquivalentTo(400)))
 			},

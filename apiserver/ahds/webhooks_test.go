@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,9 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/ahds"
-	"github.com/paddock-health/paddock/apiserver/customresources"
 	"github.com/paddock-health/paddock/apiserver/events/signing"
+	"github.com/paddock-health/paddock/apiserver/settings"
+	"github.com/paddock-health/paddock/apiserver/webhookstore"
 )
 
 const (
@@ -28,6 +31,9 @@ const (
 	hookID    = "webhookId"
 )
 
+// cleared is set while callers are privileged.
+var cleared atomic.Bool
+
 // newResourceSite opens a site whose custom resources are in a namespace of its own. It
 // has no storage of records: it needs none.
 func newResourceSite(ctx context.Context) site {
@@ -35,13 +41,20 @@ func newResourceSite(ctx context.Context) site {
 	s := site{id: "clinic-" + uuid.NewString()[:8]}
 	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.id}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	objects, err := customresources.New(controlPlane, now)
+	objects, err := webhookstore.New(controlPlane, now)
 	Expect(err).NotTo(HaveOccurred())
 	for i := range replicas {
 		s.bases[i] = servers[i].URL + "/site/" + s.id + "/ahds/v1"
-		openSites[i].Store(s.id, ahds.Site{
-			ID: s.id, BaseURL: s.bases[i], MaxBodySize: 1 << 20,
+		openSites[i].Store(s.id, ahds.DataStore{
+			Settings:      settings.Settings{ID: s.id},
+			BaseURL:       s.bases[i],
 			WebhookEvents: objects.WebhookEvents(s.id), Webhooks: objects.Webhooks(s.id),
+			Privileged: func(context.Context) error {
+				if cleared.Load() {
+					return nil
+				}
+				return &access.ForbiddenError{Caller: "somebody", Action: access.Action{Verb: "privileged", Group: "r4.fhir.paddock.health", Resource: "patients"}}
+			},
 		})
 		DeferCleanup(func() { openSites[i].Delete(s.id) })
 	}
@@ -107,7 +120,7 @@ var _ = Describe("Webhook events", func() {
 		Expect(same.header.Get("ETag")).To(Equal(patched.header.Get("ETag")))
 
 		By("PUT: all fields, and what was read can be put back")
-		Expect(s.do("PUT", path, `{"eventType":"user.updated"}`).faults()).To(ConsistOf(
+		Expect(s.do("PUT", path, `{"eventType":"user.updated"}`).errs()).To(ConsistOf(
 			"pointer /isEnabled missing_field", "pointer /description missing_field", "pointer /extensions missing_field"))
 		Expect(s.do("PUT", path, patched.body).body).To(Equal(patched.body))
 		replaced := s.do("PUT", path, strings.Replace(patched.body, "user.created", "consult.updated", 1), ifMatch(patched.header.Get("ETag")))
@@ -133,7 +146,7 @@ var _ = Describe("Webhook events", func() {
 		func(change fields, want ...string) {
 			a := s.do("POST", eventPath, eventBody(change))
 			Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-			Expect(a.faults()).To(ConsistOf(want))
+			Expect(a.errs()).To(ConsistOf(want))
 		},
 		Entry("webhookEventId: a UUID", fields{eventID: "x"}, "pointer /webhookEventId invalid_value"),
 		Entry("webhookEventId: a string", fields{eventID: 1}, "pointer /webhookEventId wrong_type"),
@@ -213,7 +226,7 @@ var _ = Describe("Webhook events", func() {
 			for i := range want {
 				want[i] = "parameter " + want[i]
 			}
-			Expect(refused.faults()).To(ConsistOf(want), query)
+			Expect(refused.errs()).To(ConsistOf(want), query)
 		}
 	})
 
@@ -256,7 +269,7 @@ var _ = Describe("Webhook events", func() {
 			Expect(forbidden.status).To(Equal(http.StatusForbidden), verb)
 			Expect(forbidden.text("detail")).To(ContainSubstring(verb + " webhookevents.paddock.health"))
 			Expect(ask(with("X-Caller", "nobody")).status).To(Equal(http.StatusUnauthorized))
-			Expect(ask(with("X-Caller", "stranger")).status).To(Equal(http.StatusNotFound))
+			Expect(ask(with("X-Caller", "stranger")).status).To(Equal(http.StatusForbidden))
 		}
 		Expect(s.do("TRACE", eventPath, "").status).To(Equal(http.StatusMethodNotAllowed))
 		Expect(s.do("POST", path, "{}").header.Get("Allow")).To(Equal("DELETE, GET, HEAD, PATCH, PUT"))
@@ -295,7 +308,7 @@ var _ = Describe("Webhooks", func() {
 		Expect(until).To(BeTemporally("~", time.Now().Add(24*time.Hour), time.Minute))
 		Expect(s.do("GET", path, "").json()).To(And(Not(HaveKey("secret")), HaveKey("previousSecretUntil")))
 		Expect(s.do("POST", path+"/rotate-secret", "", ifMatch(created.header.Get("ETag"))).status).To(Equal(http.StatusPreconditionFailed))
-		Expect(s.do("POST", path+"/rotate-secret", "", key("k")).faults()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
+		Expect(s.do("POST", path+"/rotate-secret", "", key("k")).errs()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
 		Expect(s.do("POST", path+"/rotate-secret", `{"now":true}`).status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("POST", path+"/rotate-secret", "", with("X-Caller", "no-update")).status).To(Equal(http.StatusForbidden))
 		Expect(s.do("POST", hookPath+"/"+uuid.NewString()+"/rotate-secret", "").status).To(Equal(http.StatusNotFound))
@@ -319,7 +332,7 @@ var _ = Describe("Webhooks", func() {
 		func(change fields, want ...string) {
 			a := s.do("POST", hookPath, hookBody(change))
 			Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
-			Expect(a.faults()).To(ConsistOf(want))
+			Expect(a.errs()).To(ConsistOf(want))
 		},
 		Entry("webhookId: a UUID", fields{hookID: "x"}, "pointer /webhookId invalid_value"),
 		Entry("eventType: required", fields{"eventType": nil}, "pointer /eventType missing_field"),
@@ -383,7 +396,7 @@ var _ = Describe("Webhooks", func() {
 			"isActive=yes": "isActive invalid_value", "eventType=": "eventType invalid_value", "isEnabled=true": "isEnabled unknown_parameter", "sortBy=webhookUrl": "sortBy invalid_value",
 			"pageSize=101": "pageSize out_of_range", "page=-1": "page out_of_range",
 		} {
-			Expect(s.do("GET", hookPath+"?"+query, "").faults()).To(Equal([]string{"parameter " + want}), query)
+			Expect(s.do("GET", hookPath+"?"+query, "").errs()).To(Equal([]string{"parameter " + want}), query)
 		}
 	})
 })

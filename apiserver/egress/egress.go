@@ -1,6 +1,5 @@
-// Package egress dials hosts that tenants name. It checks the very address that a
-// connection goes to, so that no name, and no change of a name, leads into networks that
-// are the operator's own.
+// Package egress dials hosts that tenants choose. It checks the address of each connection after
+// name resolution, so that no DNS name leads into the operator's networks.
 package egress
 
 import (
@@ -15,27 +14,27 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrProhibited is in the error of a dial to an address that is not allowed.
+// ErrProhibited is wrapped by the error of a dial to an address that is not allowed.
 var ErrProhibited = ssrf.ErrProhibitedIP
 
 const (
 	dialTimeout = 5 * time.Second
-	// keepAlive finds out within half a minute that the other side is gone.
+	// The keep-alive probes detect a dead peer within half a minute.
 	keepAliveIdle     = 15 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveCount    = 3
 )
 
-// ownNetworks are this host's, and those of its links, where clouds answer with the
+// ownNetworks are the loopback and link-local networks. Link-local addresses of clouds serve the
 // credentials of machines.
 var ownNetworks = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
 }
 
-// NewDialer returns a dialer that connects to public addresses (RFC 6890), on any port,
-// and to those of the networks. This host and its links are opened by networks that lie
-// within theirs, and by no wider one.
+// NewDialer returns a dialer for public addresses (RFC 6890) and the allowed networks, on any port.
+// A loopback or link-local address is allowed only by a network of such addresses, for example
+// 127.0.0.1/32, and not by a larger one. The error for any other address wraps ErrProhibited.
 func NewDialer(allowed []netip.Prefix) *net.Dialer {
 	var own []netip.Prefix
 	for _, network := range allowed {
@@ -75,13 +74,13 @@ func isOwn(network netip.Prefix) bool {
 	})
 }
 
-// leadsHere reports whether an address is this host's, or of one of its links. The
-// unspecified ones are this host when dialled.
+// leadsHere reports whether an address is loopback, link-local or unspecified. Dialing an
+// unspecified address connects to this host.
 func leadsHere(address netip.Addr) bool {
 	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified()
 }
 
-// Networks is a list of networks as the value of a flag: CIDR notation, with commas.
+// Networks is a list of networks. As the value of a flag it is comma-separated CIDRs.
 type Networks []netip.Prefix
 
 // String implements flag.Value.
@@ -99,10 +98,10 @@ func (n *Networks) Set(value string) error {
 	for text := range strings.SplitSeq(value, ",") {
 		network, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			return fmt.Errorf("%q is not a network such as 10.0.0.0/8", text)
+			return fmt.Errorf("%q is not a network in CIDR notation; an example is 10.0.0.0/8", text)
 		}
 		if network != network.Masked() {
-			return fmt.Errorf("%q has bits beyond its length: the network is %s", text, network.Masked())
+			return fmt.Errorf("%q has host bits set: use %s", text, network.Masked())
 		}
 		*n = append(*n, network)
 	}

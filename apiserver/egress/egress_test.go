@@ -15,7 +15,7 @@ func TestNetworks(t *testing.T) {
 		"10.0.0.0/8":              "10.0.0.0/8",
 		"10.0.0.0/8, fd00::/8":    "10.0.0.0/8,fd00::/8",
 		"10.0.0.1":                `"10.0.0.1" is not a network`,
-		"10.1.0.0/8":              "the network is 10.0.0.0/8",
+		"10.1.0.0/8":              "has host bits set: use 10.0.0.0/8",
 		"":                        `"" is not a network`,
 		"192.168.0.0/16,example.": `"example." is not a network`,
 	} {

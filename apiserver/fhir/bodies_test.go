@@ -11,11 +11,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 var _ = Describe("Bodies", func() {
@@ -41,7 +43,7 @@ var _ = Describe("Bodies", func() {
 	})
 
 	DescribeTable("that are refused", func(ctx context.Context, body string, status int, code string, options ...option) {
-		s := newSite(ctx, func(s *fhir.Site) { s.MaxBodySize = 1 << 10 })
+		s := newSite(ctx, func(s *fhir.Endpoint) { s.Limits.MaxBodySize = resource.NewQuantity(1<<10, resource.BinarySI) })
 		for _, method := range []string{"POST /patient", "PUT /patient/a"} {
 			method, path, _ := strings.Cut(method, " ")
 			a := s.do(method, path, body, options...)
@@ -114,7 +116,7 @@ var _ = Describe("Bodies", func() {
 
 		limits := cluster.DefaultLimits
 		limits.MaxRecords = 1
-		full := newSite(ctx, func(s *fhir.Site) { s.Store = engine.Open(s.ID, s.ID, limits) })
+		full := newSite(ctx, func(s *fhir.Endpoint) { s.Store = gatetest.Everything(engine.Open(s.ID, s.ID, limits)) })
 		full.put("/patient/a", luna)
 		a := full.do("POST", "/patient", luna)
 		Expect(a.status).To(Equal(http.StatusInsufficientStorage))
@@ -122,11 +124,11 @@ var _ = Describe("Bodies", func() {
 	})
 })
 
-// serverMeta is what the server adds to a resource that has an id: its members of
-// meta, or meta altogether.
+// serverMeta matches what the server adds to a resource that has an id: members of meta, or all of
+// meta.
 var serverMeta = regexp.MustCompile(`,"meta":\{"versionId":"1","lastUpdated":"[^"]+"\}|"versionId":"1","lastUpdated":"[^"]+",?`)
 
-// clientMeta is what the server replaces of what a client sends.
+// clientMeta matches the parts of a client's resource that the server replaces.
 var clientMeta = regexp.MustCompile(`("versionId": "[^"]+",\s+)?"(versionId|lastUpdated)": "[^"]+",?`)
 
 func withoutLength(r *http.Request) {

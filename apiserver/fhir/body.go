@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,9 +11,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// body is a resource that a client sent.
+// body is a resource in the body of a request.
 type body struct {
-	// text is as it was sent.
+	// text is the body as sent.
 	text     []byte
 	resource r4.Resource
 	dialect  *dialect
@@ -24,9 +23,9 @@ func (b body) stored() store.Body {
 	return store.Body{JSON: b.resource.Body, IDOffset: b.resource.IDOffset, MetaOffset: b.resource.MetaOffset}
 }
 
-// readResource reads the body as a resource of the path's type.
+// readResource reads the body as a resource of the type in the path.
 func (r *request) readResource(w http.ResponseWriter) (body, error) {
-	spoken, err := bodyDialect(r.Header.Get("Content-Type"))
+	sentDialect, err := bodyDialect(r.Header)
 	if err != nil {
 		return body{}, err
 	}
@@ -34,21 +33,20 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 	if err != nil {
 		return body{}, err
 	}
-	return r.readText(raw, spoken)
+	return r.readText(raw, sentDialect)
 }
 
-// readText reads a text in a dialect as a resource of the path's type.
-func (r *request) readText(text []byte, spoken *dialect) (body, error) {
-	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: spoken.optional, IgnoreID: r.Method == http.MethodPost})
-	return body{text: text, resource: resource, dialect: spoken}, err
+// readText parses text as a resource of the type in the path.
+func (r *request) readText(text []byte, sentDialect *dialect) (body, error) {
+	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost})
+	return body{text: text, resource: resource, dialect: sentDialect}, err
 }
 
-// readForm reads the body as a form.
 func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	const form = "application/x-www-form-urlencoded"
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if kind = strings.TrimSpace(kind); !strings.EqualFold(kind, form) && (kind != "" || r.ContentLength != 0) {
-		return nil, &mediaTypeError{fmt.Sprintf("a search by POST takes parameters as %s, not %s", form, r4.Quote(kind))}
+		return nil, &web.MediaTypeError{Problem: fmt.Sprintf("Content-Type: %s is not supported for a search by POST; send %s", r4.Quote(kind), form)}
 	}
 	raw, err := r.readBody(w)
 	if err != nil {
@@ -56,17 +54,17 @@ func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	}
 	values, err := web.ParseQuery(string(raw))
 	if err != nil {
-		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form cannot be read: " + err.Error()}
+		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form is invalid: " + err.Error() + "; percent-encode it"}
 	}
 	return values, nil
 }
 
-// maxBodySize is the site's limit of a body.
 func (r *request) maxBodySize() int64 {
-	return cmp.Or(r.site.MaxBodySize, defaultMaxBodySize)
+	return r.site.MaxBodySize()
 }
 
-// readBody reads the whole body, inflated, within the site's limit.
+// readBody reads and decompresses the whole body, up to the site's limit. Errors: those of
+// web.ReadBody.
 func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
 	return web.ReadBody(w, r.Request, r.maxBodySize())
 }

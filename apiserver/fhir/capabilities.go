@@ -4,15 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// capabilities is a CapabilityStatement, in the order in which it is written. A
+// capabilities is a CapabilityStatement. Its elements are written in the order of the fields. A
 // test exercises everything that it claims. R4 capabilitystatement.html.
 type capabilities struct {
 	ResourceType   string         `json:"resourceType"`
@@ -47,11 +47,6 @@ type rest struct {
 	Compartment   []string             `json:"compartment"`
 }
 
-type security struct {
-	CORS        bool   `json:"cors"`
-	Description string `json:"description"`
-}
-
 type coded struct {
 	Code string `json:"code"`
 }
@@ -71,7 +66,7 @@ type resourceCapability struct {
 	SearchInclude     []string          `json:"searchInclude,omitempty"`
 	SearchRevInclude  []string          `json:"searchRevInclude,omitempty"`
 	SearchParam       []searchParameter `json:"searchParam"`
-	Operation         []operation       `json:"operation"`
+	Operation         []operation       `json:"operation,omitempty"`
 }
 
 type searchParameter struct {
@@ -85,11 +80,8 @@ type operation struct {
 	Definition string `json:"definition"`
 }
 
-const securityDescription = "Every request but this one carries Authorization: Bearer <token>. " +
-	"What a caller may do is decided per type by the rights to get, list, create, update, patch and delete."
-
-const searchDocumentation = "Searches take neither _text, _content, _query, _filter nor _list. Chains, _has, _include and _revinclude are taken, also with :iterate. " +
-	"A search by patient, or in the compartment of a patient, finds what refers to that very record: it does not follow Patient.link."
+const searchDocumentation = "Searches support chains, _has, _include, _revinclude, _include:iterate and _revinclude:iterate. They do not support _text, _content, _query, _filter and _list. " +
+	"A search by patient, or in the compartment of a patient, finds the records that refer to that Patient. It does not follow Patient.link."
 
 // metadata serves GET metadata, and OPTIONS at the base. R4 http.html#capabilities.
 func (h *handler) metadata(w http.ResponseWriter, r *request) error {
@@ -101,20 +93,21 @@ func (h *handler) metadata(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	sum := sha256.Sum256(body)
-	tag := hex.EncodeToString(sum[:8])
-	known, err := parseKnown(r.Header)
+	tag := web.ETag{Weak: true, Opaque: hex.EncodeToString(sum[:8])}
+	known, err := web.ParseETags(r.Header, "If-None-Match", readETagSyntax)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", `W/"`+tag+`"`)
-	if known.any || slices.Contains(known.opaque, tag) {
+	w.Header().Set("ETag", tag.String())
+	if known.MatchWeak(tag) {
 		return r.respondEmpty(w, http.StatusNotModified)
 	}
 	return r.respond(w, http.StatusOK, body)
 }
 
-// checkMetadataQuery takes the modes that are answered with a CapabilityStatement, and what
-// asks for a part of it: the answer is all of it, as a server may (R4 search.html#summary).
+// checkMetadataQuery returns an error unless the server supports the query string. It accepts
+// _summary and _elements, although the response is always the whole statement, which R4 allows
+// (search.html#summary). Errors: search.Errors.
 func checkMetadataQuery(r *request) error {
 	if mode := r.query.Get("mode"); mode != "" && mode != "full" && mode != "normative" {
 		return search.Errors{{Parameter: "mode", Problem: r4.Quote(mode) + " is not supported; give full or normative"}}
@@ -122,29 +115,29 @@ func checkMetadataQuery(r *request) error {
 	switch summary := r.query.Get("_summary"); summary {
 	case "", "true", "text", "data", "false":
 	default:
-		return search.Errors{{Parameter: "_summary", Problem: r4.Quote(summary) + " is not known here; give true, text, data or false"}}
+		return search.Errors{{Parameter: "_summary", Problem: r4.Quote(summary) + " is not supported; give true, text, data or false"}}
 	}
-	return refuseOthers(r.query, "mode", "_summary", "_elements")
+	return rejectUnknownParameters(r.query, "mode", "_summary", "_elements")
 }
 
-// capabilities says what a site can do.
-func (h *handler) capabilities(site Site) capabilities {
+func (h *handler) capabilities(site Endpoint) capabilities {
 	server := rest{
 		Mode:          "server",
 		Documentation: searchDocumentation,
-		Security:      security{CORS: site.CORS, Description: securityDescription},
+		Security:      securityOf(site), // smart.go
 		Interaction:   []coded{{"batch"}, {"history-system"}, {"search-system"}},
 	}
 	if site.Store != nil && site.Store.Atomic() {
 		server.Interaction = append(server.Interaction, coded{"transaction"})
 	}
-	server.SearchParam = describe(search.CommonParameters())
+	server.SearchParam = searchParameters(search.CommonParameters())
 	for _, c := range r4.Compartments {
 		server.Compartment = append(server.Compartment, c.Definition)
 	}
 	for _, kind := range r4.Types {
-		server.Resource = append(server.Resource, capabilitiesOf(kind, site))
+		server.Resource = append(server.Resource, resourceCapabilities(kind, site))
 	}
+	server.Resource = append(server.Resource, auditCapabilities())
 	return capabilities{
 		ResourceType:   "CapabilityStatement",
 		Status:         "active",
@@ -159,9 +152,8 @@ func (h *handler) capabilities(site Site) capabilities {
 	}
 }
 
-// capabilitiesOf says what can be done with records of a type.
-func capabilitiesOf(kind r4.Type, site Site) resourceCapability {
-	said := resourceCapability{
+func resourceCapabilities(kind r4.Type, site Endpoint) resourceCapability {
+	capability := resourceCapability{
 		Type:    kind.Name,
 		Profile: "http://hl7.org/fhir/StructureDefinition/" + kind.Name,
 		Interaction: []coded{
@@ -185,17 +177,17 @@ func capabilitiesOf(kind r4.Type, site Site) resourceCapability {
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
 	}
 	if site.EnforceReferences {
-		said.ReferencePolicy = []string{"enforced"}
+		capability.ReferencePolicy = []string{"enforced"}
 	}
-	said.SearchInclude, said.SearchRevInclude = search.IncludesOf(kind.Name)
-	said.SearchParam = describe(search.ParametersOf(kind.Name))
-	return said
+	capability.SearchInclude, capability.SearchRevInclude = search.IncludesOf(kind.Name)
+	capability.SearchParam = searchParameters(search.ParametersOf(kind.Name))
+	return capability
 }
 
-func describe(parameters []search.Parameter) []searchParameter {
-	said := make([]searchParameter, len(parameters))
+func searchParameters(parameters []search.Parameter) []searchParameter {
+	described := make([]searchParameter, len(parameters))
 	for i, p := range parameters {
-		said[i] = searchParameter(p)
+		described[i] = searchParameter(p)
 	}
-	return said
+	return described
 }

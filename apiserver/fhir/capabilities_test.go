@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +16,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/apiserver/web"
+	"github.com/paddock-health/paddock/hack/dev/examples"
+	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
+
+// bin has HL7's package.
+const bin = "../../bin"
 
 // claim is a site and a type that its CapabilityStatement speaks of.
 type claim struct {
@@ -188,7 +192,7 @@ type definedParameter struct {
 
 // definedParameters are all of HL7's, by URL.
 var definedParameters = sync.OnceValue(func() map[string]definedParameter {
-	path, err := examples.Fetch(context.Background(), filepath.Join("..", "..", "bin"))
+	path, err := examples.Fetch(context.Background(), bin)
 	Expect(err).NotTo(HaveOccurred())
 	all := map[string]definedParameter{}
 	Expect(examples.Walk(path, func(name string, text []byte) error {
@@ -203,13 +207,20 @@ var definedParameters = sync.OnceValue(func() map[string]definedParameter {
 	return all
 })
 
+// expectedParameters are those that types should have, by type and name.
+var expectedParameters = sync.OnceValue(func() map[string]map[string]searchtruth.Parameter {
+	parameters, err := searchtruth.Parameters(context.Background(), bin)
+	Expect(err).NotTo(HaveOccurred())
+	return parameters
+})
+
 // proveParameter searches by a parameter for what nobody has, and holds what is said
 // of it against its definition.
 func proveParameter(s site, path, base string, said document) {
 	GinkgoHelper()
 	name := said["name"].(string)
 	value := nobody(search.Parameter{Name: name, Type: said["type"].(string)}, "")
-	if slices.Contains([]string{"active", "actual", "exclude", "deceased"}, name) {
+	if isBoolean(base, name) {
 		value = "true"
 	}
 	Expect(s.do("GET", path+"?"+url.Values{name: {value}}.Encode(), "", acceptFHIR).status).To(Equal(http.StatusOK), name)
@@ -219,7 +230,33 @@ func proveParameter(s site, path, base string, said document) {
 		Expect([]any{defined.Code, defined.Type}).To(Equal([]any{said["name"], said["type"]}))
 		Expect(defined.Base).To(ContainElement(BeElementOf(base, "Resource")))
 	} else {
-		Expect(name).To(BeElementOf("telecom", "patient", "species", "breed", "gender-status"), "only these are not HL7's")
+		Expect(expectedParameters()[base]).To(HaveKeyWithValue(name, HaveField("ID", "")), "only additions and parameters of the contract are not HL7's")
+	}
+}
+
+// isBoolean reports whether the values of a parameter are booleans, and no other codes.
+func isBoolean(base, name string) bool {
+	return slices.ContainsFunc(r4.SearchParameters(base), func(p *r4.SearchParameter) bool {
+		return p.Name == name && slices.Equal(p.Types(), []string{"boolean"})
+	})
+}
+
+// proveAuditEvents holds what is said of AuditEvents against HL7's definitions. What they do is
+// proven with the audit log.
+func proveAuditEvents(s site, said document) {
+	GinkgoHelper()
+	Expect(said["type"]).To(Equal("AuditEvent"))
+	Expect(said["interaction"]).To(HaveLen(1))
+	Expect(s.do("GET", "/AuditEvent", "").status).To(Equal(http.StatusServiceUnavailable), "the suite's sites have no audit log")
+	for _, each := range said["searchParam"].([]any) {
+		p := each.(map[string]any)
+		if definition, ok := p["definition"].(string); ok {
+			defined := definedParameters()[definition]
+			Expect([]any{defined.Code, defined.Type}).To(Equal([]any{p["name"], p["type"]}))
+			Expect(defined.Base).To(ContainElement("AuditEvent"))
+		} else {
+			Expect(p["name"]).To(Equal("agent"))
+		}
 	}
 }
 
@@ -237,14 +274,14 @@ var systemProofs = map[string]func(s site){
 
 var _ = Describe("The CapabilityStatement", func() {
 	for name, change := range map[string]struct {
-		apply        func(*fhir.Site)
+		apply        func(*fhir.Endpoint)
 		updateCreate bool
 		cors         bool
 		interactions []string
 	}{
-		"of a site as it comes":               {func(*fhir.Site) {}, true, false, []string{"batch", "history-system", "search-system"}},
-		"of a site that chooses ids":          {func(s *fhir.Site) { s.UpdateCreate = false }, false, false, []string{"batch", "history-system", "search-system"}},
-		"of a site that allows other origins": {func(s *fhir.Site) { s.CORS = true }, true, true, []string{"batch", "history-system", "search-system"}},
+		"of a site as it comes":               {func(*fhir.Endpoint) {}, true, false, []string{"batch", "history-system", "search-system"}},
+		"of a site that chooses ids":          {func(s *fhir.Endpoint) { s.UpdateCreate = false }, false, false, []string{"batch", "history-system", "search-system"}},
+		"of a site that allows other origins": {func(s *fhir.Endpoint) { s.CORS = web.AllowOrigins([]string{"https://app.example"}) }, true, true, []string{"batch", "history-system", "search-system"}},
 		"of a site that writes several":       {writingSeveral, true, false, []string{"batch", "history-system", "search-system", "transaction"}},
 	} {
 		It(name+" claims nothing that is false", func(ctx context.Context) {
@@ -325,7 +362,8 @@ var _ = Describe("The CapabilityStatement", func() {
 
 			By("doing what it says of each type")
 			resources := rest["resource"].([]any)
-			Expect(resources).To(HaveLen(len(r4.Types)))
+			Expect(resources).To(HaveLen(len(r4.Types) + 1))
+			proveAuditEvents(s, resources[len(r4.Types)].(map[string]any))
 			for i, kind := range r4.Types {
 				optional := []string{"searchInclude", "searchRevInclude"} // not of types without references
 				for member := range memberProofs {
@@ -357,7 +395,7 @@ var _ = Describe("The CapabilityStatement", func() {
 		Expect(s.do("GET", "/metadata", "", with("If-None-Match", `W/"1"`)).status).To(Equal(http.StatusOK))
 
 		By("of a site whose storage is away too")
-		away := newSite(ctx, func(site *fhir.Site) { site.Store = nil })
+		away := newSite(ctx, func(site *fhir.Endpoint) { site.Store = nil })
 		Expect(away.do("GET", "/metadata", "").status).To(Equal(http.StatusOK))
 		Expect(away.do("GET", "/patient", "").status).To(Equal(http.StatusServiceUnavailable))
 		unknown := s.do("GET", strings.Replace(s.base, "clinic-", "nothing-", 1)+"/metadata", "")

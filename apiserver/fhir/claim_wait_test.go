@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
@@ -25,7 +27,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // startEngine starts one more engine, as another replica has it.
 func startEngine(config *rest.Config, options cluster.Options) *cluster.Cluster {
 	GinkgoHelper()
-	options.Extract = fhir.Extract
+	options.Extractor = extraction.Extractor{}
 	engine, err := cluster.New(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
@@ -62,8 +64,12 @@ var _ = Describe("A create under criteria that another one holds, which never en
 
 		data := newSite(ctx)
 		namespace := strings.Split(data.base, "/")[4]
-		first := newSite(ctx, func(s *fhir.Site) { s.Store = sleepy.Open(namespace, "key", cluster.DefaultLimits) })
-		second := newSite(ctx, func(s *fhir.Site) { s.Store = waiting.Open(namespace, "key", cluster.DefaultLimits) })
+		first := newSite(ctx, func(s *fhir.Endpoint) {
+			s.Store = gatetest.Everything(sleepy.Open(namespace, "key", cluster.DefaultLimits))
+		})
+		second := newSite(ctx, func(s *fhir.Endpoint) {
+			s.Store = gatetest.Everything(waiting.Open(namespace, "key", cluster.DefaultLimits))
+		})
 		created := make(chan answer, 1)
 		go func() {
 			defer GinkgoRecover()

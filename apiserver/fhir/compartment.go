@@ -11,19 +11,25 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 )
 
-// allMembers stands in a path for all types that are in a compartment.
+// allMembers stands for all types of a compartment in a path.
 const allMembers = "*"
 
-// membersName matches what may stand behind an id in the path of a search: what could be a type,
-// or all types.
+// membersName matches the segment after an id in the path of a search: a possible type, or
+// allMembers, which may be percent-encoded.
 var membersName = regexp.MustCompile(`^([A-Za-z][A-Za-z-]*|\*|%2[Aa])$`)
 
-// members serves a search behind an id. Anything else there, such as the name of an operation,
-// is no path of the facade.
+// canHaveMembers reports whether the segment after the id in the path of r can name the type to
+// search. It is true for a path without such a segment.
+func canHaveMembers(r *http.Request) bool {
+	return !strings.Contains(r.Pattern, "{members}") || membersName.MatchString(r.PathValue("members"))
+}
+
+// members returns a handler that serves next, but answers 404 if the path has a segment after an id
+// that cannot name a type, such as an operation.
 func (h *handler) members(next http.HandlerFunc) http.HandlerFunc {
-	unknown := h.fails(notRouted)
+	unknown := h.failWith(routeError)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !membersName.MatchString(r.PathValue("members")) {
+		if !canHaveMembers(r) {
 			unknown(w, r)
 			return
 		}
@@ -31,23 +37,15 @@ func (h *handler) members(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// ofAllMembers serves a search by POST whose path names no type, as in R5: it is of all types.
-func ofAllMembers(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		r.SetPathValue("members", allMembers)
-		next(w, r)
-	}
-}
-
-// compartment is the compartment that the path of a request names to search in.
+// compartment is the compartment that a request searches.
 type compartment struct {
 	search.Compartment
-	// path is where the search is below the base, as the request spells it.
+	// path is the path of the search relative to the base, as the request spells it.
 	path string
 }
 
-// enterCompartment makes the record that the path names the compartment to search in, and
-// members the type to search, or all types. Errors: *typeUnknownError, *outsideError.
+// enterCompartment makes the compartment of the record in the path the one to search, and members
+// the type to search. Errors: *typeUnknownError, *notInCompartmentError.
 func (r *request) enterCompartment(members string) error {
 	var searched r4.Type
 	if members != allMembers {
@@ -58,7 +56,7 @@ func (r *request) enterCompartment(members string) error {
 	}
 	of, ok := r4.CompartmentOf(r.kind.Name)
 	if _, inside := of.Member(searched.Name); !ok || members != allMembers && !inside {
-		return &outsideError{of: r.kind, id: r.id, members: searched, compartment: of}
+		return &notInCompartmentError{of: r.kind, id: r.id, members: searched, compartment: of}
 	}
 	r.compartment = &compartment{
 		Compartment: search.Compartment{Compartment: of, ID: r.id},
@@ -71,36 +69,36 @@ func (r *request) enterCompartment(members string) error {
 	return nil
 }
 
-// outsideError says that the path of a search names no compartment, or a type that is not in
-// it. R4 http.html#vsearch.
-type outsideError struct {
+// notInCompartmentError is the error of a search in a type that has no compartments, or for a type
+// outside of the compartment. R4 http.html#vsearch.
+type notInCompartmentError struct {
 	of          r4.Type
 	id          string
 	members     r4.Type
 	compartment r4.Compartment
 }
 
-func (e *outsideError) Error() string {
+func (e *notInCompartmentError) Error() string {
 	if e.compartment.Type == "" {
 		having := make([]string, len(r4.Compartments))
 		for i, c := range r4.Compartments {
 			having[i] = c.Type
 		}
-		return fmt.Sprintf("%s records have no compartment to search in; FHIR R4 defines one for each %s", e.of.Name, list(having, "and"))
+		return fmt.Sprintf("%s records have no compartment to search in; FHIR R4 defines one for each %s", e.of.Name, joinNames(having, "and"))
 	}
-	said := fmt.Sprintf("%s records are not in the compartment of a %s; FHIR R4 puts %s there", e.members.Name, e.of.Name, list(e.compartment.Types(), "and"))
+	message := fmt.Sprintf("%s records are not in the compartment of a %s; FHIR R4 puts %s there", e.members.Name, e.of.Name, joinNames(e.compartment.Types(), "and"))
 	params := search.ReferenceParameters(e.members.Name, e.of.Name)
 	for i, param := range params {
 		params[i] = e.members.Name + "?" + param + "=" + e.of.Name + "/" + e.id
 	}
 	if len(params) > 0 {
-		said += "; search " + list(slices.Compact(params), "or") + " instead"
+		message += "; search " + joinNames(slices.Compact(params), "or") + " instead"
 	}
-	return said
+	return message
 }
 
-// list joins names as a sentence does.
-func list(names []string, word string) string {
+// joinNames joins names with commas, and with word before the last one.
+func joinNames(names []string, word string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

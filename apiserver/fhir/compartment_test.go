@@ -16,7 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 // household are records that are in compartments, by path; in the order of their paths none
@@ -103,7 +103,7 @@ var _ = Describe("Compartments", func() {
 		Describe("in "+engine, Ordered, ContinueOnFailure, func() {
 			var s searching
 			BeforeAll(func(ctx context.Context) {
-				s = newHousehold(open(ctx, func(site *fhir.Site) { site.EnforceReferences = false }))
+				s = newHousehold(open(ctx, func(site *fhir.Endpoint) { site.EnforceReferences = false }))
 			})
 
 			It("have the records that R4 puts there", func() {

@@ -9,57 +9,57 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// criteriaClaimTime is how long a record that was created because no other met
-// some criteria keeps those to itself: longer than replicas take to find each
-// other's records.
+// criteriaClaimTime is how long a conditionally created record holds a claim to its criteria. It is
+// longer than the time after which searches on all replicas find the record.
 const criteriaClaimTime = time.Minute
 
-// multipleMatchesError says that criteria choose more than one record.
+// multipleMatchesError is the error of criteria that match more than one record.
 type multipleMatchesError struct{ criteria string }
 
 func (e *multipleMatchesError) Error() string {
-	return "more than one record matches " + r4.Quote(e.criteria) + "; give criteria that choose one"
+	return "more than one record matches " + r4.Quote(e.criteria) + "; give criteria that match only one"
 }
 
-// idTakenError says that a record of the id in a body exists and is not the one
-// that the criteria ask for.
+// idTakenError is the error of a conditional update without a match whose body has the id of
+// another record.
 type idTakenError struct{ key store.Key }
 
 func (e *idTakenError) Error() string {
-	return "no record matches the criteria, and " + e.key.Type + "/" + e.key.ID + " is another one; leave the id out to create a new one"
+	return "no record matches the criteria, and the body has the id of another record, " + e.key.Type + "/" + e.key.ID + "; omit the id to create a new record"
 }
 
-// createUnlessFound plans a conditional create: no match creates, one match is
-// answered, several are refused. R4 http.html#ccreate. Creates under the same
-// criteria at the same time, on whatever replica, make one record: each claims the
-// criteria with its write, and the loser is answered with the winner's record.
-func (h *handler) createUnlessFound(r *request, created step, header []string) (decision, error) {
+// conditionalCreate plans a conditional create. Without a match it creates the record, with one
+// match it answers with that record, and with several it fails. R4 http.html#ccreate. Concurrent
+// creates with the same criteria make one record, on all replicas: each write claims the criteria,
+// and the losers answer with the winner's record.
+func (h *handler) conditionalCreate(r *request, created step, header []string) (stepFunc, error) {
 	values, err := web.ParseQuery(r.criteriaIn(strings.Join(header, "&")))
 	if err != nil {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist is no query string: " + err.Error()}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist: the query string is invalid: " + err.Error() + "; percent-encode it"}
 	}
 	criteria, err := h.criteria(r, search.WithoutPresentation(values))
 	if err != nil {
 		return nil, err
 	}
 	return func(failed error) (step, error) {
-		match, err := r.choose(criteria, failed)
+		match, err := r.findMatch(criteria, failed)
 		if err != nil {
 			return step{}, err
 		}
 		if match != nil {
 			return step{found: match}, nil
 		}
-		return h.claiming(r, created, criteria), nil
+		return h.claimCriteria(r, created, criteria), nil
 	}, nil
 }
 
-// criteriaIn is the query string in a value of If-None-Exist: it, or the address of a search
-// of the type, as HAPI's client sends it.
+// criteriaIn returns the query string in a value of If-None-Exist. The value is a query string or,
+// from HAPI's client, the address of a search of the type.
 func (r *request) criteriaIn(value string) string {
 	address, query, found := strings.Cut(value, "?")
 	if !found {
@@ -78,10 +78,10 @@ func (r *request) criteriaIn(value string) string {
 	return query
 }
 
-// updateChosen plans PUT …/{type}?criteria: the record that matches is updated,
-// and created when there is none. R4 http.html#cond-update.
-func (h *handler) updateChosen(w http.ResponseWriter, r *request) (decision, error) {
-	asked, criteria, err := h.chosenBy(r)
+// conditionalUpdate plans PUT …/{type}?criteria. It updates the match, or creates a record without
+// one. R4 http.html#cond-update.
+func (h *handler) conditionalUpdate(w http.ResponseWriter, r *request) (stepFunc, error) {
+	conditions, criteria, err := h.parseConditional(r)
 	if err != nil {
 		return nil, err
 	}
@@ -94,27 +94,27 @@ func (h *handler) updateChosen(w http.ResponseWriter, r *request) (decision, err
 		return nil, err
 	}
 	return func(failed error) (step, error) {
-		match, err := r.choose(criteria, failed)
+		match, err := r.findMatch(criteria, failed)
 		switch {
 		case err != nil:
 			return step{}, err
 		case match == nil:
-			return h.createChosen(r, created, criteria, asked)
+			return h.createWithoutMatch(r, created, criteria, conditions)
 		case sent.resource.ID != "" && !strings.EqualFold(sent.resource.ID, match.Key.ID):
-			return step{}, r.wrongID("the id of the resource, " + r4.Quote(sent.resource.ID) + ", is not that of the record which matches, " + r4.Quote(match.Key.ID))
+			return step{}, r.idError("the resource has the id " + r4.Quote(sent.resource.ID) + ", but the record that matches the criteria has the id " + r4.Quote(match.Key.ID) + "; send that id or omit it")
 		}
-		if err := asked.check(*match); err != nil {
+		if err := conditions.check(*match); err != nil {
 			return step{}, err
 		}
 		updated := created
-		updated.op.Key, updated.op.If, updated.isNew = match.Key, exactly(*match), false
+		updated.op.Key, updated.op.If, updated.isNew = match.Key, store.UnchangedSince(*match), false
 		return updated, nil
 	}, nil
 }
 
-// createChosen is the step of a conditional update that found no match.
-func (h *handler) createChosen(r *request, created step, criteria search.Query, asked conditions) (step, error) {
-	if asked.ifMatch.given {
+// createWithoutMatch returns the step of a conditional update without a match.
+func (h *handler) createWithoutMatch(r *request, created step, criteria search.Query, conditions preconditions) (step, error) {
+	if conditions.ifMatch.Given {
 		return step{}, &store.PreconditionError{Key: r.key()}
 	}
 	if err := r.authorize("create"); err != nil {
@@ -122,29 +122,29 @@ func (h *handler) createChosen(r *request, created step, criteria search.Query, 
 	}
 	id := created.sent.resource.ID
 	if id == "" {
-		return h.claiming(r, created, criteria), nil
+		return h.claimCriteria(r, created, criteria), nil
 	}
 	if !r.site.UpdateCreate {
-		return step{}, r.wrongID("no record matches, and this site chooses the ids of new records itself; leave the id out")
+		return step{}, r.idError("no record matches the criteria, and this site makes the ids of new records itself (fhir.updateCreate: false); omit the id")
 	}
-	// What the criteria do not choose is another record, which must not be lost.
+	// A record with this id that does not match is another one and must not be overwritten.
 	created.op.Key.ID, created.isNew = id, false
 	current, err := r.site.Store.Get(r.Context(), created.op.Key)
 	switch {
-	case err == nil && criteria.HoldsFor(Extract(r.kind.Name, current.Body.JSON)): // created a moment ago
-		created.op.Key, created.op.If = current.Key, exactly(current)
+	case err == nil && criteria.Matches(extract.Values(r.kind.Name, current.Body.JSON)): // created since the search
+		created.op.Key, created.op.If = current.Key, store.UnchangedSince(current)
 		return created, nil
 	case err == nil:
 		return step{}, &idTakenError{key: current.Key}
-	case !isAbsent(err):
+	case !store.IsAbsent(err):
 		return step{}, err
 	}
-	return h.claiming(r, created, criteria), nil
+	return h.claimCriteria(r, created, criteria), nil
 }
 
-// patchChosen plans PATCH …/{type}?criteria. R4 http.html#patch.
-func (h *handler) patchChosen(w http.ResponseWriter, r *request) (decision, error) {
-	asked, criteria, err := h.chosenBy(r)
+// conditionalPatch plans PATCH …/{type}?criteria. R4 http.html#patch.
+func (h *handler) conditionalPatch(w http.ResponseWriter, r *request) (stepFunc, error) {
+	conditions, criteria, err := h.parseConditional(r)
 	if err != nil {
 		return nil, err
 	}
@@ -153,61 +153,60 @@ func (h *handler) patchChosen(w http.ResponseWriter, r *request) (decision, erro
 		return nil, err
 	}
 	return func(failed error) (step, error) {
-		match, err := r.choose(criteria, failed)
+		match, err := r.findMatch(criteria, failed)
 		if err == nil && match == nil {
 			err = store.ErrNotFound
 		}
 		if err != nil {
 			return step{}, err
 		}
-		if err := asked.check(*match); err != nil {
+		if err := conditions.check(*match); err != nil {
 			return step{}, err
 		}
 		return r.applyPatch(patch, *match)
 	}, nil
 }
 
-// removeChosen plans DELETE …/{type}?criteria. R4 http.html#3.1.0.7.1: no match
-// is as good as one that is deleted already.
-func (h *handler) removeChosen(_ http.ResponseWriter, r *request) (decision, error) {
-	asked, criteria, err := h.chosenBy(r)
+// conditionalDelete plans DELETE …/{type}?criteria. Without a match it succeeds, as if the record
+// were deleted already. R4 http.html#3.1.0.7.1.
+func (h *handler) conditionalDelete(_ http.ResponseWriter, r *request) (stepFunc, error) {
+	conditions, criteria, err := h.parseConditional(r)
 	if err != nil {
 		return nil, err
 	}
 	return func(failed error) (step, error) {
-		match, err := r.choose(criteria, failed)
+		match, err := r.findMatch(criteria, failed)
 		switch {
 		case err != nil:
 			return step{}, err
-		case match == nil && asked.ifMatch.given:
+		case match == nil && conditions.ifMatch.Given:
 			return step{}, &store.PreconditionError{Key: r.key()}
 		case match == nil:
 			return step{found: &store.Record{}}, nil
 		}
-		if err := asked.check(*match); err != nil {
+		if err := conditions.check(*match); err != nil {
 			return step{}, err
 		}
-		op := deletion(match.Key)
-		op.If = exactly(*match)
+		op := deleteOp(match.Key)
+		op.If = store.UnchangedSince(*match)
 		return step{op: op}, nil
 	}, nil
 }
 
-// chosenBy reads what says which record a conditional interaction is about: the
-// criteria in the query string, and the headers.
-func (h *handler) chosenBy(r *request) (conditions, search.Query, error) {
-	asked, err := parseConditions(r.Header)
+// parseConditional returns the preconditions and the criteria of a conditional interaction.
+func (h *handler) parseConditional(r *request) (preconditions, search.Query, error) {
+	conditions, err := parsePreconditions(r.Header)
 	if err != nil {
-		return conditions{}, search.Query{}, err
+		return preconditions{}, search.Query{}, err
 	}
-	if asked.absent && r.Method != http.MethodPut {
-		return conditions{}, search.Query{}, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match makes sense on a read and on a PUT only"}
+	if conditions.absent && r.Method != http.MethodPut {
+		return preconditions{}, search.Query{}, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is only supported on a read and on a PUT; leave it out"}
 	}
 	criteria, err := h.criteria(r, search.WithoutPresentation(r.query))
-	return asked, criteria, err
+	return conditions, criteria, err
 }
 
-// criteria checks criteria, and that the caller may search by them.
+// criteria parses search criteria and checks that the caller may list the type.
 func (h *handler) criteria(r *request, values url.Values) (search.Query, error) {
 	criteria, err := search.ParseCriteria(values, h.searchOptions(r))
 	if err == nil {
@@ -217,48 +216,48 @@ func (h *handler) criteria(r *request, values url.Values) (search.Query, error) 
 	return criteria, err
 }
 
-// choose finds the record that criteria choose, nil when there is none. It is told
-// why the last step failed: it met another write, which is what to look for now.
-func (r *request) choose(criteria search.Query, failed error) (*store.Record, error) {
+// findMatch returns the record that matches the criteria, or nil. failed is the error of the last
+// step. If a concurrent write caused it, that write's record is looked for. Errors:
+// *multipleMatchesError, failed, and those of the store.
+func (r *request) findMatch(criteria search.Query, failed error) (*store.Record, error) {
 	var claimed *store.ClaimError
 	switch {
 	case failed == nil:
 	case errors.As(failed, &claimed):
 		winner, err := r.site.Store.Get(r.Context(), claimed.Holder)
 		switch {
-		case err == nil && criteria.HoldsFor(Extract(r.kind.Name, winner.Body.JSON)):
+		case err == nil && criteria.Matches(extract.Values(r.kind.Name, winner.Body.JSON)):
 			return &winner, nil
 		case err == nil:
-			return nil, failed // the winner was changed since and matches no more
-		case !isAbsent(err):
+			return nil, failed // the winner has been changed and no longer matches
+		case !store.IsAbsent(err):
 			return nil, err
 		}
-	case !isConflict(failed):
+	case !store.IsConflict(failed):
 		return nil, failed
 	}
-	if failed != nil { // what is searched here may know of the other write a moment later
-		if err := web.Sleep(r.Context(), poll); err != nil {
+	if failed != nil { // the search may not find the concurrent write yet
+		if err := web.Sleep(r.Context(), pollInterval); err != nil {
 			return nil, err
 		}
 	}
-	page, err := r.matches(criteria, nil, nil)
+	page, err := r.searchRecords(criteria, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case len(page.Records) == 0:
 		return nil, nil
-	case len(page.Records) == 1 && page.Next == nil: // a page has fewer records where they are large
+	case len(page.Records) == 1 && page.Next == nil: // large records can end a page after one match
 		return &page.Records[0], nil
 	default:
 		return nil, &multipleMatchesError{criteria: criteria.Canonical()}
 	}
 }
 
-// claiming makes a creation claim the criteria that no record met, if it meets
-// them itself.
-func (h *handler) claiming(r *request, created step, criteria search.Query) step {
-	if criteria.HoldsFor(Extract(r.kind.Name, created.op.Body.JSON)) {
+// claimCriteria adds a claim of the criteria to a creation, if the new record itself matches them.
+func (h *handler) claimCriteria(r *request, created step, criteria search.Query) step {
+	if criteria.Matches(extract.Values(r.kind.Name, created.op.Body.JSON)) {
 		line := "If-None-Exist " + r.kind.Name + "?" + criteria.Criteria()
 		created.op.Claims = []store.Claim{{Line: line, Expires: h.Now().Add(criteriaClaimTime).Truncate(time.Millisecond)}}
 	}

@@ -56,7 +56,7 @@ var _ = Describe("A conditional update", func() {
 		Expect(taken.code()).To(Equal("id_taken"))
 
 		By("not where the site chooses the ids")
-		closed := newSite(ctx, func(site *fhir.Site) { site.UpdateCreate = false })
+		closed := newSite(ctx, func(site *fhir.Endpoint) { site.UpdateCreate = false })
 		Expect(closed.do("PUT", criteria, tagged("1", `,"id":"rex"`)).code()).To(Equal("invalid_id"))
 		Expect(closed.do("PUT", criteria, tagged("1", "")).status).To(Equal(http.StatusCreated))
 	})

@@ -48,6 +48,13 @@ var _ = Describe("The dialects differ in", func() {
 		s.put("/patient/a", luna)
 		s.do("DELETE", "/patient/a", "")
 
+		By("answering 200 to the history of a deleted record")
+		Expect(s.do("GET", "/patient/a", "").status).To(Equal(http.StatusGone))
+		for _, path := range []string{"/patient/a/history", "/patient/a/_history"} {
+			Expect(s.do("GET", path, "").status).To(Equal(http.StatusOK), path)
+			Expect(s.do("GET", path, "", acceptFHIR).status).To(Equal(http.StatusOK), path)
+		}
+
 		byContract := s.do("GET", "/patient/a/history", "").json()
 		Expect(byContract).To(HaveKeyWithValue("total", BeEquivalentTo(2)))
 		Expect(methods(byContract)).To(Equal([]string{"PUT", "PUT"}))

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir"
 )
 
-// TestDifferencesNameTheirTests makes sure that each row of the table of differences ends in the
-// text of a spec of this package.
+// TestDifferencesNameTheirTests shows that each row of the table of differences ends with the text
+// of a spec of this package.
 func TestDifferencesNameTheirTests(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "fhir-differences.md"))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDifferencesNameTheirTests(t *testing.T) {
 }
 
 var _ = Describe("Differences from other servers:", func() {
-	type opener = func(...func(*fhir.Site)) site
+	type opener = func(...func(*fhir.Endpoint)) site
 	const week = `{"resourceType":"PractitionerRole","id":"week","period":{"start":"2026-03-01","end":"2026-03-04T12:00:00Z"}}`
 
 	onEverything("ge and le on values that overlap in part", func(_ context.Context, open opener, spoken spokenDialect) {

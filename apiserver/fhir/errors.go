@@ -1,15 +1,14 @@
 package fhir
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// The issue types of what a request can have wrong, beside those of a body.
+// The issue types of errors, in addition to those of package r4. R4 valueset-issue-type.html.
 const (
 	issueInformational   r4.IssueType = "informational"
 	issueNotSupported    r4.IssueType = "not-supported"
@@ -23,64 +22,49 @@ const (
 	issueTooLong         r4.IssueType = "too-long"
 	issueNoStore         r4.IssueType = "no-store"
 	issueTransient       r4.IssueType = "transient"
+	issueThrottled       r4.IssueType = "throttled"
 	issueTimeout         r4.IssueType = "timeout"
 	issueTooCostly       r4.IssueType = "too-costly"
 	issueException       r4.IssueType = "exception"
 )
 
-// The stable machine codes of what a request can have wrong, beside those of a body.
+// The codes of errors in details.text, in addition to those of packages r4 and web. Clients
+// depend on them, so they never change.
 const (
-	codeInvalidQuery         = "invalid_query"
-	codeInvalidHeader        = "invalid_header"
-	codeUnknownPath          = "unknown_path"
-	codeUnknownType          = "unknown_type"
-	codeUnknownSite          = "unknown_site"
-	codeNotInCompartment     = "not_in_compartment"
-	codeMethodNotAllowed     = "method_not_allowed"
-	codeUnknownMethod        = "unknown_method"
-	codeUnknownOperation     = "unknown_operation"
-	codeUpdateCreate         = "update_create_disabled"
-	codeNotAcceptable        = "not_acceptable"
-	codeUnsupportedMediaType = "unsupported_media_type"
-	codeNotSupported         = "not_supported"
-	codeTooLarge             = "too_large"
-	codeNotFound             = "resource_not_found"
-	codeDeleted              = "deleted"
-	codeVersionConflict      = "version_conflict"
-	codeClaimConflict        = "claim_conflict"
-	codeInvalidPatch         = "invalid_patch"
-	codeInvalidParameters    = "invalid_parameters"
-	codeInvalidBundle        = "invalid_bundle"
-	codeInvalidReference     = "invalid_reference"
-	codeReferenceNotFound    = "reference_not_found"
-	codeStillReferenced      = "still_referenced"
-	codePatchConflict        = "patch_conflict"
-	codePatchTestFailed      = "patch_test_failed"
-	codeIDTaken              = "id_taken"
-	codeMultipleMatches      = "multiple_matches"
-	codeStorageFull          = "storage_full"
-	codeUnavailable          = "unavailable"
-	codeQueryTimeout         = "query_timeout"
-	codeTimeout              = "timeout"
-	codeTooCostly            = "too_costly"
-	codeLoginRequired        = "login_required"
-	codePermissionDenied     = "permission_denied"
-	codeInternal             = "internal"
+	codeInvalidQuery      = "invalid_query"
+	codeInvalidHeader     = "invalid_header"
+	codeUnknownType       = "unknown_type"
+	codeNotInCompartment  = "not_in_compartment"
+	codeUnknownOperation  = "unknown_operation"
+	codeUpdateCreate      = "update_create_disabled"
+	codeNotSupported      = "not_supported"
+	codeNotFound          = "resource_not_found"
+	codeDeleted           = "deleted"
+	codeVersionConflict   = "version_conflict"
+	codeInvalidPatch      = "invalid_patch"
+	codeInvalidParameters = "invalid_parameters"
+	codeInvalidBundle     = "invalid_bundle"
+	codeInvalidReference  = "invalid_reference"
+	codeReferenceNotFound = "reference_not_found"
+	codeStillReferenced   = "still_referenced"
+	codePatchConflict     = "patch_conflict"
+	codePatchTestFailed   = "patch_test_failed"
+	codeIDTaken           = "id_taken"
+	codeMultipleMatches   = "multiple_matches"
+	codeQueryTimeout      = "query_timeout"
+	codeTooCostly         = "too_costly"
 )
 
-// invalidError says that a part of the request other than its body is wrong.
+// invalidError is an error in a request that has no type of its own, such as an invalid header or
+// an id that does not match. expression is the FHIRPath of the element, or empty.
 type invalidError struct{ code, diagnostics, expression string }
 
 func (e *invalidError) Error() string { return e.diagnostics }
 
-// pathUnknownError says that there is nothing at a path.
-type pathUnknownError struct{}
+// errUnknownPath is the error of a path without a route.
+var errUnknownPath = &web.UnknownPathError{Paths: "resources are at /site/{siteId}/fhir/{type}/{id}"}
 
-func (e *pathUnknownError) Error() string {
-	return "there is nothing at this path; resources are at /site/{siteId}/fhir/{type}/{id}"
-}
-
-// typeUnknownError says that a path names no type that the server keeps.
+// typeUnknownError is the error of a path or reference with an unsupported resource type.
 type typeUnknownError struct{ segment string }
 
 func (e *typeUnknownError) Error() string {
@@ -88,10 +72,10 @@ func (e *typeUnknownError) Error() string {
 	for i, t := range r4.Types {
 		names[i] = t.Segment
 	}
-	return r4.Quote(e.segment) + " is not a resource type of this server; it has " + strings.Join(names, ", ")
+	return r4.Quote(e.segment) + " is not a supported resource type; supported types: " + strings.Join(names, ", ")
 }
 
-// operationUnknownError says that there is no such operation.
+// operationUnknownError is the error of an unsupported operation.
 type operationUnknownError struct{ name string }
 
 func (e *operationUnknownError) Error() string {
@@ -99,8 +83,8 @@ func (e *operationUnknownError) Error() string {
 		"POST {type}/$validate and POST {type}/{id}/$validate"
 }
 
-// updateCreateError says that an update does not create a record under an id that the client
-// chose, as the site makes the ids of new records itself. R4 http.html#update.
+// updateCreateError rejects a PUT that would create a record, on a site that chooses the ids of new
+// records. R4 http.html#update.
 type updateCreateError struct{}
 
 func (e *updateCreateError) Error() string {
@@ -108,40 +92,9 @@ func (e *updateCreateError) Error() string {
 		"create a record by POST {type} without an id"
 }
 
-// methodError says that a path does not take the method.
-type methodError struct{ allowed []string }
-
-func (e *methodError) Error() string {
-	return "this path takes the methods " + strings.Join(e.allowed, ", ")
-}
-
-// methodUnknownError says that the method is none of HTTP's.
-type methodUnknownError struct{}
-
-func (e *methodUnknownError) Error() string { return "this server does not know the method" }
-
-// notAcceptableError says that the client takes no kind of JSON.
-type notAcceptableError struct{ parameter, value string }
-
-func (e *notAcceptableError) Error() string {
-	return fmt.Sprintf("%s asks for %s; this server answers in %s or %s",
-		e.parameter, r4.Quote(e.value), contractDialect.mediaType, fhirDialect.mediaType)
-}
-
-// mediaTypeError says that a body is in a format that is not taken.
-type mediaTypeError struct{ problem string }
-
-func (e *mediaTypeError) Error() string { return e.problem }
-
-// patchTypeError says that a patch is in a format that is not taken.
+// patchTypeError is the error of a patch with an unsupported Content-Type.
 type patchTypeError struct{ kind string }
 
 func (e *patchTypeError) Error() string {
-	return fmt.Sprintf("a patch is taken as %s, not %s", patchFormat, r4.Quote(e.kind))
-}
-
-// isAbsent reports whether err says that there is no such record, any more or yet.
-func isAbsent(err error) bool {
-	var deleted *store.DeletedError
-	return errors.Is(err, store.ErrNotFound) || errors.As(err, &deleted)
+	return fmt.Sprintf("Content-Type: %s is not supported for a patch; send %s", r4.Quote(e.kind), patchFormat)
 }

@@ -1,6 +1,6 @@
-// Package fhir serves the FHIR R4 facade of every site at the contract's paths.
-// Its handlers translate between HTTP and the storage contract; they know no
-// storage engine and no Kubernetes client.
+// Package fhir serves the FHIR R4 facade of every site at the contract's paths. Its handlers
+// translate between HTTP and the storage contract. They depend on no storage engine and no
+// Kubernetes client.
 package fhir
 
 import (
@@ -14,71 +14,65 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/keyring"
+	"github.com/paddock-health/paddock/apiserver/limits"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// Group is the API group in whose terms access to FHIR resources is decided.
+// Group is the API group under which access to FHIR resources is authorized.
 const Group = r4.Group
 
 const (
-	// defaultMaxBodySize is the most bytes of a body where a site does not say.
-	defaultMaxBodySize = 4 << 20
-	// defaultMaxBundleEntries is the most entries of a bundle where a site does not say.
+	// defaultMaxBundleEntries is the maximum number of entries of a batch or transaction at a Site
+	// that does not set limits.maxBundleEntries. A larger Bundle is answered with 413.
 	defaultMaxBundleEntries = 1000
-	// requestTimeout bounds how long a request may take.
+	// requestTimeout is how long one request may take. A longer one is answered with 503.
 	requestTimeout = 30 * time.Second
 )
 
-// Site is what the facade needs to know of one site.
-type Site struct {
-	// ID is the siteID as in the path.
-	ID string
-	// BaseURL is the public address, without a trailing slash, such as
-	// https://host/site/1042/fhir.
+// Endpoint is the FHIR API of one Site for the caller of one request.
+type Endpoint struct {
+	settings.Settings
+	// BaseURL is the public address without a trailing slash, such as https://host/site/1042/fhir.
 	BaseURL string
-	// OtherURLs are further addresses of it: what refers there refers to the same records.
+	// OtherURLs are further addresses of the site. A reference below one of them refers to the same
+	// record as one below BaseURL.
 	OtherURLs []string
-	// PagesURL is where links to other pages start, if that is not BaseURL: an address by
-	// which this caller reaches the site.
+	// PagesURL is the base of the links to pages: an address of the site that the caller can reach.
+	// If it is empty, BaseURL is used.
 	PagesURL string
-	Access   access.Site
-	// Store is nil while the storage is not open.
-	Store store.Store
-	// UpdateCreate lets a PUT create a record under an id of the client's choice.
-	UpdateCreate bool
-	// EnforceReferences refuses references to records of this site that are not there, and
-	// the deletion of what is referred to.
-	EnforceReferences bool
-	// CORS tells that pages of other origins may use the site; who serves the facade sees to it.
-	CORS bool
-	// MaxBodySize is the most bytes of a body, inflated; 0 means 4 MiB.
-	MaxBodySize int64
-	// MaxBundleEntries is the most entries of a batch or transaction; 0 means 1000.
-	MaxBundleEntries int
-	// MaxIncluded is the most records included beside the matches of a page; 0 means 1000.
-	MaxIncluded int
-	// Lenient ignores unknown search parameters, where a request does not say otherwise.
-	Lenient bool
-	// Zone is that of times without one in searches; nil is UTC.
-	Zone *time.Location
+	// Store is the storage of the site, restricted to the records that the caller may see. It is
+	// nil while the storage is not open, and in an Endpoint that Find returns.
+	Store store.Restricted
+	// AuditLog is the audit log of the site. It is nil while the storage is not open.
+	AuditLog AuditLog
+	// Limiter limits concurrent searches and histories. If it is nil, there is no limit.
+	Limiter *limits.SiteLimiter
+	// Issuer is the OAuth 2 server of the site. It is nil if only the cluster issues tokens.
+	Issuer *Issuer
 }
 
-// Config is what the facade is made of.
+// Config has the dependencies of the facade. Admit, Find, Authorizer and TokenKeys are required.
 type Config struct {
-	// Admit finds the site and authenticates the caller. Errors:
-	// *access.TokenError, access.ErrSiteHidden, access.ErrUnavailable.
-	Admit func(r *http.Request, siteID string) (Site, access.Caller, error)
-	// Find finds the site of a request that needs no token: one for metadata. That a
-	// site exists is no secret to who knows its address: clients ask what it can do
-	// before they log in. Error: access.ErrSiteHidden.
-	Find       func(siteID string) (Site, error)
+	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
+	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
+	Admit func(r *http.Request, siteID string) (Endpoint, access.Caller, error)
+	// Find finds the site of a request that needs no token, such as one for metadata, which clients
+	// read before they log in. Errors: access.ErrSiteHidden, access.ErrUnavailable,
+	// *limits.ExceededError.
+	Find func(r *http.Request, siteID string) (Endpoint, error)
+	// Authorizer decides whether the caller has the right to an interaction.
 	Authorizer access.Authorizer
-	// TokenKey seals page tokens: 32 bytes that all replicas share.
-	TokenKey []byte
-	// Version is that of the program, for metadata.
+	// Audit records requests in audit logs. If it is nil, requests are not recorded.
+	Audit *audit.Auditor
+	// TokenKeys are the keys of page tokens, with 32 bytes each. All replicas must share them.
+	TokenKeys keyring.Source
+	// Version is the software version in the CapabilityStatement. If it is empty, it is omitted.
 	Version string
 	// Log defaults to slog.Default().
 	Log *slog.Logger
@@ -86,10 +80,10 @@ type Config struct {
 	Now func() time.Time
 }
 
-// New makes the handler of /site/{siteId}/fhir and everything under it.
+// New returns the handler of /site/{siteId}/fhir and of all paths below it.
 func New(config Config) (http.Handler, error) {
 	if config.Admit == nil || config.Find == nil || config.Authorizer == nil {
-		return nil, errors.New("make the FHIR facade: it needs Admit, Find and Authorizer")
+		return nil, errors.New("make the FHIR facade: Config must have Admit, Find and Authorizer")
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -97,31 +91,30 @@ func New(config Config) (http.Handler, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	tokens, err := search.NewTokens(config.TokenKey)
+	tokens, err := search.NewTokens(config.TokenKeys)
 	if err != nil {
 		return nil, fmt.Errorf("make the FHIR facade: %w", err)
 	}
-	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)) // answers are made for one client each
+	compress, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed)) // each response is compressed for one client only
 	if err != nil {
 		return nil, fmt.Errorf("make the FHIR facade: %w", err)
 	}
 	h := &handler{Config: config, tokens: tokens, started: config.Now()}
 	h.router = h.routes()
-	return compress(h.guarded()), nil
+	return compress(h.middleware()), nil
 }
 
-// handler serves all sites.
 type handler struct {
 	Config
 	tokens  search.Tokens
 	started time.Time
-	// router finds the interaction of a request, and of an entry of a bundle.
-	router http.Handler
+	// router finds the interaction of a request and of an entry of a Bundle.
+	router router
 }
 
-// guarded is the router behind what survives panics and names requests.
-func (h *handler) guarded() http.Handler {
+// middleware returns the router wrapped in request ids, recovery from panics and the audit log.
+func (h *handler) middleware() http.Handler {
 	return web.Identify(web.Recover(h.Log, func(w http.ResponseWriter, r *http.Request, err error) {
 		h.fail(w, &request{Request: r, dialect: contractDialect}, err)
-	}, h.router))
+	}, h.Audit.Handler("fhir", h.router, h.failUnserved)))
 }

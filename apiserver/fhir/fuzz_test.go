@@ -18,16 +18,17 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // facadeWithoutStorage is a facade of one site whose storage is away.
 func facadeWithoutStorage(t testing.TB) *handler {
 	t.Helper()
-	site := Site{ID: "demo", BaseURL: "https://h/site/demo/fhir", UpdateCreate: true}
+	site := Endpoint{Settings: settings.Settings{ID: "demo", UpdateCreate: true}, BaseURL: "https://h/site/demo/fhir"}
 	h := &handler{Config: Config{
-		Admit:      func(*http.Request, string) (Site, access.Caller, error) { return site, access.Caller{}, nil },
-		Find:       func(string) (Site, error) { return site, nil },
+		Admit:      func(*http.Request, string) (Endpoint, access.Caller, error) { return site, access.Caller{}, nil },
+		Find:       func(*http.Request, string) (Endpoint, error) { return site, nil },
 		Authorizer: allowAll{},
 		Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now:        time.Now,
@@ -36,8 +37,7 @@ func facadeWithoutStorage(t testing.TB) *handler {
 	return h
 }
 
-// FuzzURL sends any request line: the answer is never the server's own failure,
-// and always a resource.
+// FuzzURL sends any request line. The response is never an internal error and always a resource.
 func FuzzURL(f *testing.F) {
 	for _, path := range []string{
 		"", "/", "/metadata", "/_history?_since=2020&_at=2021,ge2022", "/patient", "/Patient/", "/patient?identifier=a|b", "/patient/_search",
@@ -54,7 +54,7 @@ func FuzzURL(f *testing.F) {
 	f.Add("GET", "*")
 	f.Add("FROB", "http://h/site/demo/fhir/patient")
 	h := facadeWithoutStorage(f)
-	handler := h.guarded()
+	handler := h.middleware()
 	f.Fuzz(func(t *testing.T, method, target string) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(method + " " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")))
 		if err != nil {
@@ -75,8 +75,8 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzBundle takes any bundle as far as storage: each entry is answered, the answer
-// is a valid bundle, and resolving its links leaves valid JSON.
+// FuzzBundle processes any Bundle up to the storage. Each entry has a response, the response is a
+// valid Bundle, and resolving its links leaves valid JSON.
 func FuzzBundle(f *testing.F) {
 	const patient = `{"resourceType":"Patient","id":"a"}`
 	entry := func(method, url, rest string) string {
@@ -105,7 +105,7 @@ func FuzzBundle(f *testing.F) {
 		}
 		conditional := conditionalReferences{}
 		for _, e := range sent.entries {
-			if e.resource, err = conditional.replace(e.resource); err != nil {
+			if e.resource, err = conditional.replaceSearchURIs(e.resource); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,17 +113,17 @@ func FuzzBundle(f *testing.F) {
 			Request: httptest.NewRequest(http.MethodPost, "/site/demo/fhir", nil).WithContext(context.Background()),
 			dialect: fhirDialect, authorizer: allowAll{},
 		}
-		r.site, _ = h.Find("demo")
-		entries := h.entriesOf(sent, r, fhirDialect)
-		h.processEach(entries)
-		b := newBundle("batch-response", store.UnknownTotal, nil)
+		r.site, _ = h.Find(nil, "demo")
+		entries := h.resolveEntries(sent, r, fhirDialect)
+		h.processBatch(entries)
+		b := newBundleWriter("batch-response", store.UnknownTotal, nil)
 		for _, e := range entries {
-			if e.answer.status == http.StatusInternalServerError {
-				t.Fatalf("%s %s: %s", e.method, e.url, e.answer.body)
+			if e.response.status == http.StatusInternalServerError {
+				t.Fatalf("%s %s: %s", e.method, e.url, e.response.body)
 			}
-			b.answered(e)
+			b.addResponse(e)
 		}
-		if _, err := r4.Read(b.done(), r4.Options{Type: "Bundle"}); err != nil {
+		if _, err := r4.Read(b.finish(), r4.Options{Type: "Bundle"}); err != nil {
 			t.Fatalf("%v: %s", err, b.json)
 		}
 		resolveAll(t, h, r, sent, conditional)
@@ -132,31 +132,31 @@ func FuzzBundle(f *testing.F) {
 
 // resolveAll resolves the links of a bundle as if all that it writes had been
 // found as it is meant.
-func resolveAll(t *testing.T, h *handler, r *request, sent sentBundle, conditional conditionalReferences) {
-	writings, _, err := h.planAll(h.entriesOf(sent, r, fhirDialect))
+func resolveAll(t *testing.T, h *handler, r *request, sent bundleRequest, conditional conditionalReferences) {
+	writes, _, err := h.planEntries(h.resolveEntries(sent, r, fhirDialect))
 	if err != nil {
 		return
 	}
-	for _, w := range writings {
+	for _, w := range writes {
 		if w.method == http.MethodPatch || len(w.header) > 0 || strings.Contains(w.url, "?") {
 			return // what they come to depends on what is stored
 		}
-		if w.step, err = w.decide(nil); err != nil {
+		if w.step, err = w.nextStep(nil); err != nil {
 			return
 		}
 	}
-	if checkOnce(writings) != nil {
+	if checkDistinct(writes) != nil {
 		return
 	}
-	links, err := newLinks(h, r, writings, conditional)
+	links, err := newLinkResolver(h, r, writes, conditional)
 	if err != nil {
 		return
 	}
 	for reference := range conditional {
-		links.chosen[conditional[reference]] = "Patient/chosen"
+		links.conditionalTargets[conditional[reference]] = "Patient/chosen"
 	}
-	for _, w := range writings {
-		if err := links.resolve(w); err != nil {
+	for _, w := range writes {
+		if err := links.resolveEntry(w); err != nil {
 			continue
 		}
 		if text := w.step.sent.text; len(text) > 0 && !jsontext.Value(slices.Clone(text)).IsValid() {

@@ -9,10 +9,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// history serves GET …/{id}/history and …/{id}/_history. Contract 2.4;
-// R4 http.html#history.
+// history serves GET …/{id}/history and …/{id}/_history. Contract 2.4; R4 http.html#history.
 func (h *handler) history(w http.ResponseWriter, r *request) error {
-	// Links repeat the spelling of history that was asked for.
+	// Links repeat the spelling of history in the request.
 	return h.historyOf(w, r, r.pagesURL()+"/"+r.recordPath(r.key())+"/"+path.Base(r.URL.Path))
 }
 
@@ -21,8 +20,8 @@ func (h *handler) typeHistory(w http.ResponseWriter, r *request) error {
 	return h.historyOf(w, r, r.typeURL()+"/_history")
 }
 
-// siteHistory serves GET …/_history. It shows records of all types, so it needs
-// the right to list each of them.
+// siteHistory serves GET …/_history. It shows records of all types, so the caller must have the
+// right to list each of them.
 func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
 	for _, kind := range r4.Types {
 		if err := r.authorizeList(kind); err != nil {
@@ -32,8 +31,8 @@ func (h *handler) siteHistory(w http.ResponseWriter, r *request) error {
 	return h.historyOf(w, r, r.pagesURL()+"/_history")
 }
 
-// facadeTypes are the types of the facade: sites have records of other facades too.
-func facadeTypes() []string {
+// typeNames returns the types of this facade. A site also has records of other facades.
+func typeNames() []string {
 	names := make([]string, len(r4.Types))
 	for i, kind := range r4.Types {
 		names[i] = kind.Name
@@ -41,41 +40,49 @@ func facadeTypes() []string {
 	return names
 }
 
-// historyOf answers with a page of the history of a record, a type or the site.
+// historyOf responds with a page of the history of a record, a type or the site.
 func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) error {
 	of := r.key()
 	query, err := search.ParseHistory(r.query, h.searchOptions(r))
 	if err != nil {
 		return err
 	}
-	binding := r.binding(query, of.Type+"/"+of.ID+"/_history")
+	r.recordParameters(query.Ignored)
+	types := typeNames()
+	if of.Type != "" {
+		types = []string{of.Type}
+	}
+	binding, err := r.binding(query, of.Type+"/"+of.ID+"/_history", types)
+	if err != nil {
+		return err
+	}
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
 	}
-	asked := store.HistoryQuery{
+	historyQuery := store.HistoryQuery{
 		Key:       of,
-		Types:     facadeTypes(),
+		Types:     types,
 		Deletions: r.dialect.historyDeletions,
 		Since:     query.Since,
 		Current:   query.At,
 		Count:     query.Count,
 		After:     at.After,
 	}
-	page, err := r.site.Store.History(r.Context(), asked)
+	page, err := r.site.Store.History(r.Context(), historyQuery)
 	if err != nil {
 		return err
 	}
 	links := h.pageLinks(base, query, binding, at, page.Next)
 	setLinks(w.Header(), links)
-	b := newBundle("history", page.Total, links)
+	b := newBundleWriter("history", page.Total, links)
 	for _, rec := range page.Records {
-		if err := b.version(r, rec, partOf(query, rec.Key.Type)); err != nil {
+		if err := b.addVersion(r, rec, projectionOf(query, rec.Key.Type)); err != nil {
 			return err
 		}
 	}
-	if len(page.Records) == 0 && r.dialect.historyEntries && !r.inBundle { // a bundle holds FHIR's resources only
-		b.noEntries()
+	if len(page.Records) == 0 && r.dialect.historyEntries && !r.inBundle { // an entry follows FHIR
+		b.emptyEntries()
 	}
 	return r.respondBundle(w, b)
 }

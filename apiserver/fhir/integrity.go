@@ -8,8 +8,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// write writes operations: where the site enforces references, only if what is referred
-// to is there, and nothing refers to what is removed.
+// write writes operations. On a site that enforces references, it fails if a referenced record does
+// not exist or a deleted record is still referenced. Errors: *integrity.DanglingError,
+// *integrity.ReferencedError and those of the store.
 func (r *request) write(ops []store.Op) ([]store.Result, error) {
 	if !r.site.EnforceReferences {
 		return r.site.Store.Write(r.Context(), ops)
@@ -20,11 +21,10 @@ func (r *request) write(ops []store.Op) ([]store.Result, error) {
 	return writer.Write(r.Context(), ops)
 }
 
-// danglingIssues are the issues of references to what is not there.
 func danglingIssues(dangling *integrity.DanglingError) []r4.Issue {
-	told := dangling.References[:min(len(dangling.References), maxIssues)]
-	issues := make([]r4.Issue, 0, len(told))
-	for _, reference := range told {
+	reported := dangling.References[:min(len(dangling.References), maxIssues)]
+	issues := make([]r4.Issue, 0, len(reported))
+	for _, reference := range reported {
 		issues = append(issues, r4.Issue{
 			Severity: r4.SeverityError, Type: issueNotFound, Code: codeReferenceNotFound,
 			Expression: reference.Expression, Diagnostics: reference.Problem(),
@@ -33,8 +33,9 @@ func danglingIssues(dangling *integrity.DanglingError) []r4.Issue {
 	return issues
 }
 
-// blame tells which entry of a transaction an error about references is of.
-func blame(writings []*writing, err error) error {
+// attributeToEntry wraps an error about references in the entryError of the entry that caused it.
+// Other errors are returned unchanged.
+func attributeToEntry(writes []*entryWrite, err error) error {
 	var dangling *integrity.DanglingError
 	var referenced *integrity.ReferencedError
 	var key store.Key
@@ -46,9 +47,9 @@ func blame(writings []*writing, err error) error {
 	default:
 		return err
 	}
-	for _, w := range writings {
+	for _, w := range writes {
 		if w.step.found == nil && w.step.op.Key == key {
-			return &entryError{w.at, err}
+			return &entryError{w.path, err}
 		}
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// spokenDialect is a dialect as a request asks for it, with the Content-Type of its answers.
+// spokenDialect is a dialect as a request asks for it, with the Content-Type of its responses.
 type spokenDialect struct {
 	name, contentType string
 	options           []option
@@ -25,11 +25,11 @@ var spokenDialects = []spokenDialect{
 }
 
 // onEverything describes a spec for each engine and each dialect.
-func onEverything(text string, spec func(ctx context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect)) {
+func onEverything(text string, spec func(ctx context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect)) {
 	for engine, open := range newSites {
 		for _, spoken := range spokenDialects {
 			It(fmt.Sprintf("%s (%s, %s dialect)", text, engine, spoken.name), func(ctx context.Context) {
-				spec(ctx, func(changes ...func(*fhir.Site)) site { return open(ctx, changes...) }, spoken)
+				spec(ctx, func(changes ...func(*fhir.Endpoint)) site { return open(ctx, changes...) }, spoken)
 			})
 		}
 	}
@@ -41,10 +41,10 @@ func (s site) speak(spoken spokenDialect, method, path, body string, options ...
 	return s.do(method, path, body, append(append([]option{}, spoken.options...), options...)...)
 }
 
-var choosesIDs = func(s *fhir.Site) { s.UpdateCreate = false }
+var choosesIDs = func(s *fhir.Endpoint) { s.UpdateCreate = false }
 
 var _ = Describe("FHIR to the letter:", func() {
-	onEverything("every answer with a body has its Content-Type, with a charset in FHIR's", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("every answer with a body has its Content-Type, with a charset in FHIR's", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/a", luna)
 		s.put("/Patient/gone", luna)
@@ -80,7 +80,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		}
 	})
 
-	onEverything("id on create, versionId and lastUpdated always, are not read", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("id on create, versionId and lastUpdated always, are not read", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		const meta = `"meta":{"versionId":{"a":1},"lastUpdated":"2017-09-05T23:30:05.5","tag":[{"code":"x"}]}`
 		created := s.speak(spoken, "POST", "/Patient", `{"resourceType":"Patient","id":"not an id!",`+meta+`}`)
@@ -99,7 +99,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(judged.body).NotTo(ContainSubstring(`"error"`))
 	})
 
-	onEverything("a write of the same value makes no version", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("a write of the same value makes no version", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		const stored = `{"resourceType":"Patient","id":"zoe","meta":{"tag":[{"code":"x"}]},"name":[{"text":"Zoë"}],"extension":[{"url":"urn:weight","valueDecimal":1.50}]}`
 		first := s.put("/Patient/zoe", stored)
@@ -134,7 +134,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		}
 	})
 
-	onEverything("a PUT of a new id where the site makes ids is 405, and 404 by the contract", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("a PUT of a new id where the site makes ids is 405, and 404 by the contract", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open(choosesIDs)
 		status, code := http.StatusNotFound, "resource_not_found"
 		if spoken.name == "FHIR" {
@@ -160,7 +160,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(s.speak(spoken, "PUT", "/Patient/"+id, `{"resourceType":"Patient","id":"`+id+`"}`).status).To(Equal(http.StatusGone))
 	})
 
-	onEverything("an operation that does not exist is 404 and named", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("an operation that does not exist is 404 and named", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/a", luna)
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
@@ -185,7 +185,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		}
 	})
 
-	onEverything("a slash at the end of a path changes nothing", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("a slash at the end of a path changes nothing", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/a", luna)
 		form := with("Content-Type", "application/x-www-form-urlencoded")
@@ -217,7 +217,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(s.speak(spoken, "GET", "/Patient/a%2F", "").status).To(Equal(http.StatusNotFound), "an escaped slash is part of an id, which has none")
 	})
 
-	onEverything("a conditional delete without a match says so", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("a conditional delete without a match says so", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		a := s.speak(spoken, "DELETE", "/Patient?identifier=urn:chip|none", "")
 		Expect(a.status).To(Equal(http.StatusOK))
@@ -227,7 +227,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(s.do("GET", "/Patient/a", "").status).To(Equal(http.StatusGone))
 	})
 
-	onEverything("a history takes _summary, _elements and _count=0, and its entries have ETags", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("a history takes _summary, _elements and _count=0, and its entries have ETags", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/a", `{"resourceType":"Patient","active":true,"name":[{"text":"A"}],"photo":[{"title":"p"}]}`)
 		s.put("/Patient/a", `{"resourceType":"Patient","active":false,"name":[{"text":"A"}],"photo":[{"title":"p"}]}`)
@@ -256,7 +256,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		}
 	})
 
-	onEverything("pages of searches and histories are linked both ways, in Link headers too", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("pages of searches and histories are linked both ways, in Link headers too", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		for i := range 5 {
 			s.put(fmt.Sprintf("/Patient/p%d", i), fmt.Sprintf(`{"resourceType":"Patient","name":[{"family":"F%d"}]}`, i))
@@ -292,7 +292,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(long.json().link("self")).NotTo(BeEmpty())
 	})
 
-	onEverything("_count above the maximum is reduced, and the answer says so", func(_ context.Context, open func(...func(*fhir.Site)) site, spoken spokenDialect) {
+	onEverything("_count above the maximum is reduced, and the answer says so", func(_ context.Context, open func(...func(*fhir.Endpoint)) site, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/a", luna)
 		reduced := s.speak(spoken, "GET", "/Patient?_count=1001", "").json()

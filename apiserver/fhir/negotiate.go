@@ -5,29 +5,29 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // fhirVersion is the value of the media type parameter fhirVersion for R4.
 // R4 versioning.html#mt-version.
 const fhirVersion = "4.0"
 
-// negotiate chooses the dialect of the answer. _format goes before Accept.
-// R4 http.html#parameters.
+// negotiate chooses the dialect of the response. _format overrides Accept. R4 http.html#parameters.
+// Errors: *web.NotAcceptableError.
 func negotiate(header http.Header, query url.Values) (*dialect, error) {
-	accepted := acceptedDialect(header.Values("Accept"))
+	accepted := acceptedDialect(header)
 	format := query.Get("_format")
 	switch formatName(format) {
 	case "":
 		if accepted == nil {
-			return nil, &notAcceptableError{"Accept", strings.Join(header.Values("Accept"), ", ")}
+			return nil, notAcceptable("Accept", strings.Join(header.Values("Accept"), ", "))
 		}
 		return accepted, nil
-	case "json": // either kind of JSON: Accept decides which
+	case "json": // Accept decides between the two media types of JSON
 		if accepted == nil {
 			return contractDialect, nil
 		}
@@ -37,13 +37,13 @@ func negotiate(header http.Header, query url.Values) (*dialect, error) {
 	case fhirDialect.mediaType:
 		return fhirDialect, nil
 	default:
-		return nil, &notAcceptableError{"_format", format}
+		return nil, notAcceptable("_format", format)
 	}
 }
 
-// formatName returns the media type or the short name in _format, in lower case and without
-// parameters. A + that was not escaped has arrived as a space. It returns format itself where
-// that names another release of FHIR.
+// formatName returns the media type or short name in _format, in lower case and without parameters.
+// A + that the client did not escape arrives as a space and is restored. A format for another
+// release of FHIR is returned unchanged, so that it matches no dialect.
 func formatName(format string) string {
 	kind, params, hasParams := strings.Cut(format, ";")
 	kind = strings.ToLower(strings.ReplaceAll(strings.TrimSpace(kind), " ", "+"))
@@ -57,22 +57,20 @@ func formatName(format string) string {
 	return kind
 }
 
-// mediaRange is one item of an Accept header. RFC 9110 §12.5.1.
-type mediaRange struct {
-	kind    string
-	quality float64
+func notAcceptable(in, value string) error {
+	return &web.NotAcceptableError{In: in, Value: value, Supported: []string{contractDialect.mediaType, fhirDialect.mediaType}}
 }
 
-// acceptedDialect chooses by the quality that the client gives each dialect, nil
-// when it takes neither. Of equals it takes the one that is listed first, and the
-// contract's where neither is listed.
-func acceptedDialect(accept []string) *dialect {
-	ranges := parseAccept(strings.Join(accept, ","))
+// acceptedDialect returns the dialect with the higher quality in Accept, or nil if neither is
+// acceptable. If both have the same quality, the one that is listed first wins, and the contract's
+// if neither is listed.
+func acceptedDialect(header http.Header) *dialect {
+	ranges := acceptedRanges(header)
 	if len(ranges) == 0 {
 		return contractDialect
 	}
-	contract, contractAt := preference(ranges, contractDialect.mediaType)
-	fhir, fhirAt := preference(ranges, fhirDialect.mediaType)
+	contract, contractAt := web.Preference(ranges, contractDialect.mediaType)
+	fhir, fhirAt := web.Preference(ranges, fhirDialect.mediaType)
 	switch {
 	case contract == 0 && fhir == 0:
 		return nil
@@ -83,83 +81,37 @@ func acceptedDialect(accept []string) *dialect {
 	}
 }
 
-// preference returns the quality of a media type, by the most specific range
-// that covers it, and the position at which it is listed by name.
-func preference(ranges []mediaRange, kind string) (quality float64, at int) {
-	general, _, _ := strings.Cut(kind, "/")
-	specificity, at := 0, len(ranges)
-	for i, r := range ranges {
-		s := 0
-		switch r.kind {
-		case kind:
-			s, at = 3, min(at, i)
-		case general + "/*":
-			s = 2
-		case "*/*":
-			s = 1
+// acceptedRanges parses the Accept header. Items that name another release of FHIR match no media
+// type.
+func acceptedRanges(header http.Header) []web.MediaRange {
+	ranges := web.ParseAccept(header)
+	for i, each := range ranges {
+		if version, ok := each.Params["fhirversion"]; ok && version != fhirVersion {
+			ranges[i].Type = ""
+		} else if each.Type == "text/json" {
+			ranges[i].Type = contractDialect.mediaType
 		}
-		if s > specificity {
-			specificity, quality = s, r.quality
-		}
-	}
-	return quality, at
-}
-
-// parseAccept reads an Accept header, passing over what it cannot read and what
-// asks for another release of FHIR.
-func parseAccept(header string) []mediaRange {
-	var ranges []mediaRange
-	for item := range strings.SplitSeq(header, ",") {
-		if strings.TrimSpace(item) == "" {
-			continue
-		}
-		kind, params, err := mime.ParseMediaType(item)
-		if err != nil {
-			kind = "" // an item that covers nothing
-		}
-		if version, ok := params["fhirversion"]; ok && version != fhirVersion {
-			kind = ""
-		}
-		if kind == "text/json" {
-			kind = contractDialect.mediaType
-		}
-		quality, err := strconv.ParseFloat(params["q"], 64)
-		if err != nil || quality < 0 || quality > 1 {
-			quality = 1
-		}
-		ranges = append(ranges, mediaRange{kind, quality})
 	}
 	return ranges
 }
 
-// bodyDialect is the dialect of a body by its Content-Type. Nothing said is the
-// contract's.
-func bodyDialect(contentType string) (*dialect, error) {
-	if contentType == "" {
-		return contractDialect, nil
-	}
-	kind, params, err := mime.ParseMediaType(contentType)
+// bodyDialect returns the dialect of a body by its Content-Type. Without a Content-Type it is the
+// contract's. Errors: *web.MediaTypeError.
+func bodyDialect(header http.Header) (*dialect, error) {
+	kind, params, err := web.ParseContentType(header, contractDialect.mediaType, fhirDialect.mediaType, "text/json")
 	if err != nil {
-		return nil, &mediaTypeError{fmt.Sprintf("the Content-Type %s cannot be read", r4.Quote(contentType))}
-	}
-	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return nil, &mediaTypeError{fmt.Sprintf("the charset %s is not taken; FHIR's JSON is UTF-8", r4.Quote(charset))}
+		return nil, err
 	}
 	if version, ok := params["fhirversion"]; ok && version != fhirVersion {
-		return nil, &mediaTypeError{fmt.Sprintf("the fhirVersion %s is not taken; this server speaks %s", r4.Quote(version), fhirVersion)}
+		return nil, &web.MediaTypeError{Problem: fmt.Sprintf("Content-Type: the fhirVersion %s is not supported; send %s", r4.Quote(version), fhirVersion)}
 	}
-	switch kind {
-	case contractDialect.mediaType, "text/json":
-		return contractDialect, nil
-	case fhirDialect.mediaType:
+	if kind == fhirDialect.mediaType {
 		return fhirDialect, nil
-	default:
-		return nil, &mediaTypeError{fmt.Sprintf("a body of the type %s is not taken; send %s or %s",
-			r4.Quote(kind), contractDialect.mediaType, fhirDialect.mediaType)}
 	}
+	return contractDialect, nil
 }
 
-// wantsPretty reads _pretty.
+// wantsPretty reports whether _pretty asks for indented JSON. Errors: search.Errors.
 func wantsPretty(query url.Values) (bool, error) {
 	switch value := query.Get("_pretty"); value {
 	case "", "false":

@@ -90,7 +90,7 @@ func TestBodyDialect(t *testing.T) {
 		"/":                                                     nil,
 	}
 	for contentType, want := range tests {
-		got, err := bodyDialect(contentType)
+		got, err := bodyDialect(http.Header{"Content-Type": {contentType}})
 		if got != want {
 			t.Errorf("%q: got %v", contentType, got)
 		}

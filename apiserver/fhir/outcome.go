@@ -6,10 +6,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// maxIssues bounds how much is said of one request.
+// maxIssues is how many issues an OperationOutcome has at most. Further ones are not reported.
 const maxIssues = 50
 
-// outcome is an OperationOutcome, in the order in which it is written.
+// outcome is an OperationOutcome. Its elements are written in the order of the fields.
 type outcome struct {
 	ResourceType string         `json:"resourceType"`
 	Issue        []outcomeIssue `json:"issue"`
@@ -27,7 +27,6 @@ type details struct {
 	Text string `json:"text"`
 }
 
-// appendOutcome appends an OperationOutcome with the issues.
 func appendOutcome(dst []byte, issues []r4.Issue) ([]byte, error) {
 	o := outcome{ResourceType: "OperationOutcome"}
 	for _, issue := range issues {
@@ -44,7 +43,6 @@ func appendOutcome(dst []byte, issues []r4.Issue) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// information is an issue that says what was done.
 func information(code, diagnostics string) r4.Issue {
 	return r4.Issue{Severity: r4.SeverityInformation, Type: issueInformational, Code: code, Diagnostics: diagnostics}
 }

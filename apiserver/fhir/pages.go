@@ -9,16 +9,17 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// binding returns what the page tokens of a query are bound to. It is a function because most
-// requests have no page token.
-func (r *request) binding(query search.Query, scope string) func() search.Binding {
+// binding returns a function that makes the Binding of the query's page tokens. types are all types
+// whose records affect the result. The Binding is made only if needed, because most requests have
+// no page token. Errors: those of finding the caller's rights.
+func (r *request) binding(query search.Query, scope string, types []string) (func() search.Binding, error) {
+	view, err := r.site.Store.Digest(types)
 	return func() search.Binding {
-		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name}
-	}
+		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name, View: view}
+	}, err
 }
 
-// cursor opens the page token of a query. Without one it is the cursor of the first page.
-// Errors: search.Errors.
+// cursor returns the cursor in the page token, or that of the first page. Errors: search.Errors.
 func (h *handler) cursor(query search.Query, binding func() search.Binding) (search.Cursor, error) {
 	if query.PageToken == "" {
 		return search.Cursor{}, nil
@@ -30,10 +31,10 @@ func (h *handler) cursor(query search.Query, binding func() search.Binding) (sea
 	return at, err
 }
 
-// pageLinks returns the links of a page of a searchset or a history: self, first, and where there
-// is one previous and next. A page token knows the page before its own, so a page that was reached
-// by next has previous; one that was reached by previous has none, but for the first.
-// R4 http.html#paging.
+// pageLinks returns the links of a page of a searchset or a history: self, first, previous and
+// next. The last page has no next link. A page token has the position of its own page and of the
+// page before. So a page has a previous link if it was reached by a next link, and none if it was
+// reached by a previous link. R4 http.html#paging.
 func (h *handler) pageLinks(base string, query search.Query, binding func() search.Binding, at search.Cursor, next store.Position) []link {
 	first := address(base, query.Encode(""))
 	page := func(to search.Cursor) string {
@@ -55,8 +56,9 @@ func (h *handler) pageLinks(base string, query search.Query, binding func() sear
 	return links
 }
 
-// maxLinkHeader bounds the Link header in bytes. The links repeat the query; proxies and clients
-// refuse responses with more than 8 to 16 KiB of headers. Longer links are in the Bundle only.
+// maxLinkHeader is the maximum size of the Link header in bytes. A longer header is omitted, and
+// the links are in the Bundle only. Links repeat the query, and proxies and clients reject
+// responses with more than 8 to 16 KiB of headers.
 const maxLinkHeader = 4 << 10
 
 // setLinks sets the Link header (RFC 8288) to the links of a page.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,47 +14,14 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
-
-// made are resources with what none of HL7's examples of a type has, by type. Each has
-// the id made.
-var made = map[string]string{
-	"Device": `"deviceName":[{"name":"Scanner","type":"user-friendly-name"}],"location":{"reference":"Location/1"},"manufacturer":"Acme","modelNumber":"M1",` +
-		`"owner":{"reference":"Organization/1"},"patient":{"reference":"Patient/example"},"contact":[{"system":"phone","value":"555"}],"type":{"coding":[{"system":"urn:t","code":"scanner"}]},` +
-		`"udiCarrier":[{"carrierHRF":"(01)0088","deviceIdentifier":"0088"}],"url":"http://device.example/1"`,
-	"DeviceDefinition": `"parentDevice":{"reference":"DeviceDefinition/1"},"contact":[{"system":"phone","value":"555"}],"type":{"coding":[{"system":"urn:t","code":"scanner"}]},"identifier":[{"system":"urn:i","value":"1"}]`,
-	"DeviceMetric":     `"type":{"text":"t"},"category":"unspecified"`,
-	"Endpoint": `"connectionType":{"code":"x"},"payloadType":[{"coding":[{"system":"urn:p","code":"any"}]}],"status":"active","address":"https://e.example",` +
-		`"identifier":[{"system":"urn:i","value":"1"}],"contact":[{"system":"email","value":"a@b.example"}]`,
-	"Group": `"type":"animal","actual":true,"managingEntity":{"reference":"Organization/1"},"identifier":[{"system":"urn:i","value":"1"}],` +
-		`"characteristic":[{"code":{"coding":[{"system":"urn:c","code":"coat"}]},"valueCodeableConcept":{"coding":[{"system":"urn:v","code":"brown"}]},"exclude":false}]`,
-	"HealthcareService": `"coverageArea":[{"reference":"Location/1"}],"program":[{"coding":[{"code":"p"}]}],"endpoint":[{"reference":"Endpoint/1"}],"characteristic":[{"coding":[{"code":"wheelchair"}]}]`,
-	"Location": `"operationalStatus":{"system":"urn:o","code":"O"},"identifier":[{"system":"urn:i","value":"1"}],"endpoint":[{"reference":"Endpoint/1"}],"partOf":{"reference":"Location/1"},` +
-		`"address":{"use":"work","city":"Wien","state":"W","postalCode":"1010","country":"AT"}`,
-	"Organization": `"name":"Hof","endpoint":[{"reference":"Endpoint/1"}],"partOf":{"reference":"Organization/1"},"type":[{"coding":[{"code":"vet"}]}],"address":[{"use":"work","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
-	"OrganizationAffiliation": `"active":true,"period":{"start":"2020"},"telecom":[{"system":"phone","value":"555"},{"system":"email","value":"a@b.example"}],"endpoint":[{"reference":"Endpoint/1"}],` +
-		`"location":[{"reference":"Location/1"}],"network":[{"reference":"Organization/1"}],"healthcareService":[{"reference":"HealthcareService/1"}],"specialty":[{"coding":[{"code":"s"}]}]`,
-	"Patient": `"deceasedDateTime":"2020-05","extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[` +
-		`{"url":"species","valueCodeableConcept":{"coding":[{"code":"canislf"}]}},{"url":"breed","valueCodeableConcept":{"coding":[{"code":"gret"}]}},{"url":"genderStatus","valueCodeableConcept":{"coding":[{"code":"neutered"}]}}]}],` +
-		`"communication":[{"language":{"coding":[{"system":"urn:ietf:bcp:47","code":"nl"}]}}],"generalPractitioner":[{"reference":"Practitioner/1"}],"link":[{"other":{"reference":"Patient/example"},"type":"seealso"}],` +
-		`"telecom":[{"system":"email","value":"a@b.example"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
-	"Person": `"link":[{"target":{"reference":"Patient/example"}},{"target":{"reference":"Practitioner/1"}},{"target":{"reference":"RelatedPerson/1"}}],"managingOrganization":{"reference":"Organization/1"},` +
-		`"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}],"birthDate":"1980-05-03","gender":"female"`,
-	"Practitioner": `"communication":[{"coding":[{"system":"urn:ietf:bcp:47","code":"nl"}]}],"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],` +
-		`"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}],"gender":"female","active":true`,
-	"PractitionerRole": `"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"specialty":[{"coding":[{"code":"s"}]}],"identifier":[{"system":"urn:i","value":"1"}],"endpoint":[{"reference":"Endpoint/1"}]`,
-	"RelatedPerson": `"patient":{"reference":"Patient/example"},"active":true,"birthDate":"1980-05-03","relationship":[{"coding":[{"code":"FTH"}]}],"identifier":[{"system":"urn:i","value":"1"}],` +
-		`"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","value":"555"}],"address":[{"use":"home","city":"Wien","state":"W","postalCode":"1010","country":"AT"}]`,
-}
-
-const madeMeta = `"meta":{"profile":["http://profile.example/made"],"security":[{"system":"urn:s","code":"R"}],"source":"http://source.example/1","tag":[{"system":"urn:t","code":"made"}]}`
 
 // findable is a value that a search parameter has in a record.
 type findable struct{ id, value string }
 
-// findables are the first value of each parameter of each type in HL7's examples, or
-// in what is made, as a search writes it.
+// findables are the first value of each parameter of each type in HL7's examples, or in sweepBodies,
+// as a search writes it.
 func findables(all []examples.Example) map[string]findable {
 	GinkgoHelper()
 	found := map[string]findable{}
@@ -187,7 +153,7 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 		ids   map[string][]string
 	)
 	BeforeAll(func(ctx context.Context) {
-		path, err := examples.Fetch(ctx, filepath.Join("..", "..", "bin"))
+		path, err := examples.Fetch(ctx, bin)
 		Expect(err).NotTo(HaveOccurred())
 		var names []string
 		for _, kind := range r4.Types {
@@ -196,8 +162,8 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 		all, err := examples.Load(path, names...)
 		Expect(err).NotTo(HaveOccurred())
 		for _, kind := range r4.Types {
-			text := `{"resourceType":"` + kind.Name + `","id":"made",` + madeMeta + `,` + made[kind.Name] + `}`
-			all = append(all, examples.Example{Type: kind.Name, ID: "made", JSON: []byte(text)},
+			whole := sweepRecord{kind: kind.Name, id: "made", word: hiddenWord, refersTo: "1"}
+			all = append(all, examples.Example{Type: kind.Name, ID: whole.id, JSON: []byte(whole.body())},
 				examples.Example{Type: kind.Name, ID: "bare", JSON: []byte(`{"resourceType":"` + kind.Name + `","id":"bare"` + least[kind.Name] + `}`)})
 		}
 		found, ids = findables(all), map[string][]string{}
@@ -231,7 +197,7 @@ var _ = Describe("Every search parameter", Ordered, ContinueOnFailure, func() {
 			}
 			It("of "+kind.Name+": "+p.Name+" finds what has the value, misses what has not, and tells what is missing", func() {
 				sample, ok := found[kind.Name+"."+p.Name]
-				Expect(ok).To(BeTrue(), "no record has a value: make one")
+				Expect(ok).To(BeTrue(), "no record has a value: add one to sweepBodies")
 				Expect(matches(kind.Name, p.Name, sample.value)).To(ContainElement(sample.id), sample.value)
 				missed := matches(kind.Name, p.Name, nobody(p, sample.value))
 				if p.Type == "token" && (sample.value == "true" || sample.value == "false") {

@@ -9,43 +9,45 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
+// patchFormat is the only supported media type of patches.
 const patchFormat = "application/json-patch+json"
 
-// patch plans PATCH …/{id}. R4 http.html#patch: the outcome is taken as an update is.
-func (h *handler) patch(w http.ResponseWriter, r *request) (decision, error) {
-	if err := h.takeShown(r); err != nil {
+// patch plans PATCH …/{id}. The patched resource is validated as an update is. R4 http.html#patch.
+func (h *handler) patch(w http.ResponseWriter, r *request) (stepFunc, error) {
+	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}
-	asked, err := parseConditions(r.Header)
+	conditions, err := parsePreconditions(r.Header)
 	if err != nil {
 		return nil, err
 	}
-	if asked.absent {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match makes no sense on a patch"}
+	if conditions.absent {
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a patch; leave it out"}
 	}
 	patch, err := r.readPatch(w)
 	if err != nil {
 		return nil, err
 	}
 	return func(failed error) (step, error) {
-		if failed != nil && !isConflict(failed) {
+		if failed != nil && !store.IsConflict(failed) {
 			return step{}, failed
 		}
 		current, err := r.site.Store.Get(r.Context(), r.key())
-		if isAbsent(err) && asked.ifMatch.given {
+		if store.IsAbsent(err) && conditions.ifMatch.Given {
 			err = &store.PreconditionError{Key: r.key()}
 		}
 		if err != nil {
 			return step{}, err
 		}
-		if err := asked.check(current); err != nil {
+		if err := conditions.check(current); err != nil {
 			return step{}, err
 		}
 		return r.applyPatch(patch, current)
 	}, nil
 }
 
-// readPatch reads the body as a JSON Patch.
+// readPatch reads the body as a JSON Patch. Errors: *patchTypeError, *jsonpatch.InvalidError and
+// those of readBody.
 func (r *request) readPatch(w http.ResponseWriter) (jsonpatch.Patch, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if kind = strings.TrimSpace(kind); !strings.EqualFold(kind, patchFormat) {
@@ -58,10 +60,10 @@ func (r *request) readPatch(w http.ResponseWriter) (jsonpatch.Patch, error) {
 	return jsonpatch.Parse(raw)
 }
 
-// applyPatch is the step that stores what a patch makes of a record. A patch
-// speaks neither dialect of FHIR, so the contract's says what may be missing.
+// applyPatch returns the step that stores the patched record. A patch has no dialect, so the
+// contract's dialect decides which elements may be missing.
 func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step, error) {
-	before, err := render(nil, current, part{})
+	before, err := render(nil, current, projection{})
 	if err != nil {
 		return step{}, err
 	}
@@ -74,10 +76,10 @@ func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step,
 		return step{}, err
 	}
 	if sent.resource.ID != current.Key.ID {
-		return step{}, r.wrongID("the patch makes the id " + r4.Quote(sent.resource.ID) + " of " + r4.Quote(current.Key.ID) + "; it must leave the id as it is")
+		return step{}, r.idError("the patch changes the id from " + r4.Quote(current.Key.ID) + " to " + r4.Quote(sent.resource.ID) + "; a patch must not change the id")
 	}
 	return step{sent: sent, op: store.Op{
 		Kind: store.Put, Key: current.Key, Method: store.MethodPatch,
-		Body: sent.stored(), If: exactly(current),
+		Body: sent.stored(), If: store.UnchangedSince(current),
 	}}, nil
 }

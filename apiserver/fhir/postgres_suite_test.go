@@ -11,10 +11,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 // database is a Postgres server, which runs from the first spec that needs it on.
@@ -56,19 +59,22 @@ func (d *database) start(ctx context.Context) {
 }
 
 // newPostgresSite opens a site with a key of its own that enforces references.
-func newPostgresSite(ctx context.Context, changes ...func(*fhir.Site)) site {
+func newPostgresSite(ctx context.Context, changes ...func(*fhir.Endpoint)) site {
 	GinkgoHelper()
 	startDatabase.Do(func() { relational.start(ctx) })
 	Expect(relational.pool).NotTo(BeNil(), "the database did not start")
 	key := uuid.NewString()
 	name := "practice-" + key[:8]
-	opened, err := postgres.Open(ctx, relational.pool, key, postgres.Options{Extract: fhir.Extract, Facet: fhir.IsFacet})
+	opened, err := postgres.Open(ctx, relational.pool, key, postgres.Options{Extractor: extraction.Extractor{}})
 	Expect(err).NotTo(HaveOccurred())
-	s := fhir.Site{ID: name, BaseURL: server.URL + "/site/" + name + "/fhir", Store: opened, UpdateCreate: true, EnforceReferences: true}
+	s := fhir.Endpoint{
+		Settings: settings.Settings{ID: name, UpdateCreate: true, EnforceReferences: true},
+		BaseURL:  server.URL + "/site/" + name + "/fhir", Store: gatetest.Everything(opened),
+	}
 	for _, change := range changes {
 		change(&s)
 	}
 	openSites.Store(name, s)
 	DeferCleanup(func() { openSites.Delete(name) })
-	return site{base: s.BaseURL, store: s.Store}
+	return site{id: name, base: s.BaseURL, store: s.Store, raw: opened}
 }

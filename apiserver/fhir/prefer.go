@@ -5,35 +5,35 @@ import (
 	"strings"
 )
 
-// preferences of a Prefer header. R4 http.html#ops; RFC 7240.
+// preferences are those in a Prefer header. R4 http.html#ops; RFC 7240.
 type preferences struct {
-	// answer is minimal, representation or OperationOutcome.
-	answer string
-	// handling of unknown search parameters is strict or lenient, empty for what the
-	// site does.
+	// returned is minimal, representation or OperationOutcome.
+	returned string
+	// handling of unknown search parameters is strict or lenient, or empty for the default of the
+	// site.
 	handling string
 }
 
 const (
-	answerMinimal        = "minimal"
-	answerRepresentation = "representation"
-	answerOutcome        = "OperationOutcome"
+	returnMinimal        = "minimal"
+	returnRepresentation = "representation"
+	returnOutcome        = "OperationOutcome"
 
 	handlingStrict  = "strict"
 	handlingLenient = "lenient"
 )
 
-// parsePreferences reads what it knows; other preferences are to be ignored.
+// parsePreferences parses the Prefer header. It ignores other preferences.
 func parsePreferences(header http.Header) preferences {
-	p := preferences{answer: answerRepresentation}
+	p := preferences{returned: returnRepresentation}
 	items := strings.FieldsFunc(strings.Join(header.Values("Prefer"), ","), func(r rune) bool { return r == ',' || r == ';' })
 	for _, item := range items {
 		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
 		value = strings.Trim(value, `"`)
 		switch strings.ToLower(name) {
 		case "return":
-			if value == answerMinimal || value == answerOutcome {
-				p.answer = value
+			if value == returnMinimal || value == returnOutcome {
+				p.returned = value
 			}
 		case "handling":
 			if value == handlingStrict || value == handlingLenient {

@@ -1,10 +1,8 @@
 package fhir
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/integrity"
@@ -15,29 +13,56 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// retryAfter is how many seconds a client should wait for what is away.
-const retryAfter = "5"
-
-// problem is an error as it is answered.
+// problem is the response to an error.
 type problem struct {
 	status int
 	header map[string]string
 	issues []r4.Issue
 }
 
-// problemOf is the only place that gives an error its status and its words.
+// issueTypes has the issue types of failures by their codes.
+var issueTypes = map[string]r4.IssueType{
+	web.CodeUnknownPath:          issueNotFound,
+	web.CodeUnknownSite:          issueNotFound,
+	web.CodeMethodNotAllowed:     issueNotSupported,
+	web.CodeUnknownMethod:        issueNotSupported,
+	web.CodeNotAcceptable:        issueNotSupported,
+	web.CodeUnsupportedMediaType: issueNotSupported,
+	web.CodeTooLarge:             issueTooLong,
+	web.CodeLoginRequired:        issueLogin,
+	web.CodePermissionDenied:     issueForbidden,
+	web.CodeTooManyRequests:      issueThrottled,
+	web.CodeClaimConflict:        issueDuplicate,
+	web.CodeStorageFull:          issueNoStore,
+	web.CodeEventsFull:           issueThrottled,
+	web.CodeUnavailable:          issueTransient,
+	web.CodeAuditUnavailable:     issueTransient,
+	web.CodeTimeout:              issueTimeout,
+	web.CodeTooManyConditions:    issueTooCostly,
+	codeQueryTimeout:             issueTooCostly,
+	web.CodeInternal:             issueException,
+}
+
+// problemOf returns the response to an error. Only this function and web.FailureOf map errors to a
+// status.
 func problemOf(err error) problem {
 	var ofEntry *entryError
 	if errors.As(err, &ofEntry) {
 		return ofEntry.problem()
 	}
-	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, patchProblem, accessProblem, referenceProblem, storeProblem} {
+	for _, known := range []func(error) (problem, bool){bodyProblem, requestProblem, patchProblem, referenceProblem, storeProblem} {
 		if p, ok := known(err); ok {
 			return p
 		}
 	}
-	return failure(http.StatusInternalServerError, issueException, codeInternal,
-		"the server failed; its log has the reason under the X-Request-Id of this answer")
+	return problemFrom(web.FailureOf(err))
+}
+
+// problemFrom returns a failure as a problem.
+func problemFrom(f web.Failure) problem {
+	p := failure(f.Status, issueTypes[f.Code], f.Code, f.Detail)
+	p.header = f.Header
+	return p
 }
 
 func failure(status int, kind r4.IssueType, code, diagnostics string) problem {
@@ -46,13 +71,13 @@ func failure(status int, kind r4.IssueType, code, diagnostics string) problem {
 	}}}
 }
 
-// with adds a header field.
-func (p problem) with(name, value string) problem {
+// withHeader returns p with one header field, which replaces all others.
+func (p problem) withHeader(name, value string) problem {
 	p.header = map[string]string{name: value}
 	return p
 }
 
-// bodyProblem knows what is wrong with resources and queries.
+// bodyProblem maps errors in resources and queries.
 func bodyProblem(err error) (problem, bool) {
 	var issues r4.Errors
 	if errors.As(err, &issues) {
@@ -71,28 +96,23 @@ func bodyProblem(err error) (problem, bool) {
 	return p, true
 }
 
-// requestProblem knows what is wrong with paths, methods and headers.
+// requestProblem maps errors in paths, methods and headers.
 func requestProblem(err error) (problem, bool) {
 	var (
-		invalid       *invalidError
-		path          *pathUnknownError
-		kind          *typeUnknownError
-		operation     *operationUnknownError
-		updateCreate  *updateCreateError
-		method        *methodError
-		methodUnknown *methodUnknownError
-		notAcceptable *notAcceptableError
-		mediaType     *mediaTypeError
-		tooLarge      *web.TooLargeError
-		encoding      *web.EncodingError
-		broken        *web.BrokenBodyError
-		several       *multipleMatchesError
-		idTaken       *idTakenError
-		tooMany       *tooManyEntriesError
-		tooCostly     *tooCostlyError
-		outside       *outsideError
+		invalid      *invalidError
+		kind         *typeUnknownError
+		operation    *operationUnknownError
+		updateCreate *updateCreateError
+		tag          *web.ETagError
+		header       *access.HeaderError
+		broken       *web.BrokenBodyError
+		several      *multipleMatchesError
+		idTaken      *idTakenError
+		tooMany      *tooManyEntriesError
+		tooCostly    *tooCostlyError
+		outside      *notInCompartmentError
 	)
-	say := func(status int, issue r4.IssueType, code string) (problem, bool) {
+	failed := func(status int, issue r4.IssueType, code string) (problem, bool) {
 		return failure(status, issue, code, err.Error()), true
 	}
 	switch {
@@ -100,47 +120,35 @@ func requestProblem(err error) (problem, bool) {
 		p := failure(http.StatusBadRequest, r4.IssueInvalid, invalid.code, invalid.diagnostics)
 		p.issues[0].Expression = invalid.expression
 		return p, true
-	case errors.As(err, &path):
-		return say(http.StatusNotFound, issueNotFound, codeUnknownPath)
+	case errors.As(err, &tag):
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidHeader, tag.Header+": "+r4.Quote(tag.Item)+` is not an ETag; write W/"1" or *`), true
+	case errors.As(err, &header):
+		return failed(http.StatusBadRequest, r4.IssueInvalid, codeInvalidHeader)
 	case errors.As(err, &kind):
-		return say(http.StatusNotFound, issueNotSupported, codeUnknownType)
+		return failed(http.StatusNotFound, issueNotSupported, codeUnknownType)
 	case errors.As(err, &operation):
-		return say(http.StatusNotFound, issueNotFound, codeUnknownOperation)
+		return failed(http.StatusNotFound, issueNotFound, codeUnknownOperation)
 	case errors.As(err, &updateCreate):
-		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeUpdateCreate)
-		return p.with("Allow", "DELETE, GET, HEAD, PATCH"), true
+		p, _ := failed(http.StatusMethodNotAllowed, issueNotSupported, codeUpdateCreate)
+		return p.withHeader("Allow", "DELETE, GET, HEAD, PATCH"), true
 	case errors.As(err, &outside):
-		return say(http.StatusBadRequest, issueNotSupported, codeNotInCompartment)
-	case errors.As(err, &method):
-		p, _ := say(http.StatusMethodNotAllowed, issueNotSupported, codeMethodNotAllowed)
-		return p.with("Allow", strings.Join(method.allowed, ", ")), true
-	case errors.As(err, &methodUnknown):
-		return say(http.StatusNotImplemented, issueNotSupported, codeUnknownMethod)
-	case errors.As(err, &notAcceptable):
-		return say(http.StatusNotAcceptable, issueNotSupported, codeNotAcceptable)
-	case errors.As(err, &mediaType):
-		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
-	case errors.As(err, &encoding):
-		return say(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType)
+		return failed(http.StatusBadRequest, issueNotSupported, codeNotInCompartment)
 	case errors.As(err, &broken):
-		return say(http.StatusBadRequest, r4.IssueInvalid, r4.CodeUnparseable)
-	case errors.As(err, &tooLarge):
-		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
+		return failed(http.StatusBadRequest, r4.IssueInvalid, r4.CodeUnparseable)
 	case errors.As(err, &several):
-		return say(http.StatusPreconditionFailed, issueMultipleMatches, codeMultipleMatches)
+		return failed(http.StatusPreconditionFailed, issueMultipleMatches, codeMultipleMatches)
 	case errors.As(err, &tooMany):
-		return say(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge)
+		return failed(http.StatusRequestEntityTooLarge, issueTooLong, web.CodeTooLarge)
 	case errors.As(err, &tooCostly):
-		return say(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly)
+		return failed(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly)
 	case errors.As(err, &idTaken):
-		return say(http.StatusConflict, issueDuplicate, codeIDTaken)
+		return failed(http.StatusConflict, issueDuplicate, codeIDTaken)
 	}
 	return problem{}, false
 }
 
-// patchProblem knows what is wrong with patches. RFC 5789 §2.2: what does not fit
-// the state of the resource is a conflict. What a patch makes of a resource is
-// judged as an update is.
+// patchProblem maps the errors of package jsonpatch. A patch that cannot be applied to the current
+// resource is a conflict (RFC 5789 §2.2). bodyProblem maps the errors in the patched resource.
 func patchProblem(err error) (problem, bool) {
 	var (
 		format   *patchTypeError
@@ -151,8 +159,8 @@ func patchProblem(err error) (problem, bool) {
 	)
 	switch {
 	case errors.As(err, &format):
-		return failure(http.StatusUnsupportedMediaType, issueNotSupported, codeUnsupportedMediaType, err.Error()).
-			with("Accept-Patch", patchFormat), true
+		return failure(http.StatusUnsupportedMediaType, issueNotSupported, web.CodeUnsupportedMediaType, err.Error()).
+			withHeader("Accept-Patch", patchFormat), true
 	case errors.As(err, &invalid):
 		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidPatch, err.Error()), true
 	case errors.As(err, &conflict):
@@ -164,33 +172,12 @@ func patchProblem(err error) (problem, bool) {
 	case errors.As(err, &cost):
 		return failure(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly, err.Error()), true
 	case errors.As(err, &size):
-		return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true
+		return failure(http.StatusRequestEntityTooLarge, issueTooLong, web.CodeTooLarge, err.Error()), true
 	}
 	return problem{}, false
 }
 
-// accessProblem knows the errors of package access.
-func accessProblem(err error) (problem, bool) {
-	var (
-		token     *access.TokenError
-		forbidden *access.ForbiddenError
-	)
-	switch {
-	case errors.As(err, &token):
-		return failure(http.StatusUnauthorized, issueLogin, codeLoginRequired, err.Error()).
-			with("WWW-Authenticate", token.Challenge()), true
-	case errors.As(err, &forbidden):
-		return failure(http.StatusForbidden, issueForbidden, codePermissionDenied, err.Error()), true
-	case errors.Is(err, access.ErrSiteHidden):
-		return failure(http.StatusNotFound, issueNotFound, codeUnknownSite, err.Error()), true
-	case errors.Is(err, access.ErrUnavailable):
-		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, err.Error()).
-			with("Retry-After", retryAfter), true
-	}
-	return problem{}, false
-}
-
-// referenceProblem knows what is wrong with references between records.
+// referenceProblem maps the errors of package integrity.
 func referenceProblem(err error) (problem, bool) {
 	var (
 		dangling   *integrity.DanglingError
@@ -205,60 +192,36 @@ func referenceProblem(err error) (problem, bool) {
 	return problem{}, false
 }
 
-// storeProblem knows the errors of package store.
+// storeProblem maps the errors of package store.
 func storeProblem(err error) (problem, bool) {
 	var (
 		deleted      *store.DeletedError
 		precondition *store.PreconditionError
-		claim        *store.ClaimError
-		limit        *store.LimitError
 		ambiguous    *store.AmbiguousError
+		taken        *store.IDTakenError
 	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return failure(http.StatusNotFound, issueNotFound, codeNotFound, "there is no such record, or no such version of it"), true
+		return failure(http.StatusNotFound, issueNotFound, codeNotFound, "the record or this version of it does not exist"), true
 	case errors.As(err, &deleted):
-		return failure(http.StatusGone, issueDeleted, codeDeleted, err.Error()).with("ETag", etag(deleted.Version)), true
+		return failure(http.StatusGone, issueDeleted, codeDeleted, err.Error()).withHeader("ETag", etag(deleted.Version).String()), true
 	case errors.As(err, &precondition):
 		p := failure(http.StatusPreconditionFailed, issueConflict, codeVersionConflict, err.Error())
 		if precondition.Current != nil {
-			p = p.with("ETag", etag(precondition.Current.Version))
+			p = p.withHeader("ETag", etag(precondition.Current.Version).String())
 		}
 		return p, true
-	case errors.As(err, &claim):
-		return failure(http.StatusConflict, issueDuplicate, codeClaimConflict, err.Error()), true
+	case errors.As(err, &taken):
+		return failure(http.StatusConflict, issueDuplicate, codeIDTaken, err.Error()), true
 	case errors.As(err, &ambiguous):
 		return bodyProblem(search.Errors{{Parameter: ambiguous.Param, Problem: ambiguous.Error() + "; write {type}/{id}"}})
-	case errors.As(err, &limit):
-		if limit.Scope == store.LimitRecord {
-			return failure(http.StatusRequestEntityTooLarge, issueTooLong, codeTooLarge, err.Error()), true
-		}
-		return failure(http.StatusInsufficientStorage, issueNoStore, codeStorageFull, err.Error()), true
 	case errors.Is(err, store.ErrBadPosition):
-		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: err.Error()}).Error()), true
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: "does not belong to this query; start again without it"}).Error()), true
 	case errors.Is(err, store.ErrNotAtomic):
 		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported,
-			err.Error()+"; a site with storage.type: Postgres can, and a batch needs no such storage"), true
+			err.Error()+"; send a batch, or use a site with storage.type: Postgres"), true
 	case errors.Is(err, store.ErrQueryTimeout):
-		return failure(http.StatusServiceUnavailable, issueTooCostly, codeQueryTimeout, store.ErrQueryTimeout.Error()+"; ask for less: fewer alternatives, shorter chains, narrower filters").
-			with("Retry-After", retryAfter), true
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return failure(http.StatusServiceUnavailable, issueTimeout, codeTimeout, "the request took too long"+maybeWritten).with("Retry-After", retryAfter), true
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrNotReady):
-		return failure(http.StatusServiceUnavailable, issueTransient, codeUnavailable, unavailable(err)).
-			with("Retry-After", retryAfter), true
+		return problemFrom(web.RetryLater(http.StatusServiceUnavailable, codeQueryTimeout, store.ErrQueryTimeout.Error()+"; use fewer alternatives, shorter chains or narrower filters")), true
 	}
 	return problem{}, false
-}
-
-// maybeWritten warns who was not told what became of a write.
-const maybeWritten = "; if it was a write, it may have happened all the same"
-
-// unavailable says why the storage did not answer, without its own words: they
-// may name hosts.
-func unavailable(err error) string {
-	if errors.Is(err, store.ErrNotReady) {
-		return store.ErrNotReady.Error()
-	}
-	return store.ErrUnavailable.Error() + maybeWritten
 }

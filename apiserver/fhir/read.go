@@ -5,11 +5,12 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // read serves GET …/{id}. R4 http.html#read.
 func (h *handler) read(w http.ResponseWriter, r *request) error {
-	if err := h.takeShown(r); err != nil {
+	if err := h.parseProjection(r); err != nil {
 		return err
 	}
 	rec, err := r.site.Store.Get(r.Context(), r.key())
@@ -21,7 +22,7 @@ func (h *handler) read(w http.ResponseWriter, r *request) error {
 
 // readVersion serves GET …/{id}/_history/{vid}. R4 http.html#vread.
 func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
-	if err := h.takeShown(r); err != nil {
+	if err := h.parseProjection(r); err != nil {
 		return err
 	}
 	version := versionOf(r.version)
@@ -38,25 +39,25 @@ func (h *handler) readVersion(w http.ResponseWriter, r *request) error {
 	return r.respondVersion(w, rec)
 }
 
-// takeShown takes the parameters that a read has, and a write of one record that no
-// criteria choose. Any other is refused: dropping what was meant as a condition would
-// write the record in spite of it.
-func (h *handler) takeShown(r *request) error {
+// parseProjection sets the projection of a read, or of a write to one record without criteria.
+// Other parameters are rejected: if one that was meant as a criterion were ignored, the record
+// would be written whether or not it meets the criterion. Errors: search.Errors.
+func (h *handler) parseProjection(r *request) error {
 	if len(r.query) == 0 {
 		return nil
 	}
 	query, err := search.ParseRead(r.query, h.searchOptions(r))
-	r.shown = partOf(query, r.kind.Name)
+	r.projection = projectionOf(query, r.kind.Name)
 	return err
 }
 
-// respondVersion answers with a version, unless the client already has it.
+// respondVersion responds with a version, or with 304 if the header says that the client has it.
 func (r *request) respondVersion(w http.ResponseWriter, rec store.Record) error {
-	notModified, err := isNotModified(r.Header, rec)
+	notModified, err := web.IsNotModified(r.Header, readETagSyntax, etag(rec.Version), rec.Updated)
 	if err != nil {
 		return err
 	}
-	body, err := render(nil, rec, r.shown)
+	body, err := render(nil, rec, r.projection)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (r *request) respondVersion(w http.ResponseWriter, rec store.Record) error 
 	return r.respond(w, http.StatusOK, body)
 }
 
-// searchOptions say how to read the parameters of a request.
+// searchOptions returns the options for parsing the parameters of a request.
 func (h *handler) searchOptions(r *request) search.Options {
 	lenient := r.site.Lenient
 	if handling := parsePreferences(r.Header).handling; handling != "" {

@@ -1,8 +1,10 @@
 package fhir
 
 import (
+	"cmp"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -10,105 +12,139 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// interaction is one thing that can be done at a path.
+// interaction is a FHIR interaction: what one method does at one path.
 type interaction struct {
-	// verb is the right it needs, in the terms of Kubernetes RBAC. Without one, it
-	// asks for rights itself.
+	// verb is the right that the interaction needs, a verb of Kubernetes RBAC. If it is empty, the
+	// interaction checks rights itself.
 	verb string
-	// public interactions need no token, and no storage.
+	// searches is true for searches and histories of several types, to which the limits of searches
+	// apply. They also apply to each interaction with the verb list.
+	searches bool
+	// public is true for interactions that need neither a token nor the storage.
 	public bool
-	// run serves an interaction that writes nothing. One that writes has plan, which
-	// reads what is asked for, and answer, which says what became of it.
-	run    func(w http.ResponseWriter, r *request) error
-	plan   func(w http.ResponseWriter, r *request) (decision, error)
-	answer func(w http.ResponseWriter, r *request, done store.Result) error
+	// allTypes is true for a search of all types in the compartment of the record, as in R5.
+	allTypes bool
+	// run serves an interaction that does not write. One that writes has plan and respond instead:
+	// plan reads the request and returns the steps of the write, respond writes the response to its
+	// result.
+	run     func(w http.ResponseWriter, r *request) error
+	plan    func(w http.ResponseWriter, r *request) (stepFunc, error)
+	respond func(w http.ResponseWriter, r *request, done store.Result) error
 }
 
-// methods are the interactions of one path.
+// methods are the interactions of one path, by method.
 type methods = web.Methods[interaction]
 
-// routes lists every path of the facade. On an id, history is accepted in the
-// contract's spelling too; on a type it would be an id.
-func (h *handler) routes() http.Handler {
-	router := chi.NewRouter()
-	router.Use(web.StripSlash)
-	// Every path takes all methods that HTTP defines, to answer 405 itself.
-	router.MethodNotAllowed(h.fails(func(*http.Request) error { return &methodUnknownError{} }))
-	router.NotFound(h.fails(notRouted))
-	router.Route("/site/{siteId}/fhir", func(site chi.Router) {
-		site.Handle("/", h.serve(methods{
-			http.MethodGet:     {run: h.search},
+// root is the chi pattern of the base of the facade.
+const root = "/site/{siteId}/fhir"
+
+// paths returns the interactions of every path of the facade. A key is the chi pattern of the path
+// below root. The history of a record is at history (the contract's spelling) and at _history. The
+// history of a type is at _history only, because history would be an id there.
+func (h *handler) paths() map[string]methods {
+	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
+	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
+	history := methods{http.MethodGet: {verb: "list", run: h.history}}
+	return map[string]methods{
+		"/": {
+			http.MethodGet:     {searches: true, run: h.search},
 			http.MethodPost:    {run: h.bundle},
 			http.MethodOptions: {public: true, run: h.metadata},
-		}))
-		site.Handle("/metadata", h.serve(methods{
-			http.MethodGet: {public: true, run: h.metadata},
-		}))
-		site.Handle("/_history", h.serve(methods{
-			http.MethodGet: {run: h.siteHistory},
-		}))
-		site.Handle("/_search", h.serve(methods{
-			http.MethodPost: {run: h.searchByPost},
-		}))
-		site.Handle("/{type}", h.serve(methods{
+		},
+		"/metadata":                        {http.MethodGet: {public: true, run: h.metadata}},
+		"/.well-known/smart-configuration": {http.MethodGet: {public: true, run: h.smartConfiguration}},
+		"/_history":                        {http.MethodGet: {searches: true, run: h.siteHistory}},
+		"/_search":                         {http.MethodPost: {searches: true, run: h.searchByPost}},
+		"/" + auditEvent:                   {http.MethodGet: {run: h.auditEvents}},
+		"/" + auditEvent + "/*":            {}, // AuditEvents can only be searched
+		"/{type}": {
 			http.MethodGet:    {verb: "list", run: h.search},
-			http.MethodPost:   {verb: "create", plan: h.create, answer: answerWritten},
-			http.MethodPut:    {verb: "update", plan: h.updateChosen, answer: answerWritten},
-			http.MethodPatch:  {verb: "patch", plan: h.patchChosen, answer: answerWritten},
-			http.MethodDelete: {verb: "delete", plan: h.removeChosen, answer: answerDeleted},
-		}))
-		site.Handle("/{type}/_search", h.serve(methods{
-			http.MethodPost: {verb: "list", run: h.searchByPost},
-		}))
-		validate := h.serve(methods{http.MethodPost: {verb: "create", run: h.validate}})
-		site.Handle("/{type}/$validate", validate)
-		site.Handle("/{type}/%24validate", validate) // as some clients write it
-		site.Handle("/{type}/_history", h.serve(methods{
-			http.MethodGet: {verb: "list", run: h.typeHistory},
-		}))
-		site.Handle("/{type}/{id}", h.serve(methods{
+			http.MethodPost:   {verb: "create", plan: h.create, respond: respondWritten},
+			http.MethodPut:    {verb: "update", plan: h.conditionalUpdate, respond: respondWritten},
+			http.MethodPatch:  {verb: "patch", plan: h.conditionalPatch, respond: respondWritten},
+			http.MethodDelete: {verb: "delete", plan: h.conditionalDelete, respond: respondDeleted},
+		},
+		"/{type}/_search":     {http.MethodPost: {verb: "list", run: h.searchByPost}},
+		"/{type}/$validate":   validate,
+		"/{type}/%24validate": validate, // some clients escape the $
+		"/{type}/_history":    {http.MethodGet: {verb: "list", run: h.typeHistory}},
+		"/{type}/{id}": {
 			http.MethodGet:    {verb: "get", run: h.read},
-			http.MethodPut:    {verb: "update", plan: h.update, answer: answerWritten},
-			http.MethodPatch:  {verb: "patch", plan: h.patch, answer: answerWritten},
-			http.MethodDelete: {verb: "delete", plan: h.remove, answer: answerDeleted},
-		}))
-		validateRecord := h.serve(methods{http.MethodPost: {verb: "update", run: h.validate}})
-		site.Handle("/{type}/{id}/$validate", validateRecord)
-		site.Handle("/{type}/{id}/%24validate", validateRecord)
-		history := h.serve(methods{http.MethodGet: {verb: "list", run: h.history}})
-		site.Handle("/{type}/{id}/history", history)
-		site.Handle("/{type}/{id}/_history", history)
-		site.Handle("/{type}/{id}/{members}", h.members(h.serve(methods{http.MethodGet: {verb: "list", run: h.search}})))
-		inCompartmentByPost := h.serve(methods{http.MethodPost: {verb: "list", run: h.searchByPost}})
-		site.Handle("/{type}/{id}/{members}/_search", h.members(inCompartmentByPost))
-		site.Handle("/{type}/{id}/_search", ofAllMembers(inCompartmentByPost))
-		site.Handle("/{type}/{id}/_history/{vid}", h.serve(methods{
-			http.MethodGet: {verb: "get", run: h.readVersion},
-		}))
-	})
-	return router
+			http.MethodPut:    {verb: "update", plan: h.update, respond: respondWritten},
+			http.MethodPatch:  {verb: "patch", plan: h.patch, respond: respondWritten},
+			http.MethodDelete: {verb: "delete", plan: h.delete, respond: respondDeleted},
+		},
+		"/{type}/{id}/$validate":         validateRecord,
+		"/{type}/{id}/%24validate":       validateRecord,
+		"/{type}/{id}/history":           history,
+		"/{type}/{id}/_history":          history,
+		"/{type}/{id}/_search":           {http.MethodPost: {verb: "list", allTypes: true, run: h.searchByPost}},
+		"/{type}/{id}/{members}":         {http.MethodGet: {verb: "list", run: h.search}},
+		"/{type}/{id}/{members}/_search": {http.MethodPost: {verb: "list", run: h.searchByPost}},
+		"/{type}/{id}/_history/{vid}":    {http.MethodGet: {verb: "get", run: h.readVersion}},
+	}
 }
 
-// notRouted is the error of a path that no route matches.
-func notRouted(r *http.Request) error {
+// router is the chi router of the facade. It serves requests. For an entry of a Bundle, find
+// matches the same patterns without serving.
+type router struct {
+	*chi.Mux
+	paths map[string]methods
+}
+
+// routes returns the router with every path of the facade.
+func (h *handler) routes() router {
+	routes := router{chi.NewRouter(), h.paths()}
+	routes.Use(web.StripSlash)
+	// Every path has a handler for all methods of HTTP, which answers 405 itself.
+	routes.MethodNotAllowed(h.failWith(func(*http.Request) error { return &web.UnknownMethodError{} }))
+	routes.NotFound(h.failWith(routeError))
+	routes.Route(root, func(site chi.Router) {
+		for path, supported := range routes.paths {
+			serve := h.members(h.serve(supported))
+			if path == "/"+auditEvent {
+				serve = acceptNDJSON(serve)
+			}
+			site.Handle(path, serve)
+		}
+	})
+	return routes
+}
+
+// find returns the interactions of the path of r. It sets r.Pattern and the path values, as the
+// router does for a request that it serves. Errors: those of routeError.
+func (routes router) find(r *http.Request) (methods, error) {
+	matched := chi.NewRouteContext()
+	if !routes.Match(matched, r.Method, web.RoutePath(r.URL)) {
+		return nil, routeError(r)
+	}
+	r.Pattern = matched.RoutePattern()
+	for i, name := range matched.URLParams.Keys {
+		r.SetPathValue(name, matched.URLParams.Values[i])
+	}
+	if !canHaveMembers(r) {
+		return nil, routeError(r)
+	}
+	return routes.paths[cmp.Or(strings.TrimPrefix(r.Pattern, root), "/")], nil
+}
+
+// routeError returns the error for a path without a route. Errors: *operationUnknownError,
+// *web.UnknownPathError.
+func routeError(r *http.Request) error {
 	if name := path.Base(r.URL.Path); isOperation(name) {
 		return &operationUnknownError{name: name}
 	}
-	return &pathUnknownError{}
+	return errUnknownPath
 }
 
-// fails answers every request with the error that why returns.
-func (h *handler) fails(why func(*http.Request) error) http.HandlerFunc {
+// failWith returns a handler that answers every request with the error that toError returns.
+func (h *handler) failWith(toError func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if e := entryOf(r.Context()); e != nil {
-			e.err = why(r)
-			return
-		}
 		req := &request{Request: r}
 		if err := req.negotiate(); err != nil {
 			h.fail(w, req, err)
 			return
 		}
-		h.fail(w, req, why(r))
+		h.fail(w, req, toError(r))
 	}
 }

@@ -14,41 +14,49 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/keyring"
+	"github.com/paddock-health/paddock/apiserver/settings"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // allowAll lets everybody do everything.
 type allowAll struct{}
 
-func (allowAll) Authorize(context.Context, access.Caller, access.Site, access.Action) error {
+func (allowAll) Authorize(context.Context, access.Caller, access.Tenant, access.Action) error {
 	return nil
 }
 
 // authorizerFunc decides by a function.
 type authorizerFunc func(access.Action) error
 
-func (f authorizerFunc) Authorize(_ context.Context, _ access.Caller, _ access.Site, a access.Action) error {
+func (f authorizerFunc) Authorize(_ context.Context, _ access.Caller, _ access.Tenant, a access.Action) error {
 	return f(a)
 }
 
-// serveOne sends one request to a facade of which a test replaces parts.
+// serveOne sends one request to a facade parts of which the test replaces.
 func serveOne(t *testing.T, r *http.Request, change func(*Config)) *httptest.ResponseRecorder {
 	t.Helper()
-	find := func(siteID string) (Site, error) {
+	find := func(_ *http.Request, siteID string) (Endpoint, error) {
 		if siteID != "demo" {
-			return Site{}, access.ErrSiteHidden
+			return Endpoint{}, access.ErrSiteHidden
 		}
-		return Site{ID: "demo", BaseURL: "https://h/site/demo/fhir", MaxBodySize: 1 << 10}, nil
+		return Endpoint{
+			Settings: settings.Settings{ID: "demo", Limits: v1alpha1.Limits{MaxBodySize: resource.NewQuantity(1<<10, resource.BinarySI)}},
+			BaseURL:  "https://h/site/demo/fhir",
+		}, nil
 	}
 	config := Config{
 		Find: find,
-		Admit: func(_ *http.Request, siteID string) (Site, access.Caller, error) {
-			site, err := find(siteID)
+		Admit: func(r *http.Request, siteID string) (Endpoint, access.Caller, error) {
+			site, err := find(r, siteID)
 			return site, access.Caller{Name: "ann"}, err
 		},
 		Authorizer: allowAll{},
-		TokenKey:   make([]byte, 32),
+		TokenKeys:  keyring.Fixed(make([]byte, 32)),
 		Log:        slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	if change != nil {
@@ -63,7 +71,7 @@ func serveOne(t *testing.T, r *http.Request, change func(*Config)) *httptest.Res
 	return w
 }
 
-// outcomeOf reads an answer that must be an OperationOutcome.
+// outcomeOf parses a response that must be an OperationOutcome.
 func outcomeOf(t *testing.T, res *httptest.ResponseRecorder) outcome {
 	t.Helper()
 	var o outcome
@@ -76,8 +84,8 @@ func outcomeOf(t *testing.T, res *httptest.ResponseRecorder) outcome {
 	return o
 }
 
-// TestFailures needs no storage: what it asks for fails before that. The site has
-// none, so that 503 means that a request has come all the way.
+// TestFailures sends requests that fail before they need the storage. The site has none, so 503
+// means that a request was not rejected.
 func TestFailures(t *testing.T) {
 	const throughToStorage, patient = 503, "/site/demo/fhir/patient"
 	json := http.Header{"Content-Type": {"application/json"}}
@@ -89,84 +97,84 @@ func TestFailures(t *testing.T) {
 		code         string
 		allow        string
 	}{
-		"search":                           {"GET", patient, nil, "", throughToStorage, codeUnavailable, ""},
-		"search by FHIR's spelling":        {"GET", "/site/demo/fhir/PractitionerRole", nil, "", throughToStorage, codeUnavailable, ""},
-		"search by the contract's":         {"GET", "/site/demo/fhir/practitioner-role", nil, "", throughToStorage, codeUnavailable, ""},
-		"an id with escapes":               {"GET", patient + "/a%2Db", nil, "", throughToStorage, codeUnavailable, ""},
+		"search":                           {"GET", patient, nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"search by FHIR's spelling":        {"GET", "/site/demo/fhir/PractitionerRole", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"search by the contract's":         {"GET", "/site/demo/fhir/practitioner-role", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"an id with escapes":               {"GET", patient + "/a%2Db", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"an id escaped twice":              {"GET", patient + "/a%252Db", nil, "", 404, codeNotFound, ""},
 		"an id with a slash":               {"GET", patient + "/a%2Fb", nil, "", 404, codeNotFound, ""},
-		"an id named history":              {"GET", patient + "/history", nil, "", throughToStorage, codeUnavailable, ""},
-		"history":                          {"GET", patient + "/1/history", nil, "", throughToStorage, codeUnavailable, ""},
-		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, codeUnavailable, ""},
-		"vread":                            {"GET", patient + "/1/_history/1", nil, "", throughToStorage, codeUnavailable, ""},
-		"no site path":                     {"GET", "/", nil, "", 404, codeUnknownPath, ""},
-		"PUT at the base":                  {"PUT", "/site/demo/fhir", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD, OPTIONS, POST"},
-		"GET on the site's _search":        {"GET", "/site/demo/fhir/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
-		"a bundle":                         {"POST", "/site/demo/fhir", json, "{}", throughToStorage, codeUnavailable, ""},
-		"a bundle, with a slash":           {"POST", "/site/demo/fhir/", json, "{}", throughToStorage, codeUnavailable, ""},
-		"metadata of an unknown site":      {"GET", "/site/other/fhir/metadata", nil, "", 404, codeUnknownSite, ""},
-		"OPTIONS of an unknown site":       {"OPTIONS", "/site/other/fhir", nil, "", 404, codeUnknownSite, ""},
+		"an id named history":              {"GET", patient + "/history", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"history":                          {"GET", patient + "/1/history", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"vread":                            {"GET", patient + "/1/_history/1", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"no site path":                     {"GET", "/", nil, "", 404, web.CodeUnknownPath, ""},
+		"PUT at the base":                  {"PUT", "/site/demo/fhir", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD, OPTIONS, POST"},
+		"GET on the site's _search":        {"GET", "/site/demo/fhir/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
+		"a bundle":                         {"POST", "/site/demo/fhir", json, "{}", throughToStorage, web.CodeUnavailable, ""},
+		"a bundle, with a slash":           {"POST", "/site/demo/fhir/", json, "{}", throughToStorage, web.CodeUnavailable, ""},
+		"metadata of an unknown site":      {"GET", "/site/other/fhir/metadata", nil, "", 404, web.CodeUnknownSite, ""},
+		"OPTIONS of an unknown site":       {"OPTIONS", "/site/other/fhir", nil, "", 404, web.CodeUnknownSite, ""},
 		"metadata of terminology":          {"GET", "/site/demo/fhir/metadata?mode=terminology", nil, "", 400, codeInvalidQuery, ""},
 		"metadata by other parameters":     {"GET", "/site/demo/fhir/metadata?_id=rest", nil, "", 400, codeInvalidQuery, ""},
 		"a summary of metadata, counted":   {"GET", "/site/demo/fhir/metadata?_summary=count", nil, "", 400, codeInvalidQuery, ""},
-		"POST on metadata":                 {"POST", "/site/demo/fhir/metadata", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
-		"site history":                     {"GET", "/site/demo/fhir/_history", nil, "", throughToStorage, codeUnavailable, ""},
-		"DELETE on site history":           {"DELETE", "/site/demo/fhir/_history", nil, "", 405, codeMethodNotAllowed, "GET, HEAD"},
+		"POST on metadata":                 {"POST", "/site/demo/fhir/metadata", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"site history":                     {"GET", "/site/demo/fhir/_history", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"DELETE on site history":           {"DELETE", "/site/demo/fhir/_history", nil, "", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
 		"history of an unknown type":       {"GET", "/site/demo/fhir/observation/_history", nil, "", 404, codeUnknownType, ""},
-		"a type with a slash":              {"GET", patient + "/", nil, "", throughToStorage, codeUnavailable, ""},
+		"a type with a slash":              {"GET", patient + "/", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"no type":                          {"GET", "/site/demo/fhir//1", nil, "", 404, codeUnknownType, ""},
-		"too deep a path":                  {"GET", patient + "/1/_history/1/x", nil, "", 404, codeUnknownPath, ""},
-		"version under history":            {"GET", patient + "/1/history/1", nil, "", 404, codeUnknownPath, ""},
-		"an unknown site":                  {"GET", "/site/other/fhir/patient", nil, "", 404, codeUnknownSite, ""},
+		"too deep a path":                  {"GET", patient + "/1/_history/1/x", nil, "", 404, web.CodeUnknownPath, ""},
+		"version under history":            {"GET", patient + "/1/history/1", nil, "", 404, web.CodeUnknownPath, ""},
+		"an unknown site":                  {"GET", "/site/other/fhir/patient", nil, "", 404, web.CodeUnknownSite, ""},
 		"an unknown type":                  {"GET", "/site/demo/fhir/observation", nil, "", 404, codeUnknownType, ""},
 		"a type in capitals":               {"GET", "/site/demo/fhir/PATIENT", nil, "", 404, codeUnknownType, ""},
 		"an RBAC resource":                 {"GET", "/site/demo/fhir/patients", nil, "", 404, codeUnknownType, ""},
-		"type history":                     {"GET", patient + "/_history", nil, "", throughToStorage, codeUnavailable, ""},
-		"an operation":                     {"POST", patient + "/$validate", json, "{}", throughToStorage, codeUnavailable, ""},
-		"an operation, escaped":            {"POST", patient + "/%24validate", json, "{}", throughToStorage, codeUnavailable, ""},
-		"an operation on a record":         {"POST", patient + "/1/%24validate", json, "{}", throughToStorage, codeUnavailable, ""},
+		"type history":                     {"GET", patient + "/_history", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"an operation":                     {"POST", patient + "/$validate", json, "{}", throughToStorage, web.CodeUnavailable, ""},
+		"an operation, escaped":            {"POST", patient + "/%24validate", json, "{}", throughToStorage, web.CodeUnavailable, ""},
+		"an operation on a record":         {"POST", patient + "/1/%24validate", json, "{}", throughToStorage, web.CodeUnavailable, ""},
 		"an operation on no id":            {"POST", patient + "/a_b/$validate", json, "{}", 404, codeNotFound, ""},
-		"GET on an operation":              {"GET", patient + "/1/$validate", nil, "", 405, codeMethodNotAllowed, "POST"},
+		"GET on an operation":              {"GET", patient + "/1/$validate", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
 		"an unknown operation":             {"GET", patient + "/$everything", nil, "", 404, codeUnknownOperation, ""},
 		"an unknown operation on a record": {"POST", patient + "/1/$everything", nil, "", 404, codeUnknownOperation, ""},
-		"a compartment":                    {"GET", patient + "/1/Person", nil, "", throughToStorage, codeUnavailable, ""},
-		"a compartment, with a slash":      {"GET", patient + "/1/Person/", nil, "", throughToStorage, codeUnavailable, ""},
-		"a whole compartment":              {"GET", patient + "/1/*", nil, "", throughToStorage, codeUnavailable, ""},
-		"a whole compartment, escaped":     {"GET", patient + "/1/%2a", nil, "", throughToStorage, codeUnavailable, ""},
-		"a compartment by POST":            {"POST", patient + "/1/Person/_search", nil, "", throughToStorage, codeUnavailable, ""},
-		"POST on a compartment":            {"POST", patient + "/1/Person", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
-		"GET on a compartment's _search":   {"GET", patient + "/1/*/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
+		"a compartment":                    {"GET", patient + "/1/Person", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a compartment, with a slash":      {"GET", patient + "/1/Person/", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a whole compartment":              {"GET", patient + "/1/*", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a whole compartment, escaped":     {"GET", patient + "/1/%2a", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a compartment by POST":            {"POST", patient + "/1/Person/_search", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"POST on a compartment":            {"POST", patient + "/1/Person", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"GET on a compartment's _search":   {"GET", patient + "/1/*/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
 		"an unknown type in a compartment": {"GET", patient + "/1/observation", nil, "", 404, codeUnknownType, ""},
-		"a whole compartment by POST":      {"POST", patient + "/1/_search", nil, "", throughToStorage, codeUnavailable, ""},
-		"GET on an id's _search":           {"GET", patient + "/1/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
-		"too deep in a compartment":        {"GET", patient + "/1/Person/2", nil, "", 404, codeUnknownPath, ""},
+		"a whole compartment by POST":      {"POST", patient + "/1/_search", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"GET on an id's _search":           {"GET", patient + "/1/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
+		"too deep in a compartment":        {"GET", patient + "/1/Person/2", nil, "", 404, web.CodeUnknownPath, ""},
 		"not in a compartment":             {"GET", patient + "/1/location", nil, "", 400, codeNotInCompartment, ""},
 		"no compartment":                   {"GET", "/site/demo/fhir/location/1/*", nil, "", 400, codeNotInCompartment, ""},
 		"a compartment of no id":           {"GET", patient + "/a_b/Person", nil, "", 404, codeNotFound, ""},
 		"a compartment of an unknown type": {"GET", "/site/demo/fhir/encounter/1/Patient", nil, "", 404, codeUnknownType, ""},
-		"a part of an unknown name":        {"GET", patient + "/1/_meta", nil, "", 404, codeUnknownPath, ""},
+		"a part of an unknown name":        {"GET", patient + "/1/_meta", nil, "", 404, web.CodeUnknownPath, ""},
 		"an escaped unknown operation":     {"POST", patient + "/1/%24everything", json, "{}", 404, codeUnknownOperation, ""},
 		"a read of no id":                  {"GET", patient + "/a_b", nil, "", 404, codeNotFound, ""},
 		"a delete of no id":                {"DELETE", patient + "/" + strings.Repeat("x", 65), nil, "", 404, codeNotFound, ""},
 		"an update of no id":               {"PUT", patient + "/a_b", json, "{}", 400, "invalid_id", ""},
-		"a patch":                          {"PATCH", patient + "/1", nil, "", throughToStorage, codeUnavailable, ""},
+		"a patch":                          {"PATCH", patient + "/1", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"a patch of no id":                 {"PATCH", patient + "/a_b", nil, "", 404, codeNotFound, ""},
-		"POST on a record":                 {"POST", patient + "/1", json, "{}", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, PUT"},
-		"a conditional update":             {"PUT", patient + "?identifier=1", json, "{}", throughToStorage, codeUnavailable, ""},
-		"a conditional patch":              {"PATCH", patient + "?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
-		"a conditional delete":             {"DELETE", patient + "?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
-		"a conditional delete, as in R4":   {"DELETE", patient + "/?identifier=1", nil, "", throughToStorage, codeUnavailable, ""},
-		"GET on _search":                   {"GET", patient + "/_search", nil, "", 405, codeMethodNotAllowed, "POST"},
-		"DELETE on history":                {"DELETE", patient + "/1/history", nil, "", 405, codeMethodNotAllowed, "GET, HEAD"},
-		"PUT on a version":                 {"PUT", patient + "/1/_history/1", json, "{}", 405, codeMethodNotAllowed, "GET, HEAD"},
-		"OPTIONS":                          {"OPTIONS", patient, nil, "", 405, codeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, POST, PUT"},
-		"a method that HTTP does not have": {"FROB", patient, nil, "", 501, codeUnknownMethod, ""},
-		"no JSON acceptable":               {"GET", patient, http.Header{"Accept": {"application/fhir+xml"}}, "", 406, codeNotAcceptable, ""},
-		"_format without JSON":             {"GET", patient + "?_format=xml", nil, "", 406, codeNotAcceptable, ""},
-		"no JSON acceptable, unknown path": {"GET", "/x", http.Header{"Accept": {"text/html"}}, "", 406, codeNotAcceptable, ""},
+		"POST on a record":                 {"POST", patient + "/1", json, "{}", 405, web.CodeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, PUT"},
+		"a conditional update":             {"PUT", patient + "?identifier=1", json, "{}", throughToStorage, web.CodeUnavailable, ""},
+		"a conditional patch":              {"PATCH", patient + "?identifier=1", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a conditional delete":             {"DELETE", patient + "?identifier=1", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"a conditional delete, as in R4":   {"DELETE", patient + "/?identifier=1", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"GET on _search":                   {"GET", patient + "/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
+		"DELETE on history":                {"DELETE", patient + "/1/history", nil, "", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"PUT on a version":                 {"PUT", patient + "/1/_history/1", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"OPTIONS":                          {"OPTIONS", patient, nil, "", 405, web.CodeMethodNotAllowed, "DELETE, GET, HEAD, PATCH, POST, PUT"},
+		"a method that HTTP does not have": {"FROB", patient, nil, "", 501, web.CodeUnknownMethod, ""},
+		"no JSON acceptable":               {"GET", patient, http.Header{"Accept": {"application/fhir+xml"}}, "", 406, web.CodeNotAcceptable, ""},
+		"_format without JSON":             {"GET", patient + "?_format=xml", nil, "", 406, web.CodeNotAcceptable, ""},
+		"no JSON acceptable, unknown path": {"GET", "/x", http.Header{"Accept": {"text/html"}}, "", 406, web.CodeNotAcceptable, ""},
 		"a broken query string":            {"GET", patient + "?a=%zz", nil, "", 400, codeInvalidQuery, ""},
 		"_pretty that is not a boolean":    {"GET", patient + "?_pretty=yes", nil, "", 400, codeInvalidQuery, ""},
-		"a site id with a slash":           {"GET", "/site/demo%2Ffhir/fhir/patient", nil, "", 404, codeUnknownSite, ""},
+		"a site id with a slash":           {"GET", "/site/demo%2Ffhir/fhir/patient", nil, "", 404, web.CodeUnknownSite, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -221,12 +229,50 @@ func TestAdmissionErrors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			res := serveOne(t, httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil), func(c *Config) {
-				c.Admit = func(*http.Request, string) (Site, access.Caller, error) { return Site{}, access.Caller{}, test.err }
+				c.Admit = func(*http.Request, string) (Endpoint, access.Caller, error) {
+					return Endpoint{}, access.Caller{}, test.err
+				}
 			})
 			if res.Code != test.status || res.Header().Get(test.header) != test.value {
 				t.Errorf("got %d with %v", res.Code, res.Header())
 			}
 			outcomeOf(t, res)
+		})
+	}
+}
+
+// TestFind matches paths without serving them, as it is done for the entries of a Bundle.
+func TestFind(t *testing.T) {
+	routes := (&handler{}).routes()
+	tests := map[string]struct{ pattern, id string }{
+		"":                       {root, ""},
+		"/":                      {root, ""},
+		"//":                     {root, ""},
+		"/metadata":              {root + "/metadata", ""},
+		"/patient/":              {root + "/{type}", ""},
+		"/patient/1":             {root + "/{type}/{id}", "1"},
+		"/patient/a%2Fb":         {root + "/{type}/{id}", "a%2Fb"},
+		"/patient/1/_history/2":  {root + "/{type}/{id}/_history/{vid}", "1"},
+		"/patient/1/*":           {root + "/{type}/{id}/{members}", "1"},
+		"/patient/1/_search":     {root + "/{type}/{id}/_search", "1"},
+		"/patient/%24validate":   {root + "/{type}/%24validate", ""},
+		"/AuditEvent/1/x":        {root + "/AuditEvent/*", ""},
+		"/patient/1/$everything": {},
+		"/patient/1/person/2":    {},
+	}
+	for path, test := range tests {
+		t.Run(path, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir"+path, nil)
+			supported, err := routes.find(r)
+			if test.pattern == "" {
+				if problemOf(err).status != http.StatusNotFound {
+					t.Errorf("got %v, want an error of status 404", err)
+				}
+				return
+			}
+			if err != nil || supported == nil || r.Pattern != test.pattern || r.PathValue("id") != test.id {
+				t.Errorf("got pattern %s, id %q, interactions %v, %v; want pattern %s, id %q", r.Pattern, r.PathValue("id"), supported, err, test.pattern, test.id)
+			}
 		})
 	}
 }
@@ -288,13 +334,13 @@ func TestPanics(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil)
 	r.Header.Set("X-Request-Id", "the-id")
 	res := serveOne(t, r, func(c *Config) {
-		c.Admit = func(*http.Request, string) (Site, access.Caller, error) { panic("a bug") }
+		c.Admit = func(*http.Request, string) (Endpoint, access.Caller, error) { panic("a bug") }
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	if res.Code != http.StatusInternalServerError {
 		t.Errorf("status %d", res.Code)
 	}
-	if said := outcomeOf(t, res).Issue[0]; said.Details.Text != codeInternal || strings.Contains(said.Diagnostics, "a bug") {
+	if said := outcomeOf(t, res).Issue[0]; said.Details.Text != web.CodeInternal || strings.Contains(said.Diagnostics, "a bug") {
 		t.Errorf("answered %+v", said)
 	}
 	if text := log.String(); !strings.Contains(text, "request=the-id") || !strings.Contains(text, "a bug") {
@@ -315,8 +361,8 @@ func TestAnswersAreCompressed(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir/patient", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	res := serveOne(t, r, func(c *Config) {
-		c.Admit = func(*http.Request, string) (Site, access.Caller, error) {
-			return Site{}, access.Caller{}, &access.TokenError{Description: strings.Repeat("long ", 1000)}
+		c.Admit = func(*http.Request, string) (Endpoint, access.Caller, error) {
+			return Endpoint{}, access.Caller{}, &access.TokenError{Description: strings.Repeat("long ", 1000)}
 		}
 	})
 	if res.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(strings.Join(res.Header().Values("Vary"), ","), "Accept-Encoding") {
@@ -333,14 +379,14 @@ func TestAnswersAreCompressed(t *testing.T) {
 }
 
 func TestNewChecksItsConfig(t *testing.T) {
-	admit := func(*http.Request, string) (Site, access.Caller, error) { return Site{}, access.Caller{}, nil }
-	find := func(string) (Site, error) { return Site{}, nil }
+	admit := func(*http.Request, string) (Endpoint, access.Caller, error) { return Endpoint{}, access.Caller{}, nil }
+	find := func(*http.Request, string) (Endpoint, error) { return Endpoint{}, nil }
 	for name, config := range map[string]Config{
-		"no Admit":      {Find: find, Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
-		"no Find":       {Admit: admit, Authorizer: allowAll{}, TokenKey: make([]byte, 32)},
-		"no Authorizer": {Admit: admit, Find: find, TokenKey: make([]byte, 32)},
+		"no Admit":      {Find: find, Authorizer: allowAll{}, TokenKeys: keyring.Fixed(make([]byte, 32))},
+		"no Find":       {Admit: admit, Authorizer: allowAll{}, TokenKeys: keyring.Fixed(make([]byte, 32))},
+		"no Authorizer": {Admit: admit, Find: find, TokenKeys: keyring.Fixed(make([]byte, 32))},
 		"no key":        {Admit: admit, Find: find, Authorizer: allowAll{}},
-		"a short key":   {Admit: admit, Find: find, Authorizer: allowAll{}, TokenKey: make([]byte, 16)},
+		"a short key":   {Admit: admit, Find: find, Authorizer: allowAll{}, TokenKeys: keyring.Fixed(make([]byte, 16))},
 	} {
 		if _, err := New(config); err == nil {
 			t.Errorf("%s: taken", name)

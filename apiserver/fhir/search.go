@@ -1,22 +1,22 @@
 package fhir
 
 import (
-	"cmp"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// defaultMaxIncluded is how many records may be included beside the matches of a page
-// where a site does not say.
+// defaultMaxIncluded is the maximum number of included records of a page at a Site that does not
+// set limits.maxIncluded. Further ones are omitted, and the Bundle has a warning.
 const defaultMaxIncluded = 1000
 
-// searchByPost serves POST …/{type}/_search and POST …/_search: the form goes with the
-// URL's parameters. R4 http.html#search.
+// searchByPost serves POST …/{type}/_search and POST …/_search. The parameters of the form are
+// added to those of the URL. R4 http.html#search.
 func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	form, err := r.readForm(w)
 	if err != nil {
@@ -32,27 +32,31 @@ func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	return h.search(w, r)
 }
 
-// search serves GET …/{type}, GET at the base for records of several types, and both of
-// them in a compartment. R4 http.html#search, http.html#vsearch; contract 2.3.
+// search serves GET …/{type}, GET at the base for several types, and searches of a compartment. R4
+// http.html#search, http.html#vsearch; contract 2.3.
 func (h *handler) search(w http.ResponseWriter, r *request) error {
 	query, err := search.Parse(r.query, h.searchOptions(r))
 	if err != nil {
 		return err
 	}
+	r.recordParameters(query.Ignored)
 	if r.kind.Name == "" {
-		listed, err := r.listed(query.Types)
+		listed, err := r.listableTypes(query.Types)
 		if len(listed) == 0 {
 			return err
 		}
 		query.Types = listed
 	}
-	binding := r.binding(query, r.searchScope(query.Types))
+	binding, err := r.binding(query, r.searchScope(query.Types), slices.Concat(query.Types, query.ReachedTypes))
+	if err != nil {
+		return err
+	}
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
 	}
-	bodies := takeRoom()
-	page, err := r.matches(query, at.After, &bodies)
+	bodies := getBuffer()
+	page, err := r.searchRecords(query, at.After, &bodies)
 	if err != nil {
 		return err
 	}
@@ -63,19 +67,19 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	}
 	links := h.pageLinks(r.searchURL(), query, binding, at, page.Next)
 	setLinks(w.Header(), links)
-	links = append([]link{{"search", links[1].url}}, links...) // what is searched for is where its pages begin
+	links = append([]link{{"search", links[1].url}}, links...) // the same as first
 	found, err := r.searchset(query, page, links)
 	if err != nil {
 		return err
 	}
-	keepRoom(bodies)
+	putBuffer(bodies)
 	return r.respondBundle(w, found)
 }
 
-// matches finds the records that a query asks for. The caller may list its types. Room, if
-// not nil, is for the bodies.
-func (r *request) matches(query search.Query, after store.Position, room *[]byte) (store.Page, error) {
-	visible, err := r.visible(query.Types, query.Reaches)
+// searchRecords returns a page of the records that match a query. The caller must be allowed to
+// list its types. If buffer is not nil, the bodies are decompressed into it.
+func (r *request) searchRecords(query search.Query, after store.Position, buffer *[]byte) (store.Page, error) {
+	filter, err := r.accessFilter(query.Types, query.ReachedTypes)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -83,7 +87,7 @@ func (r *request) matches(query search.Query, after store.Position, room *[]byte
 		Types:       query.Types,
 		Where:       query.Where,
 		ByType:      query.ByType,
-		Access:      visible,
+		Access:      filter,
 		Bases:       r.bases(),
 		Sort:        query.Sort,
 		Count:       query.Count,
@@ -91,18 +95,18 @@ func (r *request) matches(query search.Query, after store.Position, room *[]byte
 		Total:       query.Total,
 		Includes:    query.Includes,
 		MaxIncluded: r.maxIncluded(),
-		Room:        room,
+		Room:        buffer,
 	})
 }
 
-// includePatients includes the patients that patient= names, in a page that does not
-// have them yet. Contract 4.1.
+// includePatients adds the patients with the ids to the included records of a page, except those
+// that the page already has. They are the values of the parameter patient. Contract 4.1.
 func (r *request) includePatients(page *store.Page, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	const patient = "Patient"
-	visible, err := r.visible(nil, []string{patient})
+	filter, err := r.accessFilter(nil, []string{patient})
 	if err != nil {
 		return err
 	}
@@ -114,11 +118,11 @@ func (r *request) includePatients(page *store.Page, ids []string) error {
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return there[id] })
 	room := max(0, r.maxIncluded()-len(page.Included))
-	if len(ids) == 0 || visible[patient] == nil {
+	if len(ids) == 0 || filter[patient] == nil {
 		return nil
 	}
 	found, err := r.site.Store.Search(r.Context(), store.Query{
-		Types: []string{patient}, Where: store.IDIn(ids), Access: visible, Count: room, Total: store.TotalNone,
+		Types: []string{patient}, Where: store.IDIn(ids), Access: filter, Count: room, Total: store.TotalNone,
 		Sort: []store.Sort{{Field: store.SortID}},
 	})
 	page.Included = append(page.Included, found.Records...)
@@ -126,12 +130,13 @@ func (r *request) includePatients(page *store.Page, ids []string) error {
 	return err
 }
 
-// bases are the addresses of the site: what refers there refers to its records.
 func (r *request) bases() []string { return append([]string{r.site.BaseURL}, r.site.OtherURLs...) }
 
-func (r *request) maxIncluded() int { return cmp.Or(r.site.MaxIncluded, defaultMaxIncluded) }
+func (r *request) maxIncluded() int {
+	return settings.Int(r.site.Limits.MaxIncluded, defaultMaxIncluded)
+}
 
-// searchURL is the address of the type that is searched, of the compartment or of the site.
+// searchURL returns the address of the type, compartment or site that is searched.
 func (r *request) searchURL() string {
 	switch {
 	case r.compartment != nil:
@@ -143,7 +148,7 @@ func (r *request) searchURL() string {
 	}
 }
 
-// searchScope is what the page tokens of a search belong to.
+// searchScope returns the scope to which the page tokens of a search are bound.
 func (r *request) searchScope(types []string) string {
 	scope := strings.Join(types, ",")
 	if r.compartment != nil {

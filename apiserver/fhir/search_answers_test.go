@@ -79,7 +79,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("says so when more is to be included than it may hold", func(ctx context.Context) {
-		few := searching{newSite(ctx, func(site *fhir.Site) { site.MaxIncluded = 2 })}
+		few := searching{newSite(ctx, func(site *fhir.Endpoint) { site.Limits.MaxIncluded = new(int32(2)) })}
 		few.put("/Patient/p", `{"resourceType":"Patient"}`)
 		for _, id := range []string{"a", "b", "c"} {
 			few.put("/RelatedPerson/"+id, `{"resourceType":"RelatedPerson","patient":{"reference":"Patient/p"}}`)
@@ -235,7 +235,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("is lenient where the site is, unless the request is strict", func(ctx context.Context) {
-		lenient := searching{newSite(ctx, func(site *fhir.Site) { site.Lenient = true })}
+		lenient := searching{newSite(ctx, func(site *fhir.Endpoint) { site.Lenient = true })}
 		for _, search := range []string{"Patient?nme=x", "Patient?organization.nme=x", "Patient?_has:Group:member:nme=x", "Patient?_filter=x", "Patient?nme=x&_summary=count"} {
 			a := lenient.ask(search)
 			Expect(a.status).To(Equal(http.StatusOK), a.body)
@@ -247,7 +247,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("alone is lenient: histories and reads have nowhere to say so", func(ctx context.Context) {
-		lenient := searching{newSite(ctx, func(site *fhir.Site) { site.Lenient = true })}
+		lenient := searching{newSite(ctx, func(site *fhir.Endpoint) { site.Lenient = true })}
 		lenient.put("/Patient/rex", luna)
 		for _, path := range []string{"/Patient/rex", "/Patient/rex/_history/1", "/Patient/rex/_history", "/patient/rex/history", "/Patient/_history", "/_history"} {
 			for name, options := range map[string][]option{
@@ -262,7 +262,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("takes times without a zone in the site's", func(ctx context.Context) {
-		zoned := searching{newSite(ctx, func(site *fhir.Site) { site.Zone = time.FixedZone("", 10*3600) })}
+		zoned := searching{newSite(ctx, func(site *fhir.Endpoint) { site.Zone = time.FixedZone("", 10*3600) })}
 		zoned.put("/Patient/rex", `{"resourceType":"Patient","id":"rex","deceasedDateTime":"2020-02-29T10:15:00+10:00","birthDate":"2019-05-03"}`)
 		zoned.finds(map[string]string{
 			"Patient?death-date=2020-02-29T10:15": "rex", "Patient?death-date=2020-02-29T10:15Z": "", "Patient?death-date=2020-02-29T00:15Z": "rex", "Patient?birthdate=2019-05-03": "rex",
@@ -277,11 +277,11 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 			said = append(said, a.json().at("issue", i, "diagnostics").(string))
 		}
 		for i, want := range []string{
-			`"_has:Group:member:cod": _has 1, of Group: "cod" is not known for Group; known are _id`,
-			`"birthdate": time 2 of 2: "1980-13" is not a date: month 13`,
-			`"gender": value 2 of 2: "|" is no token; write code, system|code, |code or system|`,
+			`"_has:Group:member:cod": _has number 1, of Group: "cod" is not known for Group; known are _id`,
+			`"birthdate": repetition 2 of 2: "1980-13" is not a date: there is no month 13`,
+			`"gender": value 2 of 2: "|" is not a token; write code, system|code, |code or system|`,
 			`"nme": "nme" is not known for Patient; known are _count`,
-			`"organization.partof.active": link 1, to Organization: link 2, to Organization: "maybe" is neither true nor false`,
+			`"organization.partof.active": chain link 1, to Organization: chain link 2, to Organization: "maybe" is neither true nor false`,
 		} {
 			Expect(said[i]).To(ContainSubstring(want))
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // newSites opens a site of each engine.
-var newSites = map[string]func(context.Context, ...func(*fhir.Site)) site{"Cluster": newSite, "Postgres": newPostgresSite}
+var newSites = map[string]func(context.Context, ...func(*fhir.Endpoint)) site{"Cluster": newSite, "Postgres": newPostgresSite}
 
 var _ = Describe("Canonical URLs", func() {
 	for engine, open := range newSites {

@@ -100,12 +100,12 @@ var _ = Describe("A hostile search", Ordered, ContinueOnFailure, func() {
 		Entry("with digits of another script", func() url.Values { return url.Values{"_count": {"٣"}} }, "is not a number of items"),
 		Entry("with a name that is not UTF-8", func() url.Values { return url.Values{"\xff": {"x"}} }, "is not known"),
 		Entry("with a huge name", func() url.Values { return url.Values{strings.Repeat("n", 1_000_000): {"x"}} }, "is not known"),
-		Entry("with only accents", func() url.Values { return url.Values{"name": {strings.Repeat("\u0301", 500)}} }, "nothing in it to look for"),
-		Entry("with a stray backslash", func() url.Values { return url.Values{"name": {strings.Repeat(`\`, 1001)}} }, "escapes nothing"),
+		Entry("with only accents", func() url.Values { return url.Values{"name": {strings.Repeat("\u0301", 500)}} }, "has only white space or accents"),
+		Entry("with a stray backslash", func() url.Values { return url.Values{"name": {strings.Repeat(`\`, 1001)}} }, "must be before"),
 		Entry("with a page token of somebody", func() url.Values { return url.Values{"_page_token": {strings.Repeat("A", 2048)}} }, "_page_token"),
 		Entry("with a huge page token", func() url.Values { return url.Values{"_page_token": {strings.Repeat("A", 60_000)}} }, "longer than any page token"),
 		Entry("for infinity", func() url.Values { return url.Values{"near": {"Infinity|NaN|1e400"}} }, "is not known"),
-		Entry("with includes of what is no type", func() url.Values { return url.Values{"_include": {"*:iterate"}} }, "is not a resource type"),
+		Entry("with includes of what is no type", func() url.Values { return url.Values{"_include": {"*:iterate"}} }, "is not a supported resource type"),
 		Entry("by too many keys", func() url.Values { return url.Values{"_sort": {strings.Repeat("name,", 10) + "name"}} }, "give at most 10"),
 	)
 

@@ -166,7 +166,7 @@ var _ = Describe("Rule", Ordered, ContinueOnFailure, func() {
 		s.put("/Patient/b", `{"resourceType":"Patient","generalPractitioner":[{"reference":"Organization/x"}]}`)
 		ambiguous := s.do("GET", "/patient?general-practitioner=x", "")
 		Expect(ambiguous.status).To(Equal(http.StatusBadRequest))
-		Expect(ambiguous.body).To(ContainSubstring("Organization and Practitioner"))
+		Expect(ambiguous.body).To(ContainSubstring("Organization, Practitioner"))
 		Expect(ambiguous.code()).To(Equal("invalid_query"))
 		Expect(s.do("GET", "/patient?general-practitioner=Organization/x", "").json().ids()).To(Equal([]string{"b"}))
 		Expect(s.do("GET", "/patient?general-practitioner:Practitioner=x", "").json().ids()).To(Equal([]string{"a"}))

@@ -244,7 +244,7 @@ var _ = Describe("Update", func() {
 	})
 
 	It("does not create where the site does not allow it", func(ctx context.Context) {
-		s := newSite(ctx, func(s *fhir.Site) { s.UpdateCreate = false })
+		s := newSite(ctx, func(s *fhir.Endpoint) { s.UpdateCreate = false })
 		Expect(s.do("PUT", "/patient/a", luna).status).To(Equal(http.StatusNotFound))
 		Expect(s.do("PUT", "/patient/a", luna, with("If-None-Match", "*")).status).To(Equal(http.StatusNotFound))
 		path := "/patient/" + s.do("POST", "/patient", luna).json()["id"].(string)
@@ -308,7 +308,7 @@ var _ = Describe("A write of one record", func() {
 
 	DescribeTable("refuses parameters that a read does not take, and writes nothing", func(ctx context.Context, method, path, body string, options ...option) {
 		for _, lenient := range []bool{false, true} {
-			s := newSite(ctx, func(s *fhir.Site) { s.Lenient = lenient })
+			s := newSite(ctx, func(s *fhir.Endpoint) { s.Lenient = lenient })
 			s.put("/patient/rex", luna)
 			for _, query := range []string{"identifier=urn:chip|1", "_id=rex&_pretty=true", "if-match=1", "_count=1"} {
 				refused := s.do(method, path+"?"+query, body, append(options, with("Prefer", "handling=lenient"))...)
@@ -349,7 +349,7 @@ var _ = Describe("A write of one record", func() {
 	})
 })
 
-// race does something n times at once and counts what came of it.
+// race calls a function n times concurrently and counts the results.
 func race(n int, do func(i int) int) map[int]int {
 	var (
 		mu      sync.Mutex

@@ -8,48 +8,49 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 )
 
-// validation is what a $validate asks for.
-// R4 resource-operation-validate.html.
+// validation is the request of a $validate. R4 resource-operation-validate.html.
 type validation struct {
-	// resource is nil when there is none.
+	// resource is nil if the request has none.
 	resource      []byte
 	mode, profile string
 	dialect       *dialect
 }
 
-// The modes of a validation; without one, the content alone is judged.
+// The modes of a validation. Without a mode, only the content is checked.
 const (
 	modeCreate = "create"
 	modeUpdate = "update"
 	modeDelete = "delete"
 )
 
-// validate serves POST …/{type}/$validate and …/{type}/{id}/$validate. That the
-// answer is 200 says that there was a judgement, not which.
+// validate serves POST …/{type}/$validate and …/{type}/{id}/$validate. The status is 200 whether or
+// not the resource is valid.
 func (h *handler) validate(w http.ResponseWriter, r *request) error {
-	asked, err := r.readValidation(w)
+	v, err := r.readValidation(w)
 	if err != nil {
 		return err
 	}
-	issues, err := r.judge(asked)
+	issues, err := r.validationIssues(v)
 	if err != nil {
 		return err
 	}
 	if len(issues) == 0 {
-		issues = []r4.Issue{information("valid", "nothing is wrong with it")}
+		issues = []r4.Issue{information("valid", "the validation found no issues")}
 	}
 	return r.respondOutcome(w, http.StatusOK, issues...)
 }
 
-// judge lists what is wrong with what is to be validated.
-func (r *request) judge(asked validation) ([]r4.Issue, error) {
-	if asked.mode == modeDelete {
+// validationIssues validates the resource. It reads no record, because the right to update must not
+// reveal which ids exist.
+func (r *request) validationIssues(v validation) ([]r4.Issue, error) {
+	if v.mode == modeDelete {
 		return nil, r.authorize("delete")
 	}
-	resource, err := r4.Read(asked.resource, r4.Options{
-		Type: r.kind.Name, Optional: asked.dialect.optional, Warnings: true, IgnoreID: asked.mode == modeCreate,
+	resource, err := r4.Read(v.resource, r4.Options{
+		Type: r.kind.Name, Optional: v.dialect.optional, Warnings: true, IgnoreID: v.mode == modeCreate,
 	})
 	var issues r4.Errors
 	switch {
@@ -57,94 +58,87 @@ func (r *request) judge(asked validation) ([]r4.Issue, error) {
 		return issues, nil
 	case err != nil:
 		return nil, err
-	case asked.mode != modeUpdate:
+	case v.mode != modeUpdate:
 		return resource.Warnings, nil
 	}
-	sent := body{resource: resource, dialect: asked.dialect}
-	if r.id == "" { // the resource itself says which one it is to update
+	sent := body{resource: resource, dialect: v.dialect}
+	if r.id == "" { // the id in the resource is the one to update
 		if sent.resource.ID == "" {
-			return problemOf(r.wrongID("the resource has no id; for an update it must have one")).issues, nil
+			return problemOf(r.idError("the resource has no id; for an update it must have one")).issues, nil
 		}
 		r.id = sent.resource.ID
 	}
 	if err := r.checkID(sent); err != nil {
 		return problemOf(err).issues, nil
 	}
-	if !r.site.UpdateCreate {
-		_, err = r.site.Store.Get(r.Context(), r.key())
-	}
-	if isAbsent(err) {
-		return problemOf(err).issues, nil
-	}
-	return resource.Warnings, err
+	return resource.Warnings, nil
 }
 
-// readValidation reads a body that is a resource, or Parameters with one in it,
-// and the parameters in the query string.
+// readValidation reads the body, which is a resource or Parameters with one, and the query string.
 func (r *request) readValidation(w http.ResponseWriter) (validation, error) {
-	if err := refuseOthers(r.query, "mode", "profile"); err != nil {
+	if err := rejectUnknownParameters(r.query, "mode", "profile"); err != nil {
 		return validation{}, err
 	}
-	asked := validation{mode: r.query.Get("mode"), profile: r.query.Get("profile")}
+	v := validation{mode: r.query.Get("mode"), profile: r.query.Get("profile")}
 	raw, err := r.readBody(w)
 	if err != nil {
 		return validation{}, err
 	}
 	if len(raw) > 0 {
-		if asked.dialect, err = bodyDialect(r.Header.Get("Content-Type")); err != nil {
+		if v.dialect, err = bodyDialect(r.Header); err != nil {
 			return validation{}, err
 		}
-		asked.resource = raw
+		v.resource = raw
 		if isParameters(raw) {
-			asked.resource = nil
-			if err := asked.takeParameters(raw); err != nil {
+			v.resource = nil
+			if err := v.readParameters(raw); err != nil {
 				return validation{}, err
 			}
 		}
 	}
-	return asked, asked.check(r)
+	return v, v.check(r)
 }
 
-// isParameters reports whether a text is a Parameters resource. A text that cannot
-// be read is not: it is judged as a resource.
+// isParameters reports whether text is a Parameters resource. It returns false for invalid JSON,
+// whose errors the validation of a resource reports.
 func isParameters(text jsontext.Value) bool {
 	if text.Kind() != jsontext.KindBeginObject || !text.IsValid() {
 		return false
 	}
-	found := false
-	err := eachMember(text, func(name string, value jsontext.Value) error {
-		kind, _ := stringOf(value)
-		found = found || name == "resourceType" && kind == "Parameters"
-		return nil
-	})
-	return err == nil && found
+	for m := range jsonwalk.Members(text) {
+		if kind, _ := unquote(m.Value); m.Name == "resourceType" && kind == "Parameters" {
+			return true
+		}
+	}
+	return false
 }
 
-func (v *validation) takeParameters(text []byte) error {
-	return eachMember(text, func(name string, value jsontext.Value) error {
+func (v *validation) readParameters(text []byte) error {
+	for m := range jsonwalk.Members(text) { // isParameters has excluded errors
 		switch {
-		case name != "parameter":
-			return nil
-		case value.Kind() != jsontext.KindBeginArray:
+		case m.Name != "parameter":
+			continue
+		case m.Value.Kind() != jsontext.KindBeginArray:
 			return invalidParameters("Parameters.parameter must be an array")
 		}
-		return eachElement(value, v.takeParameter)
-	})
+		for parameter := range jsonwalk.Elements(m.Value) {
+			if err := v.readParameter(parameter); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// takeParameter takes one parameter of a Parameters resource.
-func (v *validation) takeParameter(parameter jsontext.Value) error {
+func (v *validation) readParameter(parameter jsontext.Value) error {
 	if parameter.Kind() != jsontext.KindBeginObject {
 		return invalidParameters("a parameter must be an object")
 	}
 	members := map[string]jsontext.Value{}
-	if err := eachMember(parameter, func(name string, value jsontext.Value) error {
-		members[name] = value
-		return nil
-	}); err != nil {
-		return err
+	for m := range jsonwalk.Members(parameter) {
+		members[m.Name] = m.Value
 	}
-	name, _ := stringOf(members["name"])
+	name, _ := unquote(members["name"])
 	known := map[string]struct {
 		from []string
 		into *string
@@ -161,11 +155,11 @@ func (v *validation) takeParameter(parameter jsontext.Value) error {
 	}
 	into, ok := known[name].into, false
 	if into == nil {
-		return invalidParameters("the parameter " + r4.Quote(name) + " is not known for $validate; known are mode, profile, resource")
+		return invalidParameters("the parameter " + r4.Quote(name) + " is not supported for $validate; give mode, profile or resource")
 	}
 	at := slices.IndexFunc(known[name].from, func(member string) bool { return members[member] != nil })
 	if at >= 0 && *into == "" {
-		*into, ok = stringOf(members[known[name].from[at]])
+		*into, ok = unquote(members[known[name].from[at]])
 	}
 	if !ok {
 		return invalidParameters("the parameter " + name + " must have one value, as " + known[name].from[0])
@@ -177,19 +171,19 @@ func invalidParameters(diagnostics string) error {
 	return &invalidError{code: codeInvalidParameters, diagnostics: diagnostics}
 }
 
-// check makes sure that the validation is one that the server can do.
+// check returns an error if mode or profile is not supported, or if an id or a resource is missing.
 func (v *validation) check(r *request) error {
 	const definitions = "http://hl7.org/fhir/StructureDefinition/"
-	ours := []string{"", definitions + r.kind.Name, definitions + "DomainResource", definitions + "Resource"}
+	supportedProfiles := []string{"", definitions + r.kind.Name, definitions + "DomainResource", definitions + "Resource"}
 	switch {
 	case !slices.Contains([]string{"", modeCreate, modeUpdate, modeDelete}, v.mode):
 		return invalidParameters("the mode " + r4.Quote(v.mode) + " is not supported; give create, update or delete, or none")
-	case !slices.Contains(ours, v.profile):
-		return invalidParameters("the profile " + r4.Quote(v.profile) + " is not known; resources are judged by " + ours[1])
+	case !slices.Contains(supportedProfiles, v.profile):
+		return invalidParameters("the profile " + r4.Quote(v.profile) + " is not supported; omit it or give " + supportedProfiles[1])
 	case v.mode == modeDelete && r.id == "":
-		return invalidParameters("the mode delete needs the id of a record in the path")
+		return invalidParameters("the mode delete needs the id of a record in the path: POST {type}/{id}/$validate")
 	case v.mode != modeDelete && v.resource == nil:
-		return invalidParameters("there is no resource to validate; send one, by itself or in a Parameters resource")
+		return invalidParameters("there is no resource to validate; send one as the body or in a Parameters resource")
 	}
 	return nil
 }

@@ -44,14 +44,14 @@ var _ = Describe("$validate", func() {
 	})
 
 	It("follows the mode", func(ctx context.Context) {
-		s := newSite(ctx, func(site *fhir.Site) { site.UpdateCreate = false })
+		s := newSite(ctx, func(site *fhir.Endpoint) { site.UpdateCreate = false })
 		id := s.do("POST", "/patient", luna).json()["id"].(string)
 		with := func(id string) string { return `{"resourceType":"Patient","id":"` + id + `"}` }
 		for path, want := range map[string]map[string]string{
 			"/patient/$validate?mode=create":                                             {with("x"): "valid", luna: "valid", broken: "error"},
-			"/patient/$validate?mode=update":                                             {with(id): "valid", luna: "invalid_id", with("x"): "resource_not_found"},
+			"/patient/$validate?mode=update":                                             {with(id): "valid", luna: "invalid_id", with("x"): "valid"},
 			"/patient/" + id + "/$validate?mode=update":                                  {with(id): "valid", with("x"): "invalid_id", luna: "valid"},
-			"/patient/never/$validate?mode=update":                                       {with("never"): "resource_not_found"},
+			"/patient/never/$validate?mode=update":                                       {with("never"): "valid"},
 			"/patient/" + id + "/$validate?mode=delete":                                  {"": "valid", broken: "valid"},
 			"/patient/" + id + "/$validate?_format=json":                                 {with("x"): "valid"},
 			"/patient/$validate?mode=create&_pretty=true":                                {luna: "valid"},
@@ -71,7 +71,16 @@ var _ = Describe("$validate", func() {
 			}
 		}
 		inBody := parameters(`{"name":"mode","valueCode":"update"},{"name":"resource","resource":` + with("x") + `}`)
-		Expect(s.do("POST", "/patient/$validate", inBody).code()).To(Equal("resource_not_found"))
+		Expect(s.do("POST", "/patient/$validate", inBody).status).To(Equal(http.StatusOK))
+		By("without a word on which ids exist")
+		Expect(s.do("DELETE", "/patient/"+id, "").status).To(BeNumerically("<", 300))
+		for _, query := range []string{"mode=update", "mode=create", "_pretty=true"} {
+			gone := s.do("POST", "/patient/"+id+"/$validate?"+query, with(id))
+			never := s.do("POST", "/patient/never/$validate?"+query, with("never"))
+			Expect(gone.status).To(Equal(never.status))
+			Expect(gone.body).To(Equal(never.body))
+			Expect(gone.body).NotTo(ContainSubstring(`"error"`))
+		}
 		By("with FHIR's rules for a body of FHIR")
 		Expect(s.do("POST", "/patient/"+id+"/$validate?mode=update", luna, sendFHIR).code()).To(Equal("invalid_id"))
 	})

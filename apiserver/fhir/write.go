@@ -10,11 +10,12 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // create plans POST …/{type}. R4 http.html#create: the server chooses the id.
-func (h *handler) create(w http.ResponseWriter, r *request) (decision, error) {
-	if err := h.takeShown(r); err != nil {
+func (h *handler) create(w http.ResponseWriter, r *request) (stepFunc, error) {
+	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}
 	sent, err := r.readResource(w)
@@ -26,12 +27,12 @@ func (h *handler) create(w http.ResponseWriter, r *request) (decision, error) {
 		return nil, err
 	}
 	if criteria := r.Header.Values("If-None-Exist"); len(criteria) > 0 {
-		return h.createUnlessFound(r, created, criteria)
+		return h.conditionalCreate(r, created, criteria)
 	}
-	return once(created), nil
+	return singleStep(created), nil
 }
 
-// creation is the step that creates a record under a new id.
+// creation returns the step that creates a record under a new id.
 func (r *request) creation(sent body, method store.Method) (step, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -47,11 +48,11 @@ func (r *request) creation(sent body, method store.Method) (step, error) {
 }
 
 // update plans PUT …/{id}. R4 http.html#update.
-func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
-	if err := h.takeShown(r); err != nil {
+func (h *handler) update(w http.ResponseWriter, r *request) (stepFunc, error) {
+	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}
-	asked, err := parseConditions(r.Header)
+	conditions, err := parsePreconditions(r.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -64,68 +65,68 @@ func (h *handler) update(w http.ResponseWriter, r *request) (decision, error) {
 	}
 	put := step{sent: sent, op: store.Op{Kind: store.Put, Key: r.key(), Method: store.MethodPut, Body: sent.stored()}}
 	switch {
-	case asked.absent:
+	case conditions.absent:
 		return func(failed error) (step, error) {
 			if failed != nil {
 				return step{}, failed
 			}
 			return r.putAbsent(put)
 		}, nil
-	case asked.ifMatch.given:
-		return r.putMatching(put, asked.ifMatch), nil
+	case conditions.ifMatch.Given:
+		return r.putMatching(put, conditions.ifMatch), nil
 	default:
 		return r.put(put), nil
 	}
 }
 
-// remove plans DELETE …/{id}. R4 http.html#delete: deleting what is gone or never
-// was succeeds too.
-func (h *handler) remove(_ http.ResponseWriter, r *request) (decision, error) {
-	if err := h.takeShown(r); err != nil {
+// delete plans DELETE …/{id}. It also succeeds if the record is deleted already or never existed.
+// R4 http.html#delete.
+func (h *handler) delete(_ http.ResponseWriter, r *request) (stepFunc, error) {
+	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}
-	asked, err := parseConditions(r.Header)
+	conditions, err := parsePreconditions(r.Header)
 	if err != nil {
 		return nil, err
 	}
-	if asked.absent {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match makes no sense on a delete"}
+	if conditions.absent {
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a delete; leave it out"}
 	}
-	return r.ifMatch(step{op: deletion(r.key())}, asked.ifMatch), nil
+	return r.ifMatch(step{op: deleteOp(r.key())}, conditions.ifMatch), nil
 }
 
-func deletion(key store.Key) store.Op {
+func deleteOp(key store.Key) store.Op {
 	return store.Op{Kind: store.Delete, Key: key, Method: store.MethodDelete}
 }
 
-// checkID compares the ids of the body and the path. Ids that differ in case only
-// are one (contract 2.2).
+// checkID compares the ids in body and path. Ids that differ only in case are the same (contract
+// 2.2).
 func (r *request) checkID(sent body) error {
 	id := sent.resource.ID
 	switch {
 	case id == "" && sent.dialect.idFromPath:
 		return nil
 	case id == "":
-		return r.wrongID("the resource has no id; for an update it must have that of the path, " + r4.Quote(r.id))
+		return r.idError("the resource has no id; for an update it must have that of the path, " + r4.Quote(r.id))
 	case !strings.EqualFold(id, r.id):
-		return r.wrongID("the id of the resource, " + r4.Quote(id) + ", is not that of the path, " + r4.Quote(r.id))
+		return r.idError("the resource has the id " + r4.Quote(id) + ", but the path has the id " + r4.Quote(r.id) + "; send the same id in both")
 	}
 	return nil
 }
 
-// wrongID says what is wrong with the id in a body.
-func (r *request) wrongID(diagnostics string) error {
+func (r *request) idError(diagnostics string) error {
 	return &invalidError{code: r4.CodeInvalidID, diagnostics: diagnostics, expression: r.kind.Name + ".id"}
 }
 
-// put updates the record or, where the site allows it, creates it.
-func (r *request) put(put step) decision {
+// put plans an update of the record in the path. If it does not exist, put creates it on a site
+// with UpdateCreate, and fails on another one.
+func (r *request) put(put step) stepFunc {
 	return func(failed error) (step, error) {
 		switch {
-		case failed == nil, isConflict(failed): // somebody created it: there is something to update now
+		case failed == nil, store.IsConflict(failed): // on a conflict, a concurrent write has created the record
 			put.op.If = store.Precondition{Present: true}
 			return put, nil
-		case isAbsent(failed) && r.site.UpdateCreate:
+		case store.IsAbsent(failed) && r.site.UpdateCreate:
 			return r.putAbsent(put)
 		case errors.Is(failed, store.ErrNotFound):
 			return step{}, r.dialect.updateCreateRefused
@@ -135,7 +136,7 @@ func (r *request) put(put step) decision {
 	}
 }
 
-// putAbsent creates the record, which must not exist, under the id of the path.
+// putAbsent returns the step that creates the record in the path, or an error without UpdateCreate.
 func (r *request) putAbsent(put step) (step, error) {
 	if !r.site.UpdateCreate {
 		current, err := r.site.Store.Get(r.Context(), put.op.Key)
@@ -154,18 +155,18 @@ func (r *request) putAbsent(put step) (step, error) {
 	return put, nil
 }
 
-// putMatching updates the record if it is at one of the versions, and brings it back if the
-// one that deleted it is. R4 http.html#delete.
-func (r *request) putMatching(put step, versions etags) decision {
+// putMatching plans an update of the record if it has one of the versions. If it was deleted in one
+// of them, it is created again. R4 http.html#delete.
+func (r *request) putMatching(put step, versions web.ETags) stepFunc {
 	update := r.ifMatch(put, versions)
 	return func(failed error) (step, error) {
 		write, failed := update(failed)
-		if !isConflict(failed) || versions.any {
+		if !store.IsConflict(failed) || versions.Any {
 			return write, failed
 		}
 		_, err := r.site.Store.Get(r.Context(), put.op.Key)
 		var deleted *store.DeletedError
-		if !errors.As(err, &deleted) || !versions.match(deleted.Version) {
+		if !errors.As(err, &deleted) || !versions.MatchWeak(etag(deleted.Version)) {
 			return step{}, failed
 		}
 		back, err := r.putAbsent(put)
@@ -174,62 +175,63 @@ func (r *request) putMatching(put step, versions etags) decision {
 	}
 }
 
-// ifMatch writes if the record is at one of the versions, if any are given.
-// If-Match: * asks for any, so that an absent record fails the condition too (RFC
-// 9110 §13.1.1).
-func (r *request) ifMatch(write step, versions etags) decision {
+// ifMatch plans a write if the record has one of the versions. If versions is not given, the write
+// has no precondition. If-Match: * fails for an absent record too (RFC 9110 §13.1.1).
+func (r *request) ifMatch(write step, versions web.ETags) stepFunc {
 	return func(failed error) (step, error) {
-		if versions.any && isAbsent(failed) {
+		if versions.Any && store.IsAbsent(failed) {
 			failed = &store.PreconditionError{Key: write.op.Key}
 		}
 		if failed != nil {
 			return step{}, failed
 		}
 		var err error
-		write.op.If, err = versions.precondition(r)
+		write.op.If, err = r.precondition(versions)
 		return write, err
 	}
 }
 
-// answerWritten answers a create, an update or a patch.
-func answerWritten(w http.ResponseWriter, r *request, done store.Result) error {
-	status, said := http.StatusOK, information("updated", "the record is updated")
+// respondWritten responds to a create, an update or a patch.
+func respondWritten(w http.ResponseWriter, r *request, done store.Result) error {
+	status, issue := http.StatusOK, information("updated", "the record is updated")
 	rec := done.Record
 	switch done.Outcome {
 	case store.Created:
-		status, said = http.StatusCreated, information("created", "the record is created")
+		status, issue = http.StatusCreated, information("created", "the record is created")
 	case store.Unchanged:
-		said = information("unchanged", "no change: the request body has the same value as the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
+		issue = information("unchanged", "no change: the request body has the same value as the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
 	}
-	w.Header().Set("Location", r.versionURL(rec)) // after an update too: HAPI's client takes the version from it
+	w.Header().Set("Location", r.versionURL(rec)) // after an update too, because HAPI's client reads the version from it
 	r.setVersion(w, rec)
-	switch parsePreferences(r.Header).answer {
-	case answerMinimal:
+	if r.Method == http.MethodPatch && !r.canRead(rec.Key) {
 		return r.respondEmpty(w, status)
-	case answerOutcome:
-		return r.respondOutcome(w, status, said)
 	}
-	body, err := render(nil, rec, r.shown)
+	switch parsePreferences(r.Header).returned {
+	case returnMinimal:
+		return r.respondEmpty(w, status)
+	case returnOutcome:
+		return r.respondOutcome(w, status, issue)
+	}
+	body, err := render(nil, rec, r.projection)
 	if err != nil {
 		return err
 	}
 	return r.respond(w, status, body)
 }
 
-// noMatch is what a conditional delete without a match says.
+// noMatch is the message of a conditional delete without a match.
 const noMatch = "no record matches the criteria, so nothing was deleted"
 
-// answerDeleted answers a delete.
-func answerDeleted(w http.ResponseWriter, r *request, done store.Result) error {
+func respondDeleted(w http.ResponseWriter, r *request, done store.Result) error {
 	if done.Record.Version != 0 {
-		w.Header().Set("ETag", etag(done.Record.Version))
+		w.Header().Set("ETag", etag(done.Record.Version).String())
 	}
-	statusText, said := "OK", information("deleted", "the record is deleted")
+	statusText, issue := "OK", information("deleted", "the record is deleted")
 	if r.id == "" && done.Outcome == store.Unchanged { // a conditional delete
-		statusText, said = "OK: "+noMatch, information("no_match", noMatch)
+		statusText, issue = "OK: "+noMatch, information("no_match", noMatch)
 	}
-	if r.dialect.deleteAcknowledgment && !r.inBundle { // a bundle holds resources only
+	if r.dialect.deleteAcknowledgment && !r.inBundle { // an entry of a Bundle can only have a resource
 		return r.respond(w, http.StatusOK, []byte(`{"status":200,"statusText":"`+statusText+`"}`))
 	}
-	return r.respondOutcome(w, http.StatusOK, said)
+	return r.respondOutcome(w, http.StatusOK, issue)
 }

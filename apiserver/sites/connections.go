@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
@@ -14,7 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// connectionChanged finds the Site that a connection is of.
+// connectionChanged refreshes the Site to which a connection Secret belongs.
 func (s *Sites) connectionChanged(ctx context.Context, secret *corev1.Secret) {
 	namespace, name, _ := strings.Cut(secret.Annotations[sitesv1.SiteAnnotation], "/")
 	var site sitesv1.Site
@@ -23,7 +25,7 @@ func (s *Sites) connectionChanged(ctx context.Context, secret *corev1.Secret) {
 	}
 }
 
-// connection is what the controller handed over for the data of a site.
+// connection returns the connection that the controller stored for the data of a Site, if valid.
 func (s *Sites) connection(ctx context.Context, held heldSite) (dsn.Connection, bool) {
 	var secret corev1.Secret
 	name := client.ObjectKey{Namespace: s.options.Namespace, Name: sitesv1.ConnectionName(held.object.Namespace)}
@@ -32,14 +34,43 @@ func (s *Sites) connection(ctx context.Context, held heldSite) (dsn.Connection, 
 	}
 	connection, err := dsn.Parse(secret.Data, sitesv1.DSNKey)
 	if err != nil {
-		slog.ErrorContext(ctx, "a connection that was handed over cannot be used", "secret", name, "error", err)
+		slog.ErrorContext(ctx, "a connection Secret from the controller is invalid", "secret", name, "error", err)
 	}
 	return connection, err == nil
 }
 
-// openDatabase returns the store of a site in Postgres: the one it had, unless the
-// connection has changed. It is nil where no database was made ready. Whether the database
-// can be reached right now is for each call to find out.
+// handoverTimeout limits how long a starting server waits for the controller's connection Secrets.
+// At the limit it starts without them, in case the condition of a Site is wrong.
+const handoverTimeout = 30 * time.Second
+
+// awaitConnections blocks until every Site whose database is ready has a connection. After an
+// upgrade that moves the Secrets, a replica without them must not become ready, because it would
+// replace one that can serve these Sites.
+func (s *Sites) awaitConnections(ctx context.Context) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, handoverTimeout, true, func(ctx context.Context) (bool, error) {
+		var claims sitesv1.SiteClaimList
+		if err := s.cache.List(ctx, &claims); err != nil {
+			return false, err
+		}
+		for _, claim := range claims.Items {
+			held, ok := s.holder(ctx, claim.Name)
+			if !ok || held.object.Spec.Storage.Type != sitesv1.StoragePostgres || held.object.Status.SiteKey != held.key ||
+				!meta.IsStatusConditionTrue(held.object.Status.Conditions, sitesv1.ConditionSchemaReady) {
+				continue
+			}
+			if _, there := s.connection(ctx, held); !there {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "starting although connections of some sites are missing", "error", err)
+	}
+}
+
+// openDatabase returns the store of a Site in Postgres: before if the connection is the same, and
+// nil while no database is ready. It does not connect: each call of the store does.
 func (s *Sites) openDatabase(ctx context.Context, held heldSite, before store.Store) store.Store {
 	connection, there := s.connection(ctx, held)
 	if !there || !meta.IsStatusConditionTrue(held.object.Status.Conditions, sitesv1.ConditionSchemaReady) {
@@ -48,9 +79,18 @@ func (s *Sites) openDatabase(ctx context.Context, held heldSite, before store.St
 	if current, opened := before.(*database); opened && current.key == held.key && current.connection == connection {
 		return current
 	}
-	opened, err := s.databases.open(ctx, held.key, connection)
+	work := func(ctx context.Context, d *database) {
+		d.keepIndexed(ctx, func(records int64) { s.databases.reindexed.Add(records) })
+	}
+	if s.options.Delivery != nil {
+		work = func(ctx context.Context, d *database) {
+			sender := s.options.Delivery.Sender(held.object.Namespace, held.object.SiteID(), databaseDeliveries{d})
+			d.deliver(ctx, sender)
+		}
+	}
+	opened, err := s.databases.open(ctx, held.key, connection, work)
 	if err != nil {
-		slog.ErrorContext(ctx, "open a database", "site", held.object.Namespace+"/"+held.object.Name, "error", err)
+		slog.ErrorContext(ctx, "cannot open the database of a site", "site", held.object.Namespace+"/"+held.object.Name, "error", err)
 		return nil
 	}
 	return opened

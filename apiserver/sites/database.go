@@ -12,34 +12,34 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// database is the store of a site in Postgres. Its site is looked up in the database when
-// it is first asked for something, so that a database that is away holds nobody up.
+// database is the store of a Site in Postgres. It opens the engine's store at the first call, so
+// that an unavailable database does not delay other Sites.
 type database struct {
 	key        string
 	connection dsn.Connection
 	pool       *pgxpool.Pool
-	extraction Extraction
-	// close ends the use of the pool. Calls that are on their way may finish.
+	// queue delivers the Site's events. It is nil unless this process delivers.
+	queue     *sharedQueue
+	extractor store.Extractor
+	// close ends the background work and the use of the pool. Calls in progress may finish.
 	close func()
 
 	opening singleflight.Group
-	site    atomic.Pointer[postgres.Site]
+	site    atomic.Pointer[postgres.Store]
 	indexed atomic.Int32 // an indexState
-	// reported is the indexState that this process reported last.
+	// reported is the last indexState that this process reported.
 	reported indexState
 }
 
 var _ store.Store = (*database)(nil)
 
-// opened is the engine's store. All who ask for it at once share one attempt.
-func (d *database) opened(ctx context.Context) (*postgres.Site, error) {
+// opened returns the engine's store, and opens it if needed. Concurrent calls share one attempt.
+func (d *database) opened(ctx context.Context) (*postgres.Store, error) {
 	if site := d.site.Load(); site != nil {
 		return site, nil
 	}
 	attempt := d.opening.DoChan("", func() (any, error) {
-		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{
-			Extract: d.extraction.Extract, References: d.extraction.References, Facet: d.extraction.Facet, Fold: d.extraction.Fold,
-		})
+		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor})
 		if err == nil {
 			d.site.Store(site)
 		}
@@ -53,55 +53,45 @@ func (d *database) opened(ctx context.Context) (*postgres.Site, error) {
 	}
 }
 
-// Get implements store.Store.
-func (d *database) Get(ctx context.Context, key store.Key) (store.Record, error) {
+// with calls the engine's store and returns the result, or the error of opening the store.
+func with[T any](ctx context.Context, d *database, call func(*postgres.Store) (T, error)) (T, error) {
 	site, err := d.opened(ctx)
 	if err != nil {
-		return store.Record{}, err
+		var zero T
+		return zero, err
 	}
-	return site.Get(ctx, key)
+	return call(site)
+}
+
+// Get implements store.Store.
+func (d *database) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	return with(ctx, d, func(site *postgres.Store) (store.Record, error) { return site.Get(ctx, key) })
 }
 
 // GetVersion implements store.Store.
 func (d *database) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
-	site, err := d.opened(ctx)
-	if err != nil {
-		return store.Record{}, err
-	}
-	return site.GetVersion(ctx, key, version)
+	return with(ctx, d, func(site *postgres.Store) (store.Record, error) { return site.GetVersion(ctx, key, version) })
 }
 
 // History implements store.Store.
 func (d *database) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
-	site, err := d.opened(ctx)
-	if err != nil {
-		return store.Page{}, err
-	}
-	return site.History(ctx, query)
+	return with(ctx, d, func(site *postgres.Store) (store.Page, error) { return site.History(ctx, query) })
 }
 
 // Search implements store.Store.
 func (d *database) Search(ctx context.Context, query store.Query) (store.Page, error) {
-	site, err := d.opened(ctx)
-	if err != nil {
-		return store.Page{}, err
-	}
-	return site.Search(ctx, query)
+	return with(ctx, d, func(site *postgres.Store) (store.Page, error) { return site.Search(ctx, query) })
 }
 
 // Write implements store.Store.
 func (d *database) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
-	site, err := d.opened(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return site.Write(ctx, ops)
+	return with(ctx, d, func(site *postgres.Store) ([]store.Result, error) { return site.Write(ctx, ops) })
 }
 
 // Atomic implements store.Store.
 func (d *database) Atomic() bool { return true }
 
-// Stats implements store.Store. A site that nobody asked for yet has nothing to tell.
+// Stats implements store.Store. It is zero until the engine's store is open.
 func (d *database) Stats() store.Stats {
 	if site := d.site.Load(); site != nil {
 		return site.Stats()

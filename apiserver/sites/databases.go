@@ -9,16 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// databases are those that sites are kept in. Sites of one connection share its pool.
+// databases has the connection pools of Sites. Sites with the same connection share a pool.
 type databases struct {
-	dial       dsn.Dial
-	tracer     pgx.QueryTracer
-	extraction Extraction
-	// reindexed counts the records looked at by reindexing.
+	dial      dsn.Dial
+	tracer    pgx.QueryTracer
+	extractor store.Extractor
+	// delivers reports whether this process delivers events.
+	delivers bool
+	// reindexed counts the records that reindexing has checked.
 	reindexed atomic.Int64
 
 	mu    sync.Mutex
@@ -27,37 +30,42 @@ type databases struct {
 
 type sharedPool struct {
 	*pgxpool.Pool
-	// users is how many stores are open.
+	// users is how many open stores use the pool.
 	users int
+	// queue is nil unless this process delivers events.
+	queue *sharedQueue
 }
 
 func newDatabases(options Options) *databases {
-	return &databases{dial: options.Dial, tracer: options.Tracer, extraction: options.Extraction, pools: map[dsn.Connection]*sharedPool{}}
+	return &databases{
+		dial: options.Dial, tracer: options.Tracer, extractor: options.Extractor, delivers: options.Delivery != nil,
+		pools: map[dsn.Connection]*sharedPool{},
+	}
 }
 
-// open makes the store of a site, which is connected when it is first asked for something.
-// It lives until it is closed, or ctx ends.
-func (d *databases) open(ctx context.Context, key string, connection dsn.Connection) (*database, error) {
-	pool, err := d.acquire(ctx, connection)
+// open returns the store of a Site. The store connects at the first call. open runs work in the
+// background, with a context that ends when the store is closed or ctx ends.
+func (d *databases) open(ctx context.Context, key string, connection dsn.Connection, work func(context.Context, *database)) (*database, error) {
+	shared, err := d.acquire(ctx, connection)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	opened := &database{key: key, connection: connection, pool: pool, extraction: d.extraction}
+	opened := &database{key: key, connection: connection, pool: shared.Pool, queue: shared.queue, extractor: d.extractor}
 	opened.close = sync.OnceFunc(func() {
 		cancel()
 		d.release(connection)
 	})
-	go opened.keepIndexed(ctx, func(records int64) { d.reindexed.Add(records) })
+	go work(ctx, opened)
 	return opened, nil
 }
 
-func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*pgxpool.Pool, error) {
+func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*sharedPool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if shared, there := d.pools[connection]; there {
 		shared.users++
-		return shared.Pool, nil
+		return shared, nil
 	}
 	config, err := postgres.Config(connection.URI)
 	if err != nil {
@@ -71,20 +79,46 @@ func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*pg
 	if err != nil {
 		return nil, err
 	}
-	d.pools[connection] = &sharedPool{Pool: pool, users: 1}
-	return pool, nil
+	shared := &sharedPool{Pool: pool, users: 1}
+	if d.delivers {
+		shared.queue = runQueue(pool) // delivery.go
+	}
+	d.pools[connection] = shared
+	return shared, nil
 }
 
-// closeDelay is longer than a request takes that began with a store before it was closed.
+// closeDelay is how long a pool stays open after its last store was closed. It exceeds the time
+// limit of the requests that still use it.
 const closeDelay = 90 * time.Second
 
-// release closes a pool that no store uses any more, once the requests that do are over.
+// release ends one store's use of a pool. After the last one, the pool is closed closeDelay later.
 func (d *databases) release(connection dsn.Connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	shared := d.pools[connection]
 	if shared.users--; shared.users == 0 {
 		delete(d.pools, connection)
+		if shared.queue != nil {
+			shared.queue.cancel()
+		}
 		time.AfterFunc(closeDelay, shared.Close)
+	}
+}
+
+// closeQueues ends all queues after the attempts in flight.
+func (d *databases) closeQueues() {
+	d.mu.Lock()
+	var all []*sharedQueue
+	for _, shared := range d.pools {
+		if shared.queue != nil {
+			all = append(all, shared.queue)
+		}
+	}
+	d.mu.Unlock()
+	for _, q := range all {
+		q.cancel()
+	}
+	for _, q := range all {
+		<-q.ended
 	}
 }

@@ -3,10 +3,15 @@ package sites
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
@@ -50,31 +55,44 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestReportIndex reports each state once: other processes may say otherwise of theirs.
+// TestReportIndex reports each state once, and again for a newer spec unless another process
+// has said otherwise.
 func TestReportIndex(t *testing.T) {
-	d := &database{extraction: Extraction{Version: 3}}
-	var got []metav1.ConditionStatus
-	report := func(failing error) {
+	d := &database{extractor: store.NoExtractor}
+	const generation = 4
+	var there []metav1.Condition
+	var got []string
+	report := func(generation int64, failing error) {
 		t.Helper()
-		err := d.reportIndex(func(condition *metav1.Condition) error {
-			if failing == nil {
-				got = append(got, condition.Status)
+		err := d.reportIndex(meta.FindStatusCondition(there, sitesv1.ConditionIndexReady), func(wanted *metav1.Condition) error {
+			if !prepare(there, wanted, generation) || failing != nil {
+				return failing
 			}
-			return failing
+			meta.SetStatusCondition(&there, *wanted)
+			got = append(got, fmt.Sprint(wanted.Status, wanted.ObservedGeneration))
+			return nil
 		})
 		if !errors.Is(err, failing) {
 			t.Errorf("reporting: %v, want %v", err, failing)
 		}
 	}
-	report(nil) // nothing is known
+	report(generation, nil) // nothing is known
 	d.indexed.Store(int32(indexing))
-	report(context.DeadlineExceeded)
-	report(nil)
-	report(nil)
+	report(generation, context.DeadlineExceeded)
+	report(generation, nil)
+	report(generation, nil)
 	d.indexed.Store(int32(indexed))
-	report(nil)
-	report(nil)
-	if len(got) != 2 || got[0] != metav1.ConditionFalse || got[1] != metav1.ConditionTrue {
-		t.Errorf("reported %v, want False, True", got)
+	report(generation, nil)
+	report(generation, nil)
+	since := there[0].LastTransitionTime
+	report(generation+1, nil)
+	if there[0].LastTransitionTime != since {
+		t.Error("a status that stayed has a new time of transition")
+	}
+	there[0].Status = metav1.ConditionFalse // another process's word
+	report(generation+1, nil)
+	report(generation+2, nil)
+	if diff := cmp.Diff([]string{"False4", "True4", "True5"}, got); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// What is stored as objects of the cluster, by each site and by all. How much a site stores in
-// Postgres only Postgres knows.
+// Metrics of records stored as objects of the cluster, per Site and for all. Storage in Postgres
+// has no such metrics.
 var (
 	siteStorage    = storageMetrics("site", "a site stores", "namespace", "name")
 	clusterStorage = storageMetrics("cluster", "all sites together store")
@@ -29,9 +29,9 @@ func storageMetrics(scope, who string, labels ...string) storage {
 	}
 	return storage{
 		records:    metric("records", "Records that "+who+" as objects of the cluster, tombstones included."),
-		maxRecords: metric("limit_records", "Most records that "+who+": more are refused."),
+		maxRecords: metric("limit_records", "Limit of the records that "+who+". Writes beyond it are refused."),
 		bytes:      metric("bytes", "Bytes that "+who+" as objects of the cluster: records and their history."),
-		maxBytes:   metric("limit_bytes", "Most bytes that "+who+": more are refused."),
+		maxBytes:   metric("limit_bytes", "Limit of the bytes that "+who+". Writes beyond it are refused."),
 	}
 }
 
@@ -45,23 +45,27 @@ func (s storage) collect(stats store.Stats, metrics chan<- prometheus.Metric, la
 	}
 }
 
-// Pools are told apart by the first of their sites: a connection is a secret, and a host and a
-// database do not tell the pools of two users apart.
+// auditFailing has a value only for Sites whose audit entries currently cannot be stored.
+var auditFailing = prometheus.NewDesc("paddock_site_audit_failing",
+	"1 while the entries of a site's audit log cannot be stored. There is no value for other sites.", []string{"namespace", "name"}, nil)
+
+// Metrics of connection pools. The labels of a pool name its first Site, because a connection
+// contains a secret, and the pools of two users may have the same host and database.
 var (
 	poolSites       = poolMetric("sites", "Sites that share a pool of connections to Postgres. The pool is named after the first of them.")
-	poolConnections = poolMetric("connections", "Connections of a pool: acquired, for a statement or a transaction; idle; or constructing.", "state")
-	poolMax         = poolMetric("max_connections", "Most connections that a pool may have.")
-	poolAcquires    = poolMetric("acquires_total", "Connections that were taken from a pool.")
-	poolWaits       = poolMetric("waited_acquires_total", "Those that were not there at once: others had to be done, or a new one to be made.")
-	poolWaitTime    = poolMetric("wait_seconds_total", "Time that these took.")
-	poolCanceled    = poolMetric("canceled_acquires_total", "Connections that nobody waited for any longer.")
+	poolConnections = poolMetric("connections", "Connections of a pool, by state: acquired for a statement or a transaction, idle, or constructing.", "state")
+	poolMax         = poolMetric("max_connections", "Maximum number of connections of a pool. Statements wait for a connection beyond it.")
+	poolAcquires    = poolMetric("acquires_total", "Acquisitions of a connection from a pool.")
+	poolWaits       = poolMetric("waited_acquires_total", "Acquisitions that waited, because no connection was idle.")
+	poolWaitTime    = poolMetric("wait_seconds_total", "Seconds that acquisitions of a connection waited, in total.")
+	poolCanceled    = poolMetric("canceled_acquires_total", "Acquisitions that were canceled, for example because the client disconnected.")
 )
 
 func poolMetric(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("paddock_postgres_pool_"+name, help, append([]string{"namespace", "name"}, labels...), nil)
 }
 
-// Collector tells the state of what is served when it is asked, from memory alone.
+// Collector returns a collector of the state of served Sites. It reads only memory.
 func (s *Sites) Collector() prometheus.Collector { return (*collector)(s) }
 
 type collector Sites
@@ -69,7 +73,7 @@ type collector Sites
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range slices.Concat(siteStorage.all(), clusterStorage.all(), []*prometheus.Desc{
-		poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
+		auditFailing, poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
 	}) {
 		descriptions <- description
 	}
@@ -80,8 +84,11 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	clusterStorage.collect(c.options.Cluster.Stats(), metrics)
 	pools := map[*pgxpool.Pool]poolUsers{}
 	for _, site := range c.all() {
+		if site.Audit != nil && site.Audit.Failing() {
+			metrics <- prometheus.MustNewConstMetric(auditFailing, prometheus.GaugeValue, 1, site.Access.Namespace, site.Access.Name)
+		}
 		switch opened := site.Store.(type) {
-		case *cluster.Site:
+		case *cluster.Store:
 			siteStorage.collect(opened.Stats(), metrics, site.Access.Namespace, site.Access.Name)
 		case *database:
 			pools[opened.pool] = pools[opened.pool].with(site.Access)
@@ -92,26 +99,26 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// all are the sites that are served. As each namespace has one, no name comes twice. What is
-// slow is done after it: requests wait for the lock.
-func (c *collector) all() []Site {
+// all returns the served Sites. Each namespace has at most one, so labels are unique. It copies
+// them, because requests wait while the lock is held.
+func (c *collector) all() []ServedSite {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	sites := make([]Site, 0, len(c.byNamespace))
+	sites := make([]ServedSite, 0, len(c.byNamespace))
 	for _, siteID := range c.byNamespace {
 		sites = append(sites, c.served[siteID])
 	}
 	return sites
 }
 
-// poolUsers are the sites of a pool. As each site has one store, the first sites of two pools
+// poolUsers are the Sites of a pool. Each Site has one store, so the first Sites of two pools
 // differ.
 type poolUsers struct {
-	first access.Site
+	first access.Tenant
 	count int
 }
 
-func (u poolUsers) with(site access.Site) poolUsers {
+func (u poolUsers) with(site access.Tenant) poolUsers {
 	if u.count == 0 || site.Namespace < u.first.Namespace {
 		u.first = site
 	}

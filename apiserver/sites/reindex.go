@@ -12,11 +12,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// reindexDelay is the pause before a site's index is looked at again, after a failure or
-// while another API server brings it up to date.
+// reindexDelay is the pause before another attempt to reindex a Site, after a failure or while
+// another API server reindexes it.
 const reindexDelay = 15 * time.Second
 
-// indexState is what this process knows of a site's index.
+// indexState is what this process knows about a Site's index.
 type indexState int32
 
 const (
@@ -25,8 +25,8 @@ const (
 	indexed
 )
 
-// keepIndexed brings the site's index to this release's extraction, and returns when it
-// is there.
+// keepIndexed reindexes the Site's records if another release indexed them. looked gets the numbers
+// of records checked. It returns once the index is complete or ctx ends.
 func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) {
 	for {
 		done, err := d.renew(ctx, looked)
@@ -34,7 +34,7 @@ func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) 
 			return
 		}
 		if err != nil {
-			slog.WarnContext(ctx, "index a site's records; it is tried again", "siteKey", d.key, "error", err)
+			slog.WarnContext(ctx, "cannot reindex the records of a site, retrying", "siteKey", d.key, "error", err)
 		}
 		timer := time.NewTimer(reindexDelay)
 		select {
@@ -52,12 +52,12 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 		return false, err
 	}
 	var before int64
-	state, err := site.Renew(ctx, d.extraction.Version, func(progress postgres.Reindexed) {
+	state, err := site.Renew(ctx, d.extractor.Version(), func(progress postgres.Reindexed) {
 		d.indexed.Store(int32(indexing))
-		if progress.Looked > before {
-			looked(progress.Looked - before)
+		if progress.Read > before {
+			looked(progress.Read - before)
 		}
-		before = progress.Looked
+		before = progress.Read
 	})
 	if err != nil || state != postgres.Current {
 		return false, err
@@ -66,17 +66,22 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 	return true, nil
 }
 
-// Reindexed is how many records this process has looked at to bring indexes up to date.
+// Reindexed returns how many records this process has checked for an outdated index.
 func (s *Sites) Reindexed() int64 { return s.databases.reindexed.Load() }
 
-// reportIndex reports the index's state when it has changed here: other processes may be of
-// another release and say otherwise.
-func (d *database) reportIndex(set func(*metav1.Condition) error) error {
+// reportIndex calls set if the index's state has changed in this process, or if last has the same
+// status, so that set updates its generation. last is the Site's condition, nil without one. A
+// condition with another status is kept, because a process of another release may have set it.
+func (d *database) reportIndex(last *metav1.Condition, set func(*metav1.Condition) error) error {
 	state := indexState(d.indexed.Load())
-	if state == d.reported {
+	if state == indexUnknown {
 		return nil
 	}
-	if err := set(indexReady(state, d.extraction.Version)); err != nil {
+	wanted := indexReady(state, d.extractor.Version())
+	if state == d.reported && last != nil && last.Status != wanted.Status {
+		return nil
+	}
+	if err := set(wanted); err != nil {
 		return err
 	}
 	d.reported = state
@@ -87,11 +92,11 @@ func indexReady(state indexState, version int64) *metav1.Condition {
 	if state == indexing {
 		return &metav1.Condition{
 			Type: sitesv1.ConditionIndexReady, Status: metav1.ConditionFalse, Reason: sitesv1.ReasonIndexing,
-			Message: fmt.Sprintf("records are being indexed by version %d; searches for what is new may not find all of them", version),
+			Message: fmt.Sprintf("Index version %d is being built. Until it is complete, searches by parameters that are new in it may miss records. No action is needed.", version),
 		}
 	}
 	return &metav1.Condition{
 		Type: sitesv1.ConditionIndexReady, Status: metav1.ConditionTrue, Reason: sitesv1.ReasonIndexed,
-		Message: fmt.Sprintf("all records are indexed by version %d", version),
+		Message: fmt.Sprintf("All records are indexed by index version %d.", version),
 	}
 }

@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// reportInterval is how often the state of each site is looked at, in memory.
+	// reportInterval is how often the state of each Site is checked, in memory.
 	reportInterval = 5 * time.Second
-	// fieldOwner owns the API servers' conditions of Sites.
+	// fieldOwner is the field manager of the conditions that API servers set on Sites.
 	fieldOwner = "paddock-apiserver"
 )
 
-// report keeps the conditions of every site that API servers report true to its store's
-// word. Nothing is written unless a condition changes.
+// report writes the conditions that depend on stores when they change, until ctx ends.
 func (s *Sites) report(ctx context.Context) {
 	ticker := time.NewTicker(reportInterval)
 	defer ticker.Stop()
@@ -39,13 +38,13 @@ func (s *Sites) report(ctx context.Context) {
 		s.mu.RUnlock()
 		for _, site := range served {
 			if err := s.reportSite(ctx, site); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "report the state of a site", "site", site.ID, "error", err)
+				slog.WarnContext(ctx, "cannot report the state of a site, retrying", "site", site.ID, "error", err)
 			}
 		}
 	}
 }
 
-func (s *Sites) reportSite(ctx context.Context, site Site) error {
+func (s *Sites) reportSite(ctx context.Context, site ServedSite) error {
 	if site.Store == nil {
 		return nil
 	}
@@ -53,25 +52,37 @@ func (s *Sites) reportSite(ctx context.Context, site Site) error {
 	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: site.Access.Namespace, Name: site.Access.Name}, &object); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	set := func(wanted *metav1.Condition) error {
+		if !prepare(object.Status.Conditions, wanted, object.Generation) {
+			return nil
+		}
+		return s.applyCondition(ctx, &object, *wanted)
+	}
 	if inPostgres, ok := site.Store.(*database); ok {
-		return inPostgres.reportIndex(func(condition *metav1.Condition) error { return s.setCondition(ctx, &object, condition) })
+		return inPostgres.reportIndex(meta.FindStatusCondition(object.Status.Conditions, sitesv1.ConditionIndexReady), set)
 	}
 	near := nearLimit(site.Store.Stats(), meta.FindStatusCondition(object.Status.Conditions, sitesv1.ConditionStorageNearLimit))
-	return s.setCondition(ctx, &object, near)
-}
-
-// setCondition writes a condition, unless it is nil or there with that status.
-func (s *Sites) setCondition(ctx context.Context, object *sitesv1.Site, wanted *metav1.Condition) error {
-	if wanted == nil || meta.IsStatusConditionPresentAndEqual(object.Status.Conditions, wanted.Type, wanted.Status) {
+	if near == nil {
 		return nil
 	}
-	wanted.ObservedGeneration = object.Generation
-	wanted.LastTransitionTime = metav1.Now()
-	return s.applyCondition(ctx, object, *wanted)
+	return set(near)
 }
 
-// applyCondition writes one condition by server-side apply, which leaves the
-// controller's conditions alone.
+// prepare sets the generation and the time of transition of a condition. It reports whether the
+// condition must be written, because the Site does not have it with that status for that
+// generation. kubectl wait ignores conditions of older generations.
+func prepare(there []metav1.Condition, wanted *metav1.Condition, generation int64) bool {
+	wanted.ObservedGeneration, wanted.LastTransitionTime = generation, metav1.Now()
+	last := meta.FindStatusCondition(there, wanted.Type)
+	if last == nil || last.Status != wanted.Status {
+		return true
+	}
+	wanted.LastTransitionTime = last.LastTransitionTime
+	return last.ObservedGeneration < generation
+}
+
+// applyCondition writes one condition by server-side apply, which does not change the controller's
+// conditions.
 func (s *Sites) applyCondition(ctx context.Context, site *sitesv1.Site, condition metav1.Condition) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
 	if err != nil {

@@ -1,18 +1,14 @@
-// Package sites turns Site objects into open stores: it watches Sites and
-// SiteClaims and knows, for each siteID, which site answers to it right now. It
-// is the only package besides the commands that opens an engine.
+// Package sites watches Sites and SiteClaims, and opens the stores of Sites. For each siteID it has
+// the Site that currently holds the siteID. No other package of the API servers opens a storage
+// engine, except commands.
 package sites
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/rs/cors"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,66 +19,56 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
-	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/oidc"
+	"github.com/paddock-health/paddock/apiserver/access/oidc/discovery"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
-	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// defaultMaxBodySize is the largest request body of a site that names none, in bytes.
-const defaultMaxBodySize = 4 << 20
-
-// Site is a site that answers to a siteID.
-type Site struct {
-	ID string
-	// URL is the site's own address, empty where it has none.
-	URL    string
-	Access access.Site
+// ServedSite is a Site with its settings and its open store.
+type ServedSite struct {
+	settings.Settings
 	// Store is nil while the storage is not ready.
-	Store        store.Store
-	UpdateCreate bool
-	// MaxBodySize is in bytes.
-	MaxBodySize int64
-	// MaxBundleEntries is 0 where the Site does not say.
-	MaxBundleEntries int
-	// MaxIncluded is 0 where the Site does not say.
-	MaxIncluded int
-	// Lenient ignores unknown search parameters.
-	Lenient bool
-	// Zone is that of times without one; nil is UTC.
-	Zone *time.Location
-	// EnforceReferences refuses references to records that are not there.
-	EnforceReferences bool
-	// CORS answers browsers in pages of other origins; nil where none are allowed.
-	CORS *cors.Cors
+	Store store.Store
+	// Audit is nil while the storage is not ready.
+	Audit *audit.Log
+	// Issuers verifies tokens of the Site's own issuers. It is nil if there are none.
+	Issuers *oidc.Issuers
+	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not ready.
+	Deliveries delivery.Log
+	// Tail follows Deliveries for streams. It is nil while the storage is not ready, and in processes
+	// that deliver etcd-backed Sites' events.
+	Tail delivery.Tail
+	// key is the key of the Site's data.
+	key string
+	// sender sends the events of an etcd-backed Site. It is nil unless this process delivers.
+	sender Sender
 }
 
-// Options say how stores are opened.
+// Options configure how stores are opened.
 type Options struct {
 	// Cluster is the engine of etcd-backed storage.
 	Cluster *cluster.Cluster
-	// Namespace is the operator's own, where the connections to databases are.
+	// Namespace is the namespace in which the controller stores Secrets with database connections.
 	Namespace string
-	// Dial reaches the databases that Sites name.
+	// Dial connects to the databases of Sites.
 	Dial dsn.Dial
-	// Tracer, unless nil, is told of the statements that go to databases.
+	// DialIssuers connects to the issuers of Sites.
+	DialIssuers discovery.Dial
+	// Tracer, if set, traces SQL statements.
 	Tracer pgx.QueryTracer
-	// Extraction finds the searchable values of records in Postgres.
-	Extraction Extraction
+	// Extractor finds what is indexed of records in Postgres.
+	Extractor store.Extractor
+	// Delivery, if set, makes this process deliver events and nothing else. Cluster is then not used,
+	// and indexes and audit logs are left to the API servers.
+	Delivery *Delivery
 }
 
-// Extraction finds the searchable values of records. See postgres.Options.
-type Extraction struct {
-	// Version rises whenever it finds something else than before.
-	Version    int64
-	Extract    store.Extract
-	References store.Extract
-	Facet      func(param string) bool
-	Fold       func(string) string
-}
-
-// Sites knows the sites that are served.
+// Sites is the registry of served Sites. It is safe for concurrent use.
 type Sites struct {
 	options   Options
 	cache     cache.Cache
@@ -90,12 +76,14 @@ type Sites struct {
 	databases *databases
 
 	mu sync.RWMutex
-	// served has the sites by siteID, byNamespace the siteIDs by namespace.
-	served      map[string]Site
+	// served has the Sites by siteID. byNamespace has the siteIDs by namespace.
+	served      map[string]ServedSite
 	byNamespace map[string]string
+	// audits are the logs of the served Sites, by siteID.
+	audits map[string]auditLog
 }
 
-// New makes a registry of the sites of a cluster. Run must be called for it to fill.
+// New returns a registry of the Sites of a cluster. It is empty until Run is called.
 func New(config *rest.Config, options Options) (*Sites, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{sitesv1.AddToScheme, corev1.AddToScheme} {
@@ -110,21 +98,21 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 		},
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of sites: %w", err)
+		return nil, fmt.Errorf("create the cache of Sites: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // after an upgrade every site has something to report
+	config.QPS = -1 // no limit: after an upgrade, conditions of every Site are written
 	writer, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of sites: %w", err)
+		return nil, fmt.Errorf("create the client of Sites: %w", err)
 	}
 	return &Sites{
 		options: options, cache: objects, client: writer, databases: newDatabases(options),
-		served: map[string]Site{}, byNamespace: map[string]string{},
+		served: map[string]ServedSite{}, byNamespace: map[string]string{}, audits: map[string]auditLog{},
 	}, nil
 }
 
-// Run watches until ctx ends. Started is called once all sites that exist are known.
+// Run watches Sites until ctx ends. It calls started once all existing Sites are known.
 func (s *Sites) Run(ctx context.Context, started func()) error {
 	synced := []toolscache.InformerSynced{}
 	for _, object := range []client.Object{&sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {
@@ -140,8 +128,11 @@ func (s *Sites) Run(ctx context.Context, started func()) error {
 	}
 	go func() {
 		if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+			s.awaitConnections(ctx) // connections.go
 			started()
-			s.report(ctx)
+			if s.options.Delivery == nil {
+				s.report(ctx)
+			}
 		}
 	}()
 	return s.cache.Start(ctx)
@@ -168,45 +159,53 @@ func (s *Sites) handler(ctx context.Context) toolscache.ResourceEventHandler {
 	}
 }
 
-// Find returns the site that answers to a siteID, if there is one.
-func (s *Sites) Find(siteID string) (Site, bool) {
+// Find returns the Site that holds a siteID, if there is one.
+func (s *Sites) Find(siteID string) (ServedSite, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	site, ok := s.served[siteID]
 	return site, ok
 }
 
-// InNamespace returns the site of a namespace, if there is one.
-func (s *Sites) InNamespace(namespace string) (Site, bool) {
+// InNamespace returns the Site of a namespace, if there is one.
+func (s *Sites) InNamespace(namespace string) (ServedSite, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	site, ok := s.served[s.byNamespace[namespace]]
 	return site, ok
 }
 
-// refresh works out anew who answers to a siteID. It runs on the goroutine of an
-// informer; whichever of the two objects comes last completes the picture.
+// refresh determines which Site holds a siteID, and updates the registry. It runs in the goroutine
+// of an informer, after each change of a Site or its SiteClaim.
 func (s *Sites) refresh(ctx context.Context, siteID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.served[siteID].Store
+	before, issuers := s.served[siteID].Store, s.served[siteID].Issuers
 	site, ok := s.holder(ctx, siteID)
 	s.withdraw(siteID)
 	if ok {
-		s.serve(s.describe(ctx, siteID, site, before))
+		served := s.describe(ctx, site, before)
+		if s.options.Delivery == nil {
+			served.Audit = s.auditOf(siteID, &site.object, served.Store)
+			served.Issuers = s.openIssuers(ctx, &site.object, issuers)
+		}
+		s.serve(served)
+	} else {
+		s.endAudit(siteID)
+		issuers.Close()
 	}
 	if old, opened := before.(*database); opened && s.served[siteID].Store != before {
 		old.close()
 	}
 }
 
-// serve takes a site in. The caller holds mu.
-func (s *Sites) serve(site Site) {
+// serve adds or replaces a Site. The caller holds mu.
+func (s *Sites) serve(site ServedSite) {
 	s.served[site.ID] = site
 	s.byNamespace[site.Access.Namespace] = site.ID
 }
 
-// withdraw takes the site of a siteID out, if there is one. The caller holds mu.
+// withdraw removes the Site of a siteID, if there is one. The caller holds mu.
 func (s *Sites) withdraw(siteID string) {
 	namespace := s.served[siteID].Access.Namespace
 	delete(s.served, siteID)
@@ -221,9 +220,9 @@ type heldSite struct {
 	key    string
 }
 
-// holder returns the Site that holds a siteID: the very object that its SiteClaim
-// names, accepted and not being deleted. The claim alone would do for truth; the
-// condition adds that the controller has seen both.
+// holder returns the Site that holds a siteID: the object that its SiteClaim names, which is
+// accepted and not being deleted. The condition Accepted shows that the controller has seen both
+// objects.
 func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	var claim sitesv1.SiteClaim
 	if err := s.cache.Get(ctx, client.ObjectKey{Name: siteID}, &claim); err != nil {
@@ -238,88 +237,22 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	return found, held && meta.IsStatusConditionTrue(found.object.Status.Conditions, sitesv1.ConditionAccepted)
 }
 
-// describe makes what is served of a Site. Before is the store that it had, if any.
-func (s *Sites) describe(ctx context.Context, siteID string, held heldSite, before store.Store) Site {
+// describe returns the served Site of an object. before is its previous store, if any.
+func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store) ServedSite {
 	object := &held.object
-	site := Site{
-		ID:  siteID,
-		URL: urlOf(object),
-		Access: access.Site{
-			Namespace: object.Namespace, Name: object.Name,
-			APIServerAudience: object.Spec.Access.Kubernetes.APIServerAudience,
-		},
-		UpdateCreate: object.Spec.FHIR.UpdateCreate == nil || *object.Spec.FHIR.UpdateCreate,
-		MaxBodySize:  defaultMaxBodySize,
-		Lenient:      object.Spec.FHIR.UnknownParameters == sitesv1.UnknownParametersIgnore,
-		Zone:         zoneOf(object),
-
-		EnforceReferences: object.Spec.FHIR.ReferentialIntegrity == sitesv1.ReferentialIntegrityEnforce,
-	}
-	if size := object.Spec.Limits.MaxBodySize; size != nil {
-		site.MaxBodySize = size.Value()
-	}
-	if entries := object.Spec.Limits.MaxBundleEntries; entries != nil {
-		site.MaxBundleEntries = int(*entries)
-	}
-	if included := object.Spec.Limits.MaxIncluded; included != nil {
-		site.MaxIncluded = int(*included)
-	}
-	if object.Spec.CORS != nil {
-		site.CORS = web.AllowOrigins(originsOf(object.Spec.CORS))
-	}
+	site := ServedSite{Settings: settingsOf(object), key: held.key}
 	switch {
-	case object.Status.SiteKey != held.key: // the conditions speak of other data
+	case object.Status.SiteKey != held.key: // the conditions are about other data
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
 		site.Store = s.openDatabase(ctx, held, before)
-	case meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):
-		site.Store = s.options.Cluster.Open(object.Namespace, held.key, limits(object.Spec.Storage.Cluster))
+	case !meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):
+	case s.options.Delivery != nil:
+		s.describeDelivery(&site, object.Namespace)
+	default:
+		site.Store = s.options.Cluster.Open(object.Namespace, held.key, clusterLimits(object.Spec.Storage.Cluster))
+	}
+	if site.Store != nil {
+		site.Deliveries, site.Tail = deliveriesOf(site.Store)
 	}
 	return site
-}
-
-// urlOf is the site's address as the controller found it allowed.
-func urlOf(object *sitesv1.Site) string {
-	if object.Spec.Exposure == nil || !strings.HasSuffix(object.Status.URL, "/site/"+object.SiteID()) {
-		return ""
-	}
-	return object.Status.URL
-}
-
-func originsOf(spec *sitesv1.CORS) []string {
-	origins := make([]string, len(spec.AllowOrigins))
-	for i, origin := range spec.AllowOrigins {
-		origins[i] = string(origin)
-	}
-	return origins
-}
-
-// zoneOf is the site's zone. The API server has checked its name; where this program
-// knows fewer names, times are in UTC.
-func zoneOf(object *sitesv1.Site) *time.Location {
-	zone, err := time.LoadLocation(object.Spec.TimeZone)
-	if err != nil {
-		slog.Error("the site's time zone is unknown here, UTC is used", "site", object.Namespace+"/"+object.Name, "error", err)
-		return nil
-	}
-	return zone
-}
-
-func limits(spec *sitesv1.ClusterStorage) cluster.Limits {
-	limits := cluster.DefaultLimits
-	if spec == nil {
-		return limits
-	}
-	if spec.MaxRecords != nil {
-		limits.MaxRecords = int64(*spec.MaxRecords)
-	}
-	if spec.MaxVersions != nil {
-		limits.MaxVersions = int(*spec.MaxVersions)
-	}
-	if spec.MaxObjectSize != nil {
-		limits.MaxObjectBytes = spec.MaxObjectSize.Value()
-	}
-	if spec.MaxSize != nil {
-		limits.MaxBytes = spec.MaxSize.Value()
-	}
-	return limits
 }

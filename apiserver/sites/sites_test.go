@@ -6,10 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/settings"
 )
 
-func site(id, namespace string) Site {
-	return Site{ID: id, Access: access.Site{Namespace: namespace, Name: id}}
+func site(id, namespace string) ServedSite {
+	return ServedSite{Settings: settings.Settings{ID: id, Access: access.Tenant{Namespace: namespace, Name: id}}}
 }
 
 func TestInNamespace(t *testing.T) {
@@ -45,7 +46,7 @@ func TestInNamespace(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := &Sites{served: map[string]Site{}, byNamespace: map[string]string{}}
+			s := &Sites{served: map[string]ServedSite{}, byNamespace: map[string]string{}}
 			test.change(s)
 			got := map[string]string{}
 			for namespace := range test.want {

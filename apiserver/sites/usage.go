@@ -9,18 +9,17 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// nearLimit returns the condition that a site's usage calls for: true from 80 %
-// of a limit, false again below 75 %, so that it does not flap. A site that never
-// came near has none.
+// nearLimit returns the condition for a Site's usage. It becomes true at 80 % of a limit, and false
+// again below 75 %, so that it does not flap. A Site that never reached 80 % has no condition.
 func nearLimit(stats store.Stats, current *metav1.Condition) *metav1.Condition {
 	share := max(percent(stats.Records, stats.MaxRecords), percent(stats.Bytes, stats.MaxBytes))
 	isNear := current != nil && current.Status == metav1.ConditionTrue
-	message := fmt.Sprintf("%d of %d records, %d of %d bytes", stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes)
+	message := fmt.Sprintf("The Site stores %d of %d records and %d of %d bytes", stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes)
 	switch {
 	case share >= 80 || isNear && share >= 75:
 		return &metav1.Condition{
 			Type: sitesv1.ConditionStorageNearLimit, Status: metav1.ConditionTrue, Reason: "NearLimit",
-			Message: message + ": raise the limits in spec.storage.cluster",
+			Message: message + ". At a limit, writes are refused: raise the limits in spec.storage.cluster.",
 		}
 	case current != nil:
 		return &metav1.Condition{

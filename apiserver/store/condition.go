@@ -1,45 +1,51 @@
 package store
 
-// Condition is what a record must meet: one of the types of this file. The values
-// that they compare are those that Extract finds; what a parameter means is the
-// facade's to know.
+// Condition is a predicate on a record: one of the types of this file. Conditions compare the
+// values that Extractor.Extract returns. Only the facade knows what a parameter means.
 type Condition interface{ condition() }
 
-// All holds when each of its conditions does, and so does All{}.
+// All holds if each of its conditions holds. All{} holds for every record.
 type All []Condition
 
-// Any holds when one of its conditions does; Any{} never does.
+// IsEverything reports whether a condition is All{}, which holds for every record.
+func IsEverything(condition Condition) bool {
+	all, ok := condition.(All)
+	return ok && len(all) == 0
+}
+
+// Any holds if one of its conditions holds. Any{} holds for no record.
 type Any []Condition
 
-// Not holds when its condition does not.
+// Not holds if its condition does not.
 type Not struct{ Condition Condition }
 
-// IDIn holds for the records with one of the ids, in any spelling.
+// IDIn holds if the record has one of the ids. Case is ignored.
 type IDIn []string
 
-// UpdatedIn holds when the newest version was written in the range.
+// UpdatedIn holds if the newest version was written in the range.
 type UpdatedIn TimeRange
 
-// Present holds when the parameter has any value.
+// Present holds if the record has an IndexValue of the parameter, also one whose Value is nil.
 type Present struct{ Param string }
 
-// TokenIs holds when a token of the parameter has the system and the code: nil takes
-// any, an empty system none.
+// TokenIs holds if a token of the parameter has the system and the code.
 type TokenIs struct {
-	Param        string
+	Param string
+	// System and Code match any system and any code if they are nil. A pointer to an empty System
+	// matches tokens without a system.
 	System, Code *string
 }
 
-// PairIs holds when a pair of the parameter has both tokens; their Params are not used.
+// PairIs holds if a pair of the parameter matches First and Second, whose own Params are ignored.
 type PairIs struct {
 	Param         string
 	First, Second TokenIs
 }
 
-// TextMatch is how texts are compared.
+// TextMatch is a way to compare texts.
 type TextMatch int
 
-// The ways to compare texts.
+// The ways to compare a text.
 const (
 	// StartsWith and Contains compare Text.Folded.
 	StartsWith TextMatch = iota
@@ -49,41 +55,42 @@ const (
 	StartsExactly
 )
 
-// TextIs holds when a text of the parameter compares with Text, which is folded
-// where Text.Folded is compared.
+// TextIs holds if a text of the parameter matches.
 type TextIs struct {
 	Param string
 	Match TextMatch
-	Text  string
+	// Text is folded if Match compares Text.Folded.
+	Text string
 }
 
-// PeriodIs holds when a period of the parameter begins and ends within bounds, which
-// are inclusive.
+// PeriodIs holds if From and Until of a period of the parameter are within the bounds of the same
+// name.
 type PeriodIs struct {
 	Param       string
 	From, Until Bounds
 }
 
-// SinglePeriodIn holds when the period of the parameter is in one of the areas. It is for
-// parameters of which no record has more than one period, and takes all conditions on that
-// period together: where results are sorted by the parameter, engines walk the areas alone.
-// Whether a record with several periods is found is not defined.
+// SinglePeriodIn holds if the period of the parameter is in one of the areas. It combines all
+// conditions on a parameter of which no record has more than one period. If results are sorted by
+// that parameter, an engine can scan the areas only. Whether it finds a record with several periods
+// is undefined.
 type SinglePeriodIn struct {
 	Param string
-	// Areas do not overlap in From, and are in the order of it. There is at least one.
+	// Areas has at least one area. The From bounds of the areas are in ascending order and do not
+	// overlap.
 	Areas []PeriodArea
 }
 
-// PeriodArea is where a period begins and where it ends.
+// PeriodArea is a set of periods: those with From and Until within the bounds.
 type PeriodArea struct{ From, Until Bounds }
 
-// Bounds are inclusive.
+// Bounds is the range from Least to Most, both inclusive, in microseconds since 1970 UTC.
 type Bounds struct{ Least, Most int64 }
 
-// Unbounded takes every time.
+// Unbounded contains every time.
 var Unbounded = Bounds{TheBeginning, TheEnd}
 
-// Intersection is what is within both bounds.
+// Intersection returns what is within both bounds.
 func (b Bounds) Intersection(other Bounds) Bounds {
 	return Bounds{Least: max(b.Least, other.Least), Most: min(b.Most, other.Most)}
 }
@@ -91,54 +98,65 @@ func (b Bounds) Intersection(other Bounds) Bounds {
 // Empty reports whether nothing is within the bounds.
 func (b Bounds) Empty() bool { return b.Least > b.Most }
 
-// RefersTo holds when a reference of the parameter is To. The own addresses of the
-// site (Query.Bases) and no base are the same.
+// RefersTo holds if a reference of the parameter equals To. A base URL of this site (Query.Bases)
+// equals an empty base.
 type RefersTo struct {
 	Param string
 	To    Reference
 }
 
-// RefersToID holds when a reference of the parameter is to a record of this site with
-// the id, of one of the types, or of any type when there are none. A query that is
-// met in this way by references to records of several types is ambiguous: Search
-// answers *AmbiguousError.
+// RefersToID holds if a reference of the parameter is to a record of this site with the id. If
+// matching references are to records of several types, Search returns *AmbiguousError.
 type RefersToID struct {
 	Param string
+	// Types are the types of the record referred to. If it is empty, all types match.
 	Types []string
 	ID    string
 }
 
-// RefersAround holds when a reference of the parameter, which leads from records of
-// a type to records of the same type, is to To or to a record below it (one that
-// refers to it by the parameter, directly or through others), or to a record above it.
+// RefersAround holds if a reference of the parameter is to To, or to a record below or above To in
+// the hierarchy of the parameter. A record is below those to which it refers by the parameter,
+// directly or through other records. All records of the hierarchy have the same type. If To is not
+// a record of this site, its hierarchy is unknown: only references to To match.
 type RefersAround struct {
 	Param string
 	To    Reference
-	// Above takes the records above To; else those below.
+	// Above selects the records above To. If it is false, those below To are selected.
 	Above bool
 }
 
-// Near holds when a point of the parameter is within the distance of Center.
+// Near holds if the Point.Distance of a point of the parameter from Center is at most Meters.
 type Near struct {
 	Param  string
 	Center Point
-	// Meters along the great circle.
 	Meters float64
 }
 
-// Chain holds when a reference of the parameter is to a record of the type, of this
-// site, that meets Where.
+// Chain holds if a reference of the parameter is to a live record of this site that has the type
+// and meets Where. R4 search.html#chaining.
 type Chain struct {
 	Param string
 	Type  string
 	Where Condition
 }
 
-// ReferredBy holds when a record of the type that meets Where refers to the record by
-// the parameter.
+// ReferredBy holds if a live record of the type that meets Where refers to the record by the
+// parameter. R4 search.html#has.
 type ReferredBy struct {
 	Type  string
 	Param string
+	Where Condition
+}
+
+// HasLabel holds if the record has the label (Labels.Names).
+type HasLabel string
+
+// LinksTo holds if every link of the parameter (Labels.Links) to this site is to a live record that
+// has the type and meets Where. It also holds if there are no such links. LinksTo is for conditions
+// of Access. The Access of the query does not apply to the linked records.
+type LinksTo struct {
+	Param string
+	Type  string
 	Where Condition
 }
 
@@ -159,9 +177,10 @@ func (RefersAround) condition()   {}
 func (Near) condition()           {}
 func (Chain) condition()          {}
 func (ReferredBy) condition()     {}
+func (HasLabel) condition()       {}
+func (LinksTo) condition()        {}
 
-// Access says which records a query may meet, by type: those of a type with a
-// condition must meet it, those of other types are not met at all. It is part of
-// every step: what it hides is not matched, counted, chained through, found as
-// referring, included or sorted by. Nil hides nothing.
+// Access maps each visible type to the condition that its visible records meet. All other records
+// are hidden. A query behaves as if hidden records did not exist: they are not matched, counted,
+// chained through, found as referring records, included or sorted by. A nil Access hides nothing.
 type Access map[string]Condition

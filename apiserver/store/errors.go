@@ -8,23 +8,24 @@ import (
 )
 
 var (
-	// ErrNotFound says that a record, or the version asked for, never was or is purged.
+	// ErrNotFound means that the record or the version never existed, was purged or is hidden.
 	ErrNotFound = errors.New("record not found")
-	// ErrUnavailable says that the backend is away or did not answer in time.
+	// ErrUnavailable means that the database or the Kubernetes API failed or did not answer in time.
 	ErrUnavailable = errors.New("storage is unavailable")
-	// ErrNotReady says that the search index of the site is still being built.
+	// ErrNotReady means that the search index of the site is still being built.
 	ErrNotReady = errors.New("search index is being built")
-	// ErrNotAtomic says that the engine cannot write several records as one.
+	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic).
 	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
-	// ErrQueryTimeout says that a query took longer than the engine lets it.
+	// ErrQueryTimeout means that a query exceeded the time or the memory that the engine allows.
 	ErrQueryTimeout = errors.New("the query takes too long")
-	// ErrBadPosition says that a Position is not one of this query's.
+	// ErrBadPosition means that a Position does not belong to the query.
 	ErrBadPosition = errors.New("position does not belong to this query")
 )
 
-// DeletedError says that the record was deleted.
+// DeletedError means that the newest version of the record is a tombstone.
 type DeletedError struct {
-	Key     Key
+	Key Key
+	// Version and Updated are those of the tombstone.
 	Version int64
 	Updated time.Time
 }
@@ -33,46 +34,77 @@ func (e *DeletedError) Error() string {
 	return fmt.Sprintf("%s/%s was deleted in version %d", e.Key.Type, e.Key.ID, e.Version)
 }
 
-// PreconditionError says that an operation's precondition does not hold.
+// IsAbsent reports whether err is ErrNotFound or a *DeletedError.
+func IsAbsent(err error) bool {
+	var deleted *DeletedError
+	return errors.Is(err, ErrNotFound) || errors.As(err, &deleted)
+}
+
+// PreconditionError means that the precondition of an operation does not hold.
 type PreconditionError struct {
 	Key Key
-	// Current is the newest live version, nil when there is none.
+	// Current is the newest version of the record. It is nil if the record is not live.
 	Current *Record
 }
 
 func (e *PreconditionError) Error() string {
 	if e.Current == nil {
-		return fmt.Sprintf("precondition on %s/%s failed: there is no such record", e.Key.Type, e.Key.ID)
+		return fmt.Sprintf("precondition on %s/%s failed: the record does not exist", e.Key.Type, e.Key.ID)
 	}
-	return fmt.Sprintf("precondition on %s/%s failed: it is at version %d", e.Key.Type, e.Key.ID, e.Current.Version)
+	return fmt.Sprintf("precondition on %s/%s failed: the record is at version %d", e.Key.Type, e.Key.ID, e.Current.Version)
 }
 
-// ClaimError says that another record holds an overlapping claim.
+// IsConflict reports whether err is a *PreconditionError.
+func IsConflict(err error) bool {
+	var conflict *PreconditionError
+	return errors.As(err, &conflict)
+}
+
+// RefusedError means that Precondition.Approve refused an operation.
+type RefusedError struct{ Reason error }
+
+func (e *RefusedError) Error() string { return e.Reason.Error() }
+
+// Unwrap returns Reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+// IDTakenError means that a hidden record already has the id of the record to create.
+type IDTakenError struct{ Key Key }
+
+func (e *IDTakenError) Error() string {
+	return fmt.Sprintf("the id of %s/%s is taken; choose another one", e.Key.Type, e.Key.ID)
+}
+
+// ClaimError means that another record holds an overlapping claim.
 type ClaimError struct {
-	Claim  Claim
+	Claim Claim
+	// Holder is the record that holds a claim that overlaps Claim.
 	Holder Key
 }
 
 func (e *ClaimError) Error() string {
-	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Line, e.Holder.Type, e.Holder.ID)
+	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Kind(), e.Holder.Type, e.Holder.ID)
 }
 
-// MissingReferenceError says that records that an operation requires are not there.
+// MissingReferenceError means that records in Op.Requires are not live.
 type MissingReferenceError struct {
+	// Key is the record of the operation. Missing are the records that are not live.
 	Key     Key
 	Missing []Key
 }
 
 func (e *MissingReferenceError) Error() string {
-	return fmt.Sprintf("%s/%s refers to %s, which is not there", e.Key.Type, e.Key.ID, list(e.Missing))
+	return fmt.Sprintf("%s/%s refers to %s, which does not exist", e.Key.Type, e.Key.ID, list(e.Missing))
 }
 
-// ReferencedError says that records refer to the one that was to be removed.
+// ReferencedError means that live records refer to the record to remove.
 type ReferencedError struct {
 	Key Key
-	// By are those that do, in the order of type and id, ten of a type at most; More tells
-	// that there are others.
-	By   []Key
+	// By holds the records that refer to Key, without those that Op.Referrers excludes, sorted by
+	// type and id, at most 10 of each type.
+	By []Key
+	// More reports whether records that are not in By refer to the record too. If Op.Referrers allows
+	// none of the referring records, By is empty and More is true.
 	More bool
 }
 
@@ -84,31 +116,38 @@ func (e *ReferencedError) Error() string {
 	return fmt.Sprintf("%s/%s is referred to by %s", e.Key.Type, e.Key.ID, by)
 }
 
-// list names the first ones of some keys.
+// list returns the first 10 keys as text, and how many more there are.
 func list(keys []Key) string {
-	const most = 10
+	const maxNamed = 10
 	var names []string
-	for _, key := range keys[:min(most, len(keys))] {
+	for _, key := range keys[:min(maxNamed, len(keys))] {
 		names = append(names, key.Type+"/"+key.ID)
 	}
-	if len(keys) > most {
-		names = append(names, fmt.Sprintf("%d others", len(keys)-most))
+	if len(keys) > maxNamed {
+		names = append(names, fmt.Sprintf("%d others", len(keys)-maxNamed))
 	}
 	return strings.Join(names, ", ")
 }
 
-// AmbiguousError says that an id alone does not tell which record is referred to:
-// references to records of several types match.
+// AmbiguousError means that references to records of several types match a RefersToID.
 type AmbiguousError struct {
 	Param, ID string
 	Types     []string
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s matches references to %s, all with the id %q", e.Param, strings.Join(e.Types, " and "), e.ID)
+	return fmt.Sprintf("%s matches references to records of several types with the id %q: %s", e.Param, e.ID, strings.Join(e.Types, ", "))
 }
 
-// LimitScope says whose limit was met.
+// TooManyConditionsError means that a query has more conditions than the engine allows. Engines
+// count conditions in their own way: several values of one parameter may be one condition.
+type TooManyConditionsError struct{ Count, Max int }
+
+func (e *TooManyConditionsError) Error() string {
+	return fmt.Sprintf("the query has %d conditions; the maximum is %d", e.Count, e.Max)
+}
+
+// LimitScope is what a limit applies to.
 type LimitScope string
 
 // The scopes of a limit.
@@ -118,12 +157,29 @@ const (
 	LimitCluster LimitScope = "cluster"
 )
 
-// LimitError says that a write would exceed a storage limit.
+// LimitError means that a write would exceed a storage limit.
 type LimitError struct {
 	Scope LimitScope
-	// What is counted: "records" or "bytes".
+	// Max is the limit. What is its unit: "records", "bytes", "bytes of events", or one of the
+	// constants below.
 	What string
 	Max  int64
+}
+
+// The units of limits on the backlog of webhook deliveries, which shrinks as deliveries end.
+const (
+	// PendingEventBytes counts the bytes of those events of one record that have no deliveries yet.
+	PendingEventBytes = "bytes of events waiting for delivery"
+	// PendingDeliveries counts the deliveries whose next attempt is due or scheduled.
+	PendingDeliveries = "pending webhook deliveries"
+	// KeptDeliveries counts the pending deliveries, and the dead letters of the last seven days.
+	KeptDeliveries = "pending or dead-lettered webhook deliveries"
+)
+
+// IsBacklog reports whether the limit is on the backlog of webhook deliveries. The backlog shrinks,
+// so the same write may succeed later, and facades answer 429.
+func (e *LimitError) IsBacklog() bool {
+	return e.What == PendingEventBytes || e.What == PendingDeliveries || e.What == KeptDeliveries
 }
 
 func (e *LimitError) Error() string {

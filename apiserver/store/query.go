@@ -4,23 +4,24 @@ import (
 	"time"
 )
 
-// SortField is what pages can be ordered by.
+// SortField is a key by which a query can order its results.
 type SortField int
 
-// The sort fields. Every order ends in that of creation, in the direction of its last part;
-// records made in one millisecond are in an order that the engine keeps to.
+// The sort fields. Records that are equal in all keys of an order are ordered by creation, in the
+// direction of the last key. Records created in the same millisecond have an order that depends on
+// the engine but does not change.
 const (
 	SortCreated SortField = iota
 	SortUpdated
 	SortID
-	// SortText orders by the texts of a parameter, SortPeriod by the beginnings of its
-	// periods. Of several values the one counts that comes first in the order; records
-	// without any come last, in both directions.
+	// SortText orders by the texts of a parameter. If a record has several, the one that sorts first
+	// in the direction of the key counts. Records without a text come last in both directions.
 	SortText
+	// SortPeriod orders by the starts of the periods of a parameter, otherwise like SortText.
 	SortPeriod
 )
 
-// Sort is a part of an order of results. The zero value is by creation, oldest first.
+// Sort is one key of an order of results. The zero value is by creation, oldest first.
 type Sort struct {
 	Field SortField
 	// Param is the parameter of SortText and SortPeriod.
@@ -28,29 +29,30 @@ type Sort struct {
 	Descending bool
 }
 
-// TotalMode says how much a caller wants to know of the number of matches.
+// TotalMode is the condition on which a page has the number of all matches. R4 search.html#total.
 type TotalMode int
 
 const (
-	// TotalWhenFree gives the total where it costs nothing to know.
+	// TotalWhenFree returns the total if the engine can count the matches at little cost. Each engine
+	// has its own limit of that cost.
 	TotalWhenFree TotalMode = iota
-	// TotalAccurate always gives the exact total.
+	// TotalAccurate always returns the exact total.
 	TotalAccurate
-	// TotalNone never gives it.
+	// TotalNone never returns the total.
 	TotalNone
 )
 
-// TimeRange is half-open: From ≤ t < Until. A zero bound is infinite.
+// TimeRange is the half-open range From ≤ t < Until. A zero bound is infinite.
 type TimeRange struct {
 	From, Until time.Time
 }
 
-// Contains reports whether t lies in the range.
+// Contains reports whether t is in the range.
 func (r TimeRange) Contains(t time.Time) bool {
 	return (r.From.IsZero() || !t.Before(r.From)) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
-// Intersection is what is in both ranges.
+// Intersection returns the times that are in both ranges.
 func (r TimeRange) Intersection(other TimeRange) TimeRange {
 	if r.From.Before(other.From) { // a zero From is before all others
 		r.From = other.From
@@ -66,42 +68,50 @@ func (r TimeRange) Empty() bool {
 	return !r.From.IsZero() && !r.Until.IsZero() && !r.From.Before(r.Until)
 }
 
-// Overlaps reports whether the range and [from, until) share an instant. A zero
-// until is infinite.
+// Overlaps reports whether the range and [from, until) have a time in common. A zero until is
+// infinite.
 func (r TimeRange) Overlaps(from, until time.Time) bool {
 	return (until.IsZero() || r.From.Before(until)) && (r.Until.IsZero() || from.Before(r.Until))
 }
 
-// Query asks for live records.
+// Query selects a page of live records.
 type Query struct {
-	// Types are those of the records to choose from.
+	// Types are the record types to search.
 	Types []string
-	// Where is what the records must meet; nil: nothing.
+	// Where is the condition that all records must meet. If it is nil, all records of the types match.
 	Where Condition
-	// ByType is what the records of a type must meet in addition to Where, by type.
+	// ByType maps a type to a condition that its records must meet in addition to Where.
 	ByType map[string]Condition
+	// Access restricts the search to what the caller may see. If it is nil, nothing is hidden.
 	Access Access
-	// Bases are the addresses of this site: what refers there refers to its records.
+	// Bases are the base URLs of this site. References below them are to records of this site.
 	Bases []string
-	// Sort is the order, its most important part first; none is by creation.
+	// Sort is the order of the matches, the most significant key first. If it is empty, matches are
+	// ordered by creation, the oldest first.
 	Sort []Sort
-	// Count is the largest number of records on the page; 0 asks for the total only.
+	// Count is the maximum number of matches on the page. Engines may return fewer to limit the size
+	// of the page. With 0, only the total is returned.
 	Count int
-	// After continues behind the last record of an earlier page of the same query.
+	// After is the Page.Next of the previous page. If it is nil, the page is the first one.
 	After Position
-	// Skip leaves out that many of the matches behind After, for lists whose pages have
-	// numbers; a page past the end is empty. It costs more the more it leaves out.
-	Skip     int
-	Total    TotalMode
+	// Skip is the number of matches to omit after the position After, for lists with numbered pages.
+	// The cost grows with Skip. A page past the end is empty.
+	Skip int
+	// Total is the condition on which the page has the number of all matches. The zero value is
+	// TotalWhenFree.
+	Total TotalMode
+	// Includes select related records to return with the page.
 	Includes []Include
-	// MaxIncluded bounds the number of included records of a page.
+	// MaxIncluded is the maximum number of included records on the page. At the limit the others
+	// are left out and Page.IncludedCut is set.
 	MaxIncluded int
-	// Room, if not nil, is memory for the bodies of the matches. It is the caller's, to be used
-	// again once nothing refers to them, and is made larger where it is too small.
+	// Room, if not nil, is a buffer for the bodies of the matches. The engine replaces it if it is
+	// too small. The caller owns it and must not reuse it while it uses the page.
 	Room *[]byte
 }
 
-// WhereOf returns all that the records of a type must meet, nil for nothing.
+// WhereOf returns the condition that the records of a type must meet by Where and ByType. It is nil
+// if there is none.
 func (q Query) WhereOf(typeName string) Condition {
 	switch own := q.ByType[typeName]; {
 	case own == nil:
@@ -113,56 +123,68 @@ func (q Query) WhereOf(typeName string) Condition {
 	}
 }
 
-// Include asks for the records that those of a page refer to, or that refer to them.
+// Include selects records to which the matches of a page refer, or that refer to them.
 // R4 search.html#include.
 type Include struct {
-	// Reverse asks for those that refer to records of the page.
+	// Reverse selects the records that refer to the matches, as _revinclude does.
 	Reverse bool
-	// Type is that of the referring records; empty: any.
+	// Type is the type of the referring records. If it is empty, all types count.
 	Type string
-	// Param is the parameter that finds the references; empty: any.
+	// Param is the parameter of the references. If it is empty, all parameters count.
 	Param string
-	// Target is the type referred to; empty: any.
+	// Target is the type of the records referred to. If it is empty, all types count.
 	Target string
-	// Iterate applies it to included records too.
+	// Iterate applies the Include to included records too.
 	Iterate bool
 }
 
-// Position is where a page ended, opaque outside the engine that made it. The
-// nil Position is the beginning, or, in an answer, the end.
+// Position is where a page ended. It is opaque to all but the engine that made it, and is valid
+// only for the query for which it was made. nil is the start of the first page.
 type Position []byte
 
-// HistoryQuery asks for versions, newest first: those of one record, of all
-// records of a type where Key has no id, or of the whole site where Key is zero.
+// HistoryQuery selects a page of versions, newest first.
 type HistoryQuery struct {
+	// Key selects the history of one record. If its ID is empty, it selects that of all records of the
+	// type. The zero Key selects the history of the whole site.
 	Key Key
-	// Types are those to tell of in the history of the whole site; nil: all.
+	// Types are the record types in the history of the whole site. If it is nil, all types are.
 	Types []string
-	// Deletions includes tombstones.
+	// Deletions adds tombstones to the history. If it is false, they are left out.
 	Deletions bool
-	// Since, unless zero, leaves out what was written before it.
+	// Since, if not zero, leaves out versions written before it.
 	Since time.Time
-	// Current, when not nil, are the periods in one of which a version must have
-	// been its record's newest for some time.
+	// Current, if not nil, selects the versions that were the newest one of their record at some time
+	// in one of the ranges, as _at does.
 	Current []TimeRange
-	// Count is the largest number of versions on the page; 0 asks for the total only.
+	// Access restricts which versions are returned. If it is nil, nothing is hidden. The labels of
+	// the version and those of the newest version of its record must both meet the condition of the
+	// type. A tombstone has the labels of the version before it. Conditions consist of All, Any, Not,
+	// HasLabel and LinksTo.
+	Access Access
+	// Bases are the base URLs of this site, as in Query.
+	Bases []string
+	// Count is the maximum number of versions on the page, as in Query.
 	Count int
+	// After is the Page.Next of the previous page. If it is nil, the page is the first one.
 	After Position
 }
 
-// UnknownTotal is the Total of a page whose engine was not asked, or could not
-// tell for free, how many records match.
+// UnknownTotal is the Page.Total of a query with TotalNone, and of one with TotalWhenFree if
+// counting would have been too costly for the engine.
 const UnknownTotal int64 = -1
 
-// Page is one page of an answer.
+// Page is one page of results.
 type Page struct {
+	// Records are the matches, in the order of the query.
 	Records []Record
-	// Included are the records that the query's Includes ask for beside these, each
-	// once; IncludedCut tells that MaxIncluded left some out.
-	Included    []Record
+	// Included are the records that the Includes of the query select, each once and without those
+	// in Records.
+	Included []Record
+	// IncludedCut reports whether included records were left out, because of MaxIncluded or the size
+	// of the page.
 	IncludedCut bool
-	// Total is the number of records on all pages, or UnknownTotal.
+	// Total is the number of matches on all pages, or UnknownTotal.
 	Total int64
-	// Next is where the following page starts, nil on the last one.
+	// Next is the position from which the next page continues. It is nil on the last page.
 	Next Position
 }

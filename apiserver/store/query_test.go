@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// at is a time of the tests; 0 is the zero time, which as a bound is infinite.
+// at returns the time n seconds after 1970. at(0) is the zero time, which is an infinite bound.
 func at(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -26,24 +26,24 @@ func TestTimeRangeIntersection(t *testing.T) {
 		a, b, want store.TimeRange
 		empty      bool
 	}{
-		"overlapping":     {between(1, 5), between(3, 7), between(3, 5), false},
-		"one in another":  {between(1, 7), between(3, 5), between(3, 5), false},
-		"two open ends":   {between(3, 0), between(0, 5), between(3, 5), false},
-		"open alike":      {between(3, 0), between(5, 0), between(5, 0), false},
-		"everything":      {between(0, 0), between(3, 5), between(3, 5), false},
-		"both everything": {between(0, 0), between(0, 0), between(0, 0), false},
-		"one behind":      {between(1, 3), between(5, 7), between(5, 3), true},
-		"next":            {between(1, 3), between(3, 5), between(3, 3), true},
+		"overlapping":      {between(1, 5), between(3, 7), between(3, 5), false},
+		"one inside other": {between(1, 7), between(3, 5), between(3, 5), false},
+		"two open ends":    {between(3, 0), between(0, 5), between(3, 5), false},
+		"same open end":    {between(3, 0), between(5, 0), between(5, 0), false},
+		"everything":       {between(0, 0), between(3, 5), between(3, 5), false},
+		"both everything":  {between(0, 0), between(0, 0), between(0, 0), false},
+		"one after":        {between(1, 3), between(5, 7), between(5, 3), true},
+		"adjacent":         {between(1, 3), between(3, 5), between(3, 3), true},
 	} {
 		for _, got := range []store.TimeRange{test.a.Intersection(test.b), test.b.Intersection(test.a)} {
 			if diff := cmp.Diff(test.want, got); diff != "" || got.Empty() != test.empty {
-				t.Errorf("%s: empty %t\n%s", name, got.Empty(), diff)
+				t.Errorf("%s: Empty() = %t, want %t, and the range (-want +got):\n%s", name, got.Empty(), test.empty, diff)
 			}
 		}
 	}
 }
 
-// TestBefore: a query names one range of times of update, however it was restricted.
+// TestBefore shows that Before narrows an UpdatedIn that the query has already.
 func TestBefore(t *testing.T) {
 	id := store.IDIn{"a"}
 	for name, test := range map[string]struct{ where, want store.Condition }{
@@ -56,7 +56,7 @@ func TestBefore(t *testing.T) {
 	} {
 		query := store.Query{Where: test.where}
 		if diff := cmp.Diff(test.want, query.Before(at(5)).Where); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -78,10 +78,10 @@ func TestConditionsByType(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.query.WhereOf("Patient")); diff != "" {
-				t.Error(diff)
+				t.Errorf("WhereOf (-want +got):\n%s", diff)
 			}
 			if test.query.ByTime() != test.byTime {
-				t.Errorf("by time: %v", !test.byTime)
+				t.Errorf("ByTime() = %t, want %t", !test.byTime, test.byTime)
 			}
 		})
 	}

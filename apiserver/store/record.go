@@ -1,28 +1,29 @@
 package store
 
 import (
+	"strings"
 	"time"
 )
 
-// Key names a record within its site. Ids that differ only in case are one
-// record: engines compare ID in lower case and keep the spelling first stored.
+// Key identifies a record within its site. Ids that differ only in case identify the same record:
+// engines compare ID in lower case and keep the spelling that was stored first.
 type Key struct {
 	Type string
 	ID   string
 }
 
-// Body is the JSON text of a record, kept byte for byte. Its "id" is the empty
-// string at IDOffset and its meta object opens at MetaOffset, both offsets just
-// behind the opening quote or brace, so that a facade splices id, versionId and
-// lastUpdated in when it answers. Engines store the three fields and compare
-// bodies by SameValue, nothing else.
+// Body is the JSON text of a record, kept byte for byte. Its "id" is an empty string, and its
+// "meta" has no versionId and no lastUpdated. A facade inserts these values at the offsets when it
+// answers. Engines only store the three fields and compare bodies by SameValue.
 type Body struct {
-	JSON       []byte
-	IDOffset   int
+	JSON []byte
+	// IDOffset is the offset in bytes of JSON directly after the opening quote of the id.
+	IDOffset int
+	// MetaOffset is the offset in bytes of JSON directly after the opening brace of the meta object.
 	MetaOffset int
 }
 
-// Method is the HTTP method of the interaction that made a version, as history tells it.
+// Method is the HTTP method of the interaction that made a version. A history Bundle shows it.
 type Method string
 
 // The methods that make a version.
@@ -35,52 +36,65 @@ const (
 
 // Record is one version of one record.
 type Record struct {
-	// Key with the spelling of the id that was first stored.
+	// Key has the spelling of the id that was stored first.
 	Key Key
-	// UID is the record's own; created again after a delete it has another.
+	// UID is unique to the record. A record that is created again after a delete has a new UID.
 	UID string
-	// Version counts content changes: 1, 2, 3 … A delete makes a version too.
+	// Version is 1 for the first version and grows by 1 with each change of the content. A delete
+	// makes a version too.
 	Version int64
-	// Revision is opaque and changes with every write; set on newest versions only.
+	// Revision is opaque and changes with every write. Only newest versions have it.
 	Revision string
-	// Created is when the record was created (again); Updated is when this
-	// version was written, later than every earlier one. Both UTC, in milliseconds.
+	// Created is when the record was created, or created again after a delete. Updated is when this
+	// version was written, later than all earlier ones. Both are in UTC and whole milliseconds.
 	Created, Updated time.Time
-	// Method is the interaction that made this version.
-	Method Method
+	Method           Method
 	// Deleted marks a tombstone, which has no body.
 	Deleted bool
 	Body    Body
-	// Claims are those the record holds.
-	Claims []Claim
-	// Metadata is what an object of the cluster that shows the record has beside it, as text
-	// that engines keep and do not read; nil where nobody wrote any. MetadataVersion is the
-	// version that the record was at when it was written. Set on newest versions only.
-	Metadata        []byte
+	Claims  []Claim
+	// Metadata is the Kubernetes metadata of the object that shows the record, as opaque text. It is
+	// nil if none was written. Only newest versions have it.
+	Metadata []byte
+	// MetadataVersion is the version of the record at which Metadata was written.
 	MetadataVersion int64
 }
 
-// Claim is an exclusive hold on a line: on all of it (From and Until zero), as a
-// name, or on a half-open interval [From, Until) of it. Claims of different
+// Claim is the exclusive right of a record to a line, or to an interval of it. Claims of different
 // records on one line never overlap.
 type Claim struct {
-	Line        string
+	// Line is the name of what is claimed, such as the criteria of a conditional create, or a
+	// resource that can be booked.
+	Line string
+	// From and Until are the half-open interval [From, Until). A zero bound is infinite: if both are
+	// zero, the claim is on the whole line.
 	From, Until time.Time
-	// Expires is when the claim ends by itself; zero: when its record gives it up.
+	// Expires is when the claim ends by itself. If it is zero, the claim ends when its record
+	// releases it.
 	Expires time.Time
 }
 
-// Overlaps reports whether two claims on the same line exclude each other.
+// Kind returns the part of Line before the first space. Errors and logs may show only this part: in
+// the line of a conditional create the criteria follow, which contain values of records.
+func (c Claim) Kind() string {
+	kind, _, _ := strings.Cut(c.Line, " ")
+	return kind
+}
+
+// Overlaps reports whether the intervals of two claims overlap. It does not compare their lines.
 func (c Claim) Overlaps(other Claim) bool {
 	return c.startsBefore(other) && other.startsBefore(c)
 }
 
-// startsBefore reports whether c starts before other ends; a zero bound is infinite.
+// startsBefore reports whether c starts before other ends.
 func (c Claim) startsBefore(other Claim) bool {
 	return c.From.IsZero() || other.Until.IsZero() || c.From.Before(other.Until)
 }
 
-// SameInterval reports whether two claims cover the same part of the same line.
-func (c Claim) SameInterval(other Claim) bool {
-	return c.Line == other.Line && c.From.Equal(other.From) && c.Until.Equal(other.Until)
+// Same reports whether two claims are on the same interval of the same line until the same time.
+func (c Claim) Same(other Claim) bool {
+	return c.Line == other.Line && c.From.Equal(other.From) && c.Until.Equal(other.Until) && c.Expires.Equal(other.Expires)
 }
+
+// Expired reports whether Expires has been reached at now. A claim without Expires never expires.
+func (c Claim) Expired(now time.Time) bool { return !c.Expires.IsZero() && !now.Before(c.Expires) }

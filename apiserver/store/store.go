@@ -1,60 +1,79 @@
-// Package store is what the facades need from a site's storage: typed records
-// with a version, a body kept byte for byte, and exclusive claims. It knows
-// neither HTTP nor FHIR nor any engine.
+// Package store is the contract between the facades and the storage engines. A Store holds the
+// versioned records of one site and their exclusive claims. It keeps the bodies of records byte for
+// byte. The package knows neither HTTP nor FHIR nor an engine. Package storetest tests engines
+// against the contract.
 package store
 
 import (
 	"context"
 )
 
-// Store holds the records of one site. It is bound to that site: nothing can
-// name another site's record. All methods are safe for concurrent use and
-// return the typed errors of this package.
+// Store holds the records of one site. It cannot read or write the records of another site. All
+// methods are safe for concurrent use. In addition to the errors listed, a method with a context
+// may return the error of that context.
 type Store interface {
-	// Get returns the newest version of a record, fresh on every replica.
-	// Errors: ErrNotFound, *DeletedError, ErrUnavailable.
+	// Get returns the newest version of a record. It sees all writes that any replica of the API
+	// server has acknowledged. Errors: ErrNotFound, *DeletedError, ErrUnavailable.
 	Get(ctx context.Context, key Key) (Record, error)
 
-	// GetVersion returns one version of a record, a tombstone included.
-	// Errors: ErrNotFound (also for a version no longer kept), ErrUnavailable.
+	// GetVersion returns one version of a record, which may be a tombstone. Engines may drop old
+	// superseded versions. Errors: ErrNotFound (also for a dropped version), ErrUnavailable.
 	GetVersion(ctx context.Context, key Key, version int64) (Record, error)
 
-	// History returns versions, newest first, also of deleted records. Those of
-	// one record are as fresh as Get, those of several as Search. The total is
-	// always exact. Of several records it tells nothing that a write which is still
-	// open may come before: who asks again for what is later than all told misses none.
-	// Where replicas learn of each other's writes by and by, that is so of the writes
-	// of one. Errors: ErrNotFound for one record, ErrNotReady for several,
-	// ErrBadPosition, ErrUnavailable.
+	// History returns versions, newest first, also those of deleted records. The total is always
+	// exact. The history of one record is as fresh as Get.
+	//
+	// The history of several records is as fresh as Search. It has only versions from before the
+	// watermark: the start of the oldest write that is in progress when the first page is read, or
+	// the time of that read if there is none. A client that polls with Since set to the newest time
+	// it received therefore misses no version. In an engine whose replicas see each other's writes
+	// with a delay, this holds for a client that polls one replica, and for writes by that replica.
+	//
+	// Errors: ErrNotFound (history of one record), ErrNotReady (history of several),
+	// ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
-	// Search returns the live records that match. A write that this replica
-	// acknowledged is in the next search here; in those of other replicas within
-	// a second. By time (Query.ByTime) it finds nothing that an open write may come
-	// before, as History. Errors: ErrNotReady, ErrBadPosition,
-	// *AmbiguousError, ErrQueryTimeout, ErrUnavailable.
+	// Search returns the live records that match. It sees all writes that this replica has
+	// acknowledged, and those of other replicas after at most a second. If Query.ByTime is true,
+	// it returns only records updated before the watermark. Errors: ErrNotReady, ErrBadPosition,
+	// *AmbiguousError, *TooManyConditionsError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 
-	// Write applies the operations: all of them or none. Errors: ErrNotFound,
-	// *PreconditionError, *ClaimError, *LimitError, *MissingReferenceError,
-	// *ReferencedError, ErrUnavailable, and ErrNotAtomic from an engine that cannot
-	// write several records as one, nor one in view of others (Op.Requires and
-	// Op.Unreferenced).
-	// After ErrUnavailable the write may still have happened.
+	// Write applies all of the operations or none, and returns one result for each of them in the
+	// same order. An engine for which Atomic is false returns ErrNotAtomic for several operations,
+	// for Op.Requires and for Op.Unreferenced. If Write returns ErrUnavailable, the write may have
+	// happened, or may still happen. Errors: ErrNotFound, *DeletedError, *RefusedError,
+	// *PreconditionError, *ClaimError, *LimitError, *MissingReferenceError, *ReferencedError,
+	// ErrNotAtomic, ErrNotReady, ErrUnavailable.
 	Write(ctx context.Context, ops []Op) ([]Result, error)
 
-	// Atomic reports whether Write takes several operations at once, and operations
-	// that depend on other records.
+	// Atomic reports whether Write accepts several operations, Op.Requires and Op.Unreferenced.
 	Atomic() bool
 
-	// Stats tells how much the site stores and may store.
+	// Stats returns how much the site stores, and its limits.
 	Stats() Stats
 }
 
-// Stats is how full a site's storage is.
+// Restricted is a Store that shows one caller only the records that this caller may see. Facades
+// take a Restricted, so that no facade can reach an engine without restrictions. Its Write also
+// returns *IDTakenError.
+type Restricted interface {
+	Store
+	// Digest identifies what the caller may see of the types. A Position must be used only with the
+	// digest under which it was made: a position from another view could reveal hidden records.
+	// Errors: those of the lookup of the caller's rights.
+	Digest(recordTypes []string) (string, error)
+	// Hidden returns those of the keys whose records exist but are hidden from the caller. Errors:
+	// those of the lookup of the caller's rights, ErrUnavailable.
+	Hidden(ctx context.Context, keys []Key) ([]Key, error)
+}
+
+// Stats is the storage that a site uses, and its limits.
 type Stats struct {
-	// Records counts the stored records, tombstones included.
+	// Records is the number of stored records, including tombstones. MaxRecords is its limit; 0 is no
+	// limit.
 	Records, MaxRecords int64
-	// Bytes is the size of records and their history, as stored.
+	// Bytes is the stored size of all records and their histories. MaxBytes is its limit; 0 is no
+	// limit.
 	Bytes, MaxBytes int64
 }

@@ -11,35 +11,38 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError says that a body is too large.
+// TooLargeError reports a request body that exceeds the limit.
 type TooLargeError struct {
-	// Limit is in bytes.
+	// Limit is the maximum size in bytes.
 	Limit int64
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the body is larger than the %d bytes that this site takes", e.Limit)
+	return fmt.Sprintf("the body exceeds the limit of this site; send at most %d bytes", e.Limit)
 }
 
-// EncodingError says that a body is compressed in a way that is not taken.
+// EncodingError reports a Content-Encoding that is not supported.
 type EncodingError struct{ Encoding string }
 
 func (e *EncodingError) Error() string {
-	return fmt.Sprintf("a body with the Content-Encoding %.60q is not taken; send gzip or none", e.Encoding)
+	return fmt.Sprintf("Content-Encoding %.60q is not supported; send gzip, or omit the header", e.Encoding)
 }
 
-// BrokenBodyError says that a body ended early, or is not compressed as it says.
+// BrokenBodyError reports a body that ended early or cannot be decompressed.
 type BrokenBodyError struct{ cause error }
 
-func (e *BrokenBodyError) Error() string { return fmt.Sprintf("the body cannot be read: %v", e.cause) }
+func (e *BrokenBodyError) Error() string {
+	return fmt.Sprintf("the body is incomplete or corrupt; send it again: %v", e.cause)
+}
 
 func (e *BrokenBodyError) Unwrap() error { return e.cause }
 
-// mostAnnounced is how much room is made for a body before it comes.
-const mostAnnounced = 64 << 10
+// maxPreallocated is the maximum size in bytes of a buffer that is allocated for a Content-Length
+// before the body arrives. For a larger body the buffer grows.
+const maxPreallocated = 64 << 10
 
-// ReadBody reads the whole body of a request, inflated, within a limit in bytes.
-// Errors: *TooLargeError, *EncodingError, *BrokenBodyError.
+// ReadBody reads and decompresses the whole body of a request. limit is the maximum size in bytes
+// before and after decompression. Errors: *TooLargeError, *EncodingError, *BrokenBodyError.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, &TooLargeError{Limit: limit}
@@ -57,8 +60,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, &EncodingError{Encoding: encoding}
 	}
 	var buffer bytes.Buffer
-	// What is announced may never come. ReadFrom wants room at the end too.
-	buffer.Grow(int(min(max(r.ContentLength, 0), mostAnnounced)) + bytes.MinRead)
+	// ReadFrom needs MinRead bytes of free space to detect the end.
+	buffer.Grow(int(min(max(r.ContentLength, 0), maxPreallocated)) + bytes.MinRead)
 	if n, err := buffer.ReadFrom(io.LimitReader(source, limit+1)); err != nil {
 		return nil, bodyError(err, limit)
 	} else if n > limit {
@@ -67,7 +70,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return buffer.Bytes(), nil
 }
 
-// bodyError tells a body that is too large from one that is broken.
+// bodyError converts an error of a read to *TooLargeError or *BrokenBodyError.
 func bodyError(err error, limit int64) error {
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return &TooLargeError{Limit: limit}

@@ -6,12 +6,12 @@ import (
 	"github.com/rs/cors"
 )
 
-// preflightAge is for how many seconds a browser may remember that it may ask: two hours,
-// the most that browsers do.
+// preflightAge is how long a browser may cache a preflight response, in seconds. Two hours is the
+// maximum of browsers.
 const preflightAge = 7200
 
-// AllowOrigins lets pages of some origins use the APIs from a browser (Fetch, 3.2 CORS
-// protocol): all methods, any header, tokens in Authorization, but no cookies.
+// AllowOrigins returns the CORS middleware for pages of the given origins (Fetch §3.2). It allows
+// all methods of the APIs and any header, including tokens in Authorization, but no cookies.
 func AllowOrigins(origins []string) *cors.Cors {
 	return cors.New(cors.Options{
 		AllowedOrigins: origins,

@@ -3,20 +3,30 @@ package web
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 )
 
-// StripSlash is a chi middleware that routes a path with a slash at its end as the path without
-// it. FHIR R4 writes both ([base]/[type]/ in http.html#create, [base]/[type] in #search). Unlike
-// chi's StripSlashes it keeps an escaped slash within a path parameter.
+// StripSlash is a chi middleware that routes a path with a trailing slash like the path without it.
+// FHIR R4 uses both: [base]/[type]/ in http.html#create, [base]/[type] in #search. Unlike chi's
+// StripSlashes, it preserves an escaped slash in a path parameter.
 func StripSlash(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := cmp.Or(r.URL.RawPath, r.URL.Path)
-		if routed := chi.RouteContext(r.Context()); routed != nil && len(path) > 1 {
-			routed.RoutePath = strings.TrimSuffix(path, "/")
+		if routed := chi.RouteContext(r.Context()); routed != nil {
+			routed.RoutePath = RoutePath(r.URL)
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// RoutePath returns the path by which StripSlash routes a URL: escaped if its RawPath is set, and
+// without a trailing slash.
+func RoutePath(u *url.URL) string {
+	path := cmp.Or(u.RawPath, u.Path)
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
 }

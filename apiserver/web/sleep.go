@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits, or returns the context's error.
+// Sleep waits for d. If ctx ends earlier, it returns ctx.Err().
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// Package web is what every HTTP facade does alike, before it knows what is asked for: ids
-// of requests, panics, bodies.
+// Package web contains the HTTP code that all facades share: request ids, recovery from panics,
+// bodies, ETags, media types, and the failures that they describe alike.
 package web
 
 import (
@@ -20,24 +20,25 @@ const (
 	correlationIDHeader = "X-Correlation-Id"
 )
 
-// saneRequestID is what is taken over from a client: it ends up in logs.
+// saneRequestID matches a client's X-Request-Id that may be used as the request id. Others are not
+// used, because logs contain the id.
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// maxCorrelationID bounds, in bytes, the client's X-Request-Id that a response repeats. A longer
-// one is not repeated.
+// maxCorrelationID is the maximum size in bytes of the client's X-Request-Id that a response
+// repeats. A longer id is not repeated.
 const maxCorrelationID = 256
 
 type requestIDKey struct{}
 
-// RequestID correlates what is logged about a request with its answer.
+// RequestID returns the id that Identify gave the request, and "" if there is none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// Identify gives each request an id and returns it as X-Request-Id: the client's X-Request-Id if
-// that is sane, else a UUID. X-Correlation-Id repeats the client's id as it was sent, so that the
-// client finds its request again in either case. R4 http.html#custom.
+// Identify gives each request an id: the client's X-Request-Id if that has a safe form, and
+// otherwise a UUID. The response has the id in X-Request-Id. X-Correlation-Id repeats the client's
+// id unchanged, so that the client can always correlate the response. R4 http.html#custom.
 func Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
@@ -52,7 +53,7 @@ func Identify(next http.Handler) http.Handler {
 	})
 }
 
-// Recover turns a panic into a line in the log and an answer, which is fail's.
+// Recover logs a panic of next and responds with fail. It panics again with http.ErrAbortHandler.
 func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -70,8 +71,8 @@ func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, err
 	})
 }
 
-// ParseQuery reads a query string or a form. A semicolon is a character of a value (RFC 3986
-// §3.4, WHATWG URL §5.1), where net/url refuses it.
+// ParseQuery parses a query string or a form. Unlike net/url it accepts a semicolon as a character
+// of a value (RFC 3986 §3.4, WHATWG URL §5.1).
 func ParseQuery(query string) (url.Values, error) {
 	return url.ParseQuery(strings.ReplaceAll(query, ";", "%3B"))
 }

@@ -1,33 +1,28 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/paddock-health/paddock/apiserver/aggregated"
-	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// What the process can serve.
+// Values of --serve.
 const (
 	serveFacade     = "facade"
 	serveAggregated = "aggregated"
+	serveDelivery   = "delivery"
 )
 
-// serveList is what to serve, at least one thing.
+// serveList is the set of values of --serve: at least one of serveFacade, serveAggregated and
+// serveDelivery.
 type serveList map[string]bool
 
-// set takes the value of the flag.
 func (l serveList) set(value string) error {
 	clear(l)
 	for name := range strings.SplitSeq(value, ",") {
-		if name != serveFacade && name != serveAggregated {
-			return fmt.Errorf("%q is neither %s nor %s", name, serveFacade, serveAggregated)
+		if name != serveFacade && name != serveAggregated && name != serveDelivery {
+			return fmt.Errorf("%q is not one of %s, %s, %s", name, serveFacade, serveAggregated, serveDelivery)
 		}
 		l[name] = true
 	}
@@ -40,69 +35,14 @@ type aggregatedOptions struct {
 }
 
 func (o *aggregatedOptions) addFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.address, "aggregated-address", ":6443", "address of the aggregated API, for kube-apiserver")
-	flags.StringVar(&o.certFile, "aggregated-tls-cert-file", "", "certificate chain of the aggregated API, read again when it changes")
-	flags.StringVar(&o.keyFile, "aggregated-tls-key-file", "", "private key of that certificate")
+	flags.StringVar(&o.address, "aggregated-address", ":6443", "`address` on which the aggregated API listens for kube-apiserver")
+	flags.StringVar(&o.certFile, "aggregated-tls-cert-file", "", "`path` of the file with the aggregated API's certificate chain, reloaded when it changes; required with --serve=aggregated")
+	flags.StringVar(&o.keyFile, "aggregated-tls-key-file", "", "`path` of the file with the private key of --aggregated-tls-cert-file; required with --serve=aggregated")
 }
 
 func (o *aggregatedOptions) check() error {
 	if o.certFile == "" || o.keyFile == "" {
-		return errors.New("--serve=aggregated needs --aggregated-tls-cert-file and --aggregated-tls-key-file: kube-apiserver speaks TLS only")
+		return errors.New("--serve=aggregated needs --aggregated-tls-cert-file and --aggregated-tls-key-file, because kube-apiserver connects only with TLS")
 	}
 	return nil
-}
-
-// startAggregated serves the aggregated API, if it is wanted, until ctx ends. The
-// function that it returns lets requests finish, as long as its own context lasts.
-func (s *server) startAggregated(ctx context.Context, group *errgroup.Group) (stop func(context.Context)) {
-	if !s.options.serve[serveAggregated] {
-		return func(context.Context) {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	group.Go(func() error {
-		defer close(ended)
-		return aggregated.Run(ctx, aggregated.Config{
-			Kubeconfig: s.options.kubeconfig,
-			Address:    s.options.aggregated.address,
-			CertFile:   s.options.aggregated.certFile,
-			KeyFile:    s.options.aggregated.keyFile,
-			Sites:      s.admission,
-			Authorizer: s.admission.access,
-			Facades:    map[string]aggregated.Facade{"fhir": visited("fhir", s.handler), "ahds": visited("ahds", s.handler)},
-			Trace:      s.tracing.resources,
-			DrainTime:  drainTime,
-			Started: func() {
-				s.log.InfoContext(ctx, "serving the aggregated API", "listen", s.options.aggregated.address)
-				s.ready.aggregatedStarted()
-			},
-		})
-	})
-	return func(drained context.Context) {
-		cancel()
-		select {
-		case <-ended:
-		case <-drained.Done():
-		}
-	}
-}
-
-// Site implements aggregated.Sites.
-func (a *admission) Site(namespace string) (aggregated.Site, error) {
-	if !a.ready.knowsSites() {
-		return aggregated.Site{}, fmt.Errorf("%w: the sites are being listed", store.ErrUnavailable)
-	}
-	site, found := a.sites.InNamespace(namespace)
-	if !found {
-		return aggregated.Site{}, aggregated.ErrNoSite
-	}
-	return aggregated.Site{
-		ID:                site.ID,
-		Access:            site.Access,
-		Store:             site.Store,
-		UpdateCreate:      site.UpdateCreate,
-		EnforceReferences: site.EnforceReferences,
-		MaxBodySize:       site.MaxBodySize,
-		Bases:             a.fhirURLs(site),
-	}, nil
 }

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// failpoint kills the process, as kill -9 does, the nth time that a write gets
-// behind the step named in PADDOCK_FAILPOINT; n is in PADDOCK_FAILPOINT_COUNT, 1
-// by default.
+// failpoint kills the process by SIGKILL after the nth time that a write completes the step named
+// in PADDOCK_FAILPOINT. n is in PADDOCK_FAILPOINT_COUNT and is 1 by default.
 var failpoint = func() func(string) {
 	at := os.Getenv("PADDOCK_FAILPOINT")
 	count, err := strconv.ParseInt(os.Getenv("PADDOCK_FAILPOINT_COUNT"), 10, 64)

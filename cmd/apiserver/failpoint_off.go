@@ -2,6 +2,6 @@
 
 package main
 
-// failpoint is called after each step of a write to etcd-backed storage. Only
-// builds for crash tests do something in it.
+// failpoint is called after each step of a write to storage of type Cluster, unless it is nil. Only
+// builds with the tag failpoints set it.
 var failpoint func(step string)

@@ -1,5 +1,5 @@
-// Command apiserver serves the FHIR API of every site. It holds flags and wiring
-// only: what it wires is in apiserver/.
+// Command apiserver serves the APIs of every Site, or delivers the events of Sites to webhooks. It
+// consists of flags and wiring: the parts that it wires are in apiserver/.
 package main
 
 import (
@@ -18,14 +18,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// gcPercent trades memory for time: the search index is most of the heap, lives long
-// and is walked by each collection, while requests leave little that lives.
+// gcPercent is the value of GOGC if that environment variable is unset. It is above Go's default of
+// 100, because each collection marks the search index, which is long-lived and most of the heap.
 const gcPercent = 200
 
-// ballastSize is of a piece of the heap that is never touched, so it takes no memory, but
-// counts as what lives: of sites in Postgres a server keeps so little that it would
-// collect all the time.
+// ballastSize is the size in bytes of an allocation that counts as live heap. It is never touched,
+// so it occupies no memory. Without it, a server whose Sites are in Postgres has so little live
+// heap that it collects garbage continuously.
 const ballastSize = 32 << 20
+
+// version is the release, set by the linker.
+var version = "unknown"
 
 func main() {
 	if os.Getenv("GOGC") == "" {
@@ -55,9 +58,12 @@ func run(ctx context.Context, args []string) error {
 	klog.SetSlogLogger(log)
 	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
+	if o.serve[serveDelivery] {
+		return runDelivery(ctx, o, log)
+	}
 	s, err := newServer(ctx, o, log)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx)
+	return s.Run(ctx)
 }

@@ -28,10 +28,12 @@ func TestServe(t *testing.T) {
 		"the aggregated API alone":         {args: [][]string{facade, certificate, {"--serve=aggregated"}}, want: serveList{serveAggregated: true}},
 		"both":                             {args: [][]string{facade, certificate, {"--serve=facade,aggregated"}}, want: serveList{serveFacade: true, serveAggregated: true}},
 		"the facade without an address":    {args: [][]string{certificate, {"--serve=aggregated,facade"}}, refusal: "--public-url"},
-		"nor the aggregated API":           {args: [][]string{certificate, {"--serve=aggregated"}}, refusal: "--public-url"},
+		"aggregated without an address":    {args: [][]string{certificate, {"--serve=aggregated"}}, refusal: "--public-url"},
 		"aggregated without a certificate": {args: [][]string{facade, {"--serve=facade,aggregated"}}, refusal: "--aggregated-tls-cert-file"},
-		"nothing":                          {args: [][]string{facade, {"--serve="}}, refusal: `"" is neither`},
-		"something else":                   {args: [][]string{facade, {"--serve=facade,ftp"}}, refusal: `"ftp" is neither`},
+		"delivery":                         {args: [][]string{{"--serve=delivery"}}, want: serveList{serveDelivery: true}},
+		"delivery and an API":              {args: [][]string{facade, {"--serve=facade,delivery"}}, refusal: "delivery must be the only value"},
+		"nothing":                          {args: [][]string{facade, {"--serve="}}, refusal: `"" is not one of`},
+		"something else":                   {args: [][]string{facade, {"--serve=facade,ftp"}}, refusal: `"ftp" is not one of`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

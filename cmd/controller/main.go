@@ -1,4 +1,5 @@
-// Command controller reconciles Sites. It holds flags and wiring only.
+// Command controller reconciles Sites, WebhookEvents and Webhooks. It consists of flags and wiring:
+// the parts that it wires are in controllers/.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// version is set by the linker; without it, the module's version is shown.
+// version is the release, set by the linker. If it is empty, the version of the module is shown.
 var version string
 
 func main() {
@@ -40,9 +41,9 @@ func run(ctx context.Context, args []string) error {
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("find the cluster: %w", err)
+		return fmt.Errorf("find the cluster: %w (outside a pod, give --kubeconfig)", err)
 	}
-	// The API server's flow control is the limit.
+	// The client does not limit its rate, because kube-apiserver's flow control does.
 	config.QPS = -1
 	mgr, err := newManager(ctx, config, opts)
 	if err != nil {

@@ -27,24 +27,28 @@ import (
 
 const (
 	leaseName = "paddock-controller"
-	// drain is longer than an API server takes to hear of a Site's deletion and
-	// to finish the requests that it had let in.
+	// drain is the delay between the deletion of a Site and that of its records. It is longer than an
+	// API server needs to learn of the deletion and to finish its requests.
 	drain = 5 * time.Second
-	// cachesWait bounds how long a readiness probe waits for the caches.
+	// keepFormerConnections is how long the connections of releases up to v0.1 are kept for their API
+	// servers. It is longer than an upgrade needs to replace these API servers.
+	keepFormerConnections = 15 * time.Minute
+	// cachesWait is how long a readiness probe waits for the caches before it fails.
 	cachesWait = time.Second
 
-	// The certificate of the API servers: what they mount, what signs it, and the name under
-	// which the aggregated API is registered.
+	// The names of the Secret that the API servers mount for their certificate, the Secret of the
+	// certificate authority, and the APIService of the aggregated API.
 	certificateSecret = "paddock-apiserver-tls"
 	authoritySecret   = "paddock-authority"
 	apiService        = "v1alpha1.r4.fhir.paddock.health"
 
-	// The certificate of the webhook server, and the name under which that is registered.
+	// The names of the Secret with the certificate of the webhook server, and of its
+	// ValidatingWebhookConfiguration.
 	webhookSecret        = "paddock-controller-tls"
 	webhookConfiguration = "paddock-controller"
 )
 
-// The lease, and the events about who leads, are in the controller's own namespace.
+// The Lease, and the events about leader election, are in the controller's namespace.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=paddock-system,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=paddock-controller,namespace=paddock-system,verbs=get;update
 // +kubebuilder:rbac:groups="",resources=events,namespace=paddock-system,verbs=create;patch
@@ -62,7 +66,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace)},
+		Cache:                         cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace, opts.connectionsNamespace)},
 		LeaderElection:                opts.leaderElect,
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       opts.namespace,
@@ -77,14 +81,16 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
 	reconciler := &site.Reconciler{
-		Client:    mgr.GetClient(),
-		Live:      mgr.GetAPIReader(),
-		Recorder:  mgr.GetEventRecorder("paddock-controller"),
-		PublicURL: opts.publicURL,
-		Drain:     drain,
-		Namespace: opts.namespace,
-		Dial:      egress.NewDialer(opts.postgresNetworks).DialContext,
+		Client:               mgr.GetClient(),
+		Live:                 mgr.GetAPIReader(),
+		Recorder:             mgr.GetEventRecorder("paddock-controller"),
+		PublicURL:            opts.publicURL,
+		Drain:                drain,
+		Namespace:            opts.namespace,
+		ConnectionsNamespace: opts.connectionsNamespace,
+		Dial:                 egress.NewDialer(opts.postgresNetworks).DialContext,
 
+		DialIssuers:        egress.NewDialer(opts.issuerNetworks).DialContext,
 		SecretAccess:       opts.secrets,
 		PostgresImage:      opts.postgresImage,
 		CloudNativePGImage: opts.cloudNativePGImage,
@@ -94,6 +100,11 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)
 	}
+	if err := mgr.Add(&site.FormerConnections{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), From: opts.namespace, To: opts.connectionsNamespace, Keep: keepFormerConnections,
+	}); err != nil {
+		return nil, fmt.Errorf("set up the move of connections to their namespace: %w", err)
+	}
 	if err := metrics.Registry.Register(&site.Collector{Sites: mgr.GetCache(), Elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("set up the metrics of Sites: %w", err)
 	}
@@ -101,7 +112,8 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		return nil, fmt.Errorf("set up the WebhookEvent controller: %w", err)
 	}
 	hooks := &webhook.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: opts.secrets, Namespace: opts.namespace, Now: time.Now,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: opts.secrets, Namespace: opts.namespace,
+		SecretsNamespace: opts.webhooksNamespace, Now: time.Now,
 	}
 	if err := hooks.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
@@ -124,10 +136,10 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if opts.pageTokenSecret != "" {
 		keeper := &pagetoken.Keeper{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("paddock-controller"),
-			Secret: client.ObjectKey{Namespace: opts.namespace, Name: opts.pageTokenSecret},
+			Secret: client.ObjectKey{Namespace: opts.namespace, Name: opts.pageTokenSecret}, Now: time.Now,
 		}
 		if err := mgr.Add(keeper); err != nil {
-			return nil, fmt.Errorf("set up the key of page tokens: %w", err)
+			return nil, fmt.Errorf("set up the keys of tokens: %w", err)
 		}
 	}
 	if err := addHealthChecks(mgr); err != nil {
@@ -136,7 +148,8 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	return mgr, nil
 }
 
-// servingOf are the certificates that the controller keeps.
+// servingOf returns the certificates that the controller issues, or none if the options name no DNS
+// names.
 func servingOf(opts options) []certificate.Serving {
 	var all []certificate.Serving
 	if len(opts.certificateNames) > 0 {
@@ -156,7 +169,7 @@ func addHealthChecks(mgr ctrl.Manager) error {
 		ctx, cancel := context.WithTimeout(req.Context(), cachesWait)
 		defer cancel()
 		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
+			return errors.New("the caches are not synced yet")
 		}
 		return nil
 	})

@@ -19,84 +19,97 @@ import (
 )
 
 type options struct {
-	publicURL      string
-	namespace      string
-	leaderElect    bool
-	metricsAddress string
-	healthAddress  string
-	// webhookAddress is where kube-apiserver asks about Sites, "0" for nowhere, and webhookSecret
-	// has the certificate.
+	publicURL string
+	namespace string
+	// connectionsNamespace has the Secrets with connections to databases, for the API servers.
+	connectionsNamespace string
+	// webhooksNamespace has the Secrets of webhooks, for the delivery process.
+	webhooksNamespace string
+	leaderElect       bool
+	metricsAddress    string
+	healthAddress     string
+	// webhookAddress is the address of the admission webhook, or "0" for none. webhookSecret is the
+	// Secret with its certificate.
 	webhookAddress, webhookSecret string
-	// secrets is where the controller may read Secrets.
+	// secrets selects the namespaces whose Secrets the controller can read.
 	secrets secrets.Access
-	// postgresNetworks may be reached beside public addresses.
+	// postgresNetworks are allowed for databases in addition to public addresses.
 	postgresNetworks egress.Networks
-	// The images of databases that Sites have made, without a tag.
+	// issuerNetworks are allowed for issuers in addition to public addresses.
+	issuerNetworks egress.Networks
+	// postgresImage and cloudNativePGImage are the images of provisioned databases, without a tag.
 	postgresImage, cloudNativePGImage string
-	// exposure says which addresses Sites may have.
+	// exposure has the settings for spec.exposure of Sites.
 	exposure exposureOptions
-	// certificateNames are the API servers' DNS names, if the controller keeps their certificate.
+	// certificateNames are the API servers' DNS names. If empty, the controller issues no certificate
+	// for them.
 	certificateNames []string
-	// pageTokenSecret holds the key of page tokens, if the controller makes it.
+	// pageTokenSecret is the Secret for the keys of tokens. If empty, the controller creates no keys.
 	pageTokenSecret string
-	// webhookNames are the DNS names of the webhook server, if the controller keeps its certificate.
+	// webhookNames are the DNS names of the webhook server. If empty, the controller issues no
+	// certificate for it.
 	webhookNames []string
 
 	logLevel    slog.Level
 	showVersion bool
 }
 
-// parseOptions reads the command line; out gets the usage text.
+// parseOptions parses and validates the command line. It writes the usage text to out.
 func parseOptions(args []string, out io.Writer) (options, error) {
 	opts := options{}
 	fs := flag.NewFlagSet("controller", flag.ContinueOnError)
 	fs.SetOutput(out)
-	// --kubeconfig is the library's own, and found by it in the process's flag set.
+	// controller-runtime defines --kubeconfig and reads it from flag.CommandLine.
 	config.RegisterFlags(flag.CommandLine)
 	kubeconfig := flag.CommandLine.Lookup(config.KubeconfigFlagName)
-	fs.Var(kubeconfig.Value, kubeconfig.Name, "path of a kubeconfig; without it, $KUBECONFIG, the pod's service account, ~/.kube/config")
+	fs.Var(kubeconfig.Value, kubeconfig.Name, "`path` of a kubeconfig; if unset, $KUBECONFIG, the pod's service account or ~/.kube/config is used, in this order")
 	fs.StringVar(&opts.publicURL, "public-url", "",
-		"address under which the API servers are reached, such as https://fhir.example.org; a site is at <public-url>/site/<siteID>")
-	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "the operator's namespace: of the leader's lease, and of what API servers are handed")
-	fs.Var(&opts.postgresNetworks, "postgres-networks", "networks, with a comma between, in which Sites' databases may be besides at public addresses, such as 10.0.0.0/8; loopback and link-local addresses need networks of their own; the same for the API servers")
+		"base `URL` at which clients reach the API servers, such as https://fhir.example.org; a Site is at <public-url>/site/<siteID>. Required")
+	fs.StringVar(&opts.namespace, "namespace", "paddock-system", "`namespace` of the controller, which contains its Lease, certificates and keys")
+	fs.StringVar(&opts.connectionsNamespace, "connections-namespace", "paddock-connections",
+		"`namespace` in which the controller stores the database connections for the API servers; it must contain nothing else")
+	fs.StringVar(&opts.webhooksNamespace, "webhooks-namespace", "paddock-webhooks",
+		"`namespace` in which the controller stores the Secrets of webhooks for API servers with --serve=delivery; it must contain nothing else")
+	fs.Var(&opts.postgresNetworks, "postgres-networks", "comma-separated `CIDRs` allowed for Sites' databases in addition to public addresses, such as 10.0.0.0/8; loopback and link-local addresses are allowed only by networks that lie within their ranges, such as 127.0.0.0/8; must equal the API servers' flag")
+	fs.Var(&opts.issuerNetworks, "issuer-networks", "comma-separated `CIDRs` allowed for Sites' token issuers in addition to public addresses, such as 10.0.0.0/8; loopback and link-local addresses are allowed only by networks that lie within their ranges, such as 127.0.0.0/8; must equal the API servers' flag")
 	fs.StringVar(&opts.postgresImage, "postgres-image", "docker.io/library/postgres",
-		"image of the databases that Sites have made with engine StatefulSet, without a tag: that is the version. It must keep the conventions of the official image")
+		"`image` of provisioned databases with engine StatefulSet, without a tag; the Site's version is the tag; it must follow the conventions of the official image")
 	fs.StringVar(&opts.cloudNativePGImage, "cloudnativepg-image", "ghcr.io/cloudnative-pg/postgresql",
-		"image of the databases that Sites have made with engine CloudNativePG, without a tag")
-	fs.Func("certificate-names", "DNS names, with a comma between, of the certificate for the API servers that the controller keeps in Secret "+
-		certificateSecret+" of its namespace; without any it keeps none", func(names string) error {
+		"`image` of provisioned databases with engine CloudNativePG, without a tag; the Site's version is the tag")
+	fs.Func("certificate-names", "comma-separated DNS `names` of the API servers' certificate, which the controller issues and renews in Secret "+
+		certificateSecret+" in --namespace; if unset, it issues none", func(names string) error {
 		opts.certificateNames = strings.Split(names, ",")
 		return checkNames(opts.certificateNames)
 	})
-	fs.Func("webhook-certificate-names", "DNS names, with a comma between, of the certificate of the admission webhook that the controller keeps in the Secret "+
-		"named by --webhook-secret; without any it keeps none", func(names string) error {
+	fs.Func("webhook-certificate-names", "comma-separated DNS `names` of the admission webhook's certificate, which the controller issues and renews in "+
+		"--webhook-secret; if unset, it issues none", func(names string) error {
 		opts.webhookNames = strings.Split(names, ",")
 		return checkNames(opts.webhookNames)
 	})
 	fs.StringVar(&opts.pageTokenSecret, "page-token-secret", "",
-		"Secret of the operator's namespace for which the controller makes the key of page tokens, which the API servers are given by --page-token-key-file; without it the controller makes none")
+		"`Secret` in --namespace in which the controller creates and rotates the keys that sign page tokens, hold tokens and calendar feed URLs; if unset, it creates none")
 	opts.secrets = secrets.Cluster
-	fs.Func("secrets", "where the controller may read Secrets: Cluster, everywhere, or Namespaced, where the owner of a namespace bound ClusterRole "+
-		secrets.Role+" (default Cluster)", func(access string) error {
+	fs.Func("secrets", "`scope` of the Secrets that the controller can read: Cluster (all), or Namespaced (those of namespaces in which ClusterRole "+
+		secrets.Role+" is bound to it) (default Cluster)", func(access string) error {
 		opts.secrets = secrets.Access(access)
 		if opts.secrets != secrets.Cluster && opts.secrets != secrets.Namespaced {
-			return errors.New("it must be Cluster or Namespaced")
+			return errors.New("must be Cluster or Namespaced")
 		}
 		return nil
 	})
-	fs.StringVar(&opts.webhookSecret, "webhook-secret", webhookSecret, "Secret of the operator's namespace with the certificate of the admission webhook: tls.crt and tls.key")
-	fs.StringVar(&opts.webhookAddress, "webhook-address", ":9443", "address of the admission webhook, TLS; 0 turns it off")
+	fs.StringVar(&opts.webhookSecret, "webhook-secret", webhookSecret, "`Secret` in --namespace with the certificate of the admission webhook: tls.crt and tls.key")
+	fs.StringVar(&opts.webhookAddress, "webhook-address", ":9443", "`address` of the admission webhook, which is served over TLS; 0 disables it")
 	opts.exposure.register(fs)
-	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "run as one of several, of which one works")
-	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "address of /metrics, plain HTTP; 0 turns it off")
-	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "address of /livez and /readyz, plain HTTP; 0 turns it off")
-	fs.TextVar(&opts.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	fs.BoolVar(&opts.leaderElect, "leader-elect", true, "use leader election, so that only one of several replicas reconciles")
+	fs.StringVar(&opts.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics, which is served over plain HTTP; 0 disables it")
+	fs.StringVar(&opts.healthAddress, "health-address", ":8081", "`address` of /livez and /readyz, which are served over plain HTTP; 0 disables it")
+	fs.TextVar(&opts.logLevel, "log-level", slog.LevelInfo, "minimum `level` of logged messages: debug, info, warn or error")
 	fs.BoolVar(&opts.showVersion, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
 		return opts, err
 	}
 	if fs.NArg() > 0 {
-		return opts, fmt.Errorf("unexpected argument %q: there are flags only", fs.Arg(0))
+		return opts, fmt.Errorf("unexpected argument %q: the command takes only flags", fs.Arg(0))
 	}
 	if opts.showVersion {
 		return opts, nil
@@ -106,17 +119,17 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		checkImage("cloudnativepg-image", opts.cloudNativePGImage), opts.exposure.check())
 }
 
-// checkNames refuses what is not the name of a host.
+// checkNames returns an error if a name is not a DNS name.
 func checkNames(names []string) error {
 	for _, name := range names {
 		if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
-			return fmt.Errorf("%q is not the DNS name of a host: %s", name, strings.Join(faults, "; "))
+			return fmt.Errorf("%q is not a valid DNS name: %s", name, strings.Join(faults, "; "))
 		}
 	}
 	return nil
 }
 
-// webhookHostPort is the address of the webhook server in its parts.
+// webhookHostPort returns host and port of --webhook-address, or port 0 if the webhook is disabled.
 func (o *options) webhookHostPort() (host string, port int, err error) {
 	if o.webhookAddress == "0" {
 		return "", 0, nil
@@ -126,15 +139,15 @@ func (o *options) webhookHostPort() (host string, port int, err error) {
 		port, err = strconv.Atoi(text)
 	}
 	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("--webhook-address: %q is not an address with a port, such as :9443, nor 0", o.webhookAddress)
+		return "", 0, fmt.Errorf("--webhook-address: %q must be an address with a port, such as :9443, or 0", o.webhookAddress)
 	}
 	return host, port, nil
 }
 
-// checkImage refuses what a tag cannot be added to.
+// checkImage returns an error that names the flag if the image is empty or has a tag or digest.
 func checkImage(flag, image string) error {
 	if name := image[strings.LastIndexByte(image, '/')+1:]; name == "" || strings.ContainsAny(name, ":@") {
-		return fmt.Errorf("--%s: %q is not the name of an image without a tag or digest, such as docker.io/library/postgres", flag, image)
+		return fmt.Errorf("--%s: %q must be an image without a tag or digest, such as docker.io/library/postgres", flag, image)
 	}
 	return nil
 }
@@ -143,7 +156,7 @@ func (o *options) checkPublicURL() error {
 	u, err := url.Parse(o.publicURL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
 		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--public-url: %q is not an http or https address without user, query and fragment, "+
+		return fmt.Errorf("--public-url: %q must be an http or https URL without user, query and fragment, "+
 			"such as https://fhir.example.org", o.publicURL)
 	}
 	o.publicURL = strings.TrimRight(o.publicURL, "/")

@@ -3,16 +3,19 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/paddock-health/paddock/apiserver/egress"
 )
 
 func TestParseOptions(t *testing.T) {
 	defaults := options{
-		publicURL: "https://fhir.example.org", namespace: "paddock-system", leaderElect: true,
+		publicURL: "https://fhir.example.org", namespace: "paddock-system", connectionsNamespace: "paddock-connections", webhooksNamespace: "paddock-webhooks", leaderElect: true,
 		metricsAddress: "127.0.0.1:8082", healthAddress: ":8081",
 		webhookAddress: ":9443", webhookSecret: "paddock-controller-tls", secrets: "Cluster",
 		postgresImage: "docker.io/library/postgres", cloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql",
@@ -36,7 +39,7 @@ func TestParseOptions(t *testing.T) {
 				"--metrics-address=0", "--health-address=127.0.0.1:1", "--log-level=debug",
 				"--certificate-names=a.ops.svc,b.ops.svc",
 				"--webhook-address=[::1]:443", "--webhook-secret=mine", "--webhook-certificate-names=c.ops.svc",
-				"--secrets=Namespaced", "--page-token-secret=page-token",
+				"--secrets=Namespaced", "--page-token-secret=page-token", "--issuer-networks=10.0.0.0/8,fd00::/8",
 				"--ingress-hosts=fhir.example.org,*.clinics.example.org", "--ingress-scheme=http", "--ingress-class=public",
 				"--ingress-annotation=example.org/body-size=4m", "--ingress-annotation=example.org/rules=a=b,c",
 				"--ingress-tls-secret=fhir-tls", "--gateways=infra/public,infra/partners", "--facade-port=8080",
@@ -46,6 +49,7 @@ func TestParseOptions(t *testing.T) {
 				o.logLevel = slog.LevelDebug
 				o.certificateNames = []string{"a.ops.svc", "b.ops.svc"}
 				o.secrets, o.pageTokenSecret = "Namespaced", "page-token"
+				o.issuerNetworks = egress.Networks{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 				o.webhookAddress, o.webhookSecret, o.webhookNames = "[::1]:443", "mine", []string{"c.ops.svc"}
 				o.postgresImage, o.cloudNativePGImage = "registry.example.org:5000/postgres", "cnpg"
 				o.exposure = exposureOptions{
@@ -55,43 +59,43 @@ func TestParseOptions(t *testing.T) {
 				}
 			},
 		},
-		"the version alone": {
+		"only --version": {
 			args: []string{"--version"},
 			want: func(o *options) { o.publicURL, o.showVersion = "", true },
 		},
-		"no public URL":       {args: nil, err: "--public-url"},
-		"a host alone":        {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
-		"a query":             {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
-		"a user":              {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
-		"an image with a tag": {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
-		"an image of no name": {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
-		"no name of a host":   {args: []string{"--public-url=https://fhir.example.org", "--certificate-names=a.svc,"}, err: "certificate-names"},
+		"no public URL":         {args: nil, err: "--public-url"},
+		"a URL with no scheme":  {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
+		"a query":               {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
+		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
+		"an image with a tag":   {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
+		"an image with no name": {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},
+		"an invalid DNS name":   {args: []string{"--public-url=https://fhir.example.org", "--certificate-names=a.svc,"}, err: "certificate-names"},
 		"no webhook": {
 			args: []string{"--public-url=https://fhir.example.org", "--webhook-address=0"},
 			want: func(o *options) { o.webhookAddress = "0" },
 		},
-		"other Secrets":         {args: []string{"--public-url=https://fhir.example.org", "--secrets=namespaced"}, err: "Cluster or Namespaced"},
-		"a webhook on no port":  {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=127.0.0.1"}, err: "--webhook-address"},
-		"a webhook on any port": {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=:0"}, err: "--webhook-address"},
-		"a host with a port":    {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=a.example.org:80"}, err: "ingress-hosts"},
-		"every host":            {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=*"}, err: "ingress-hosts"},
-		"a scheme of no hosts":  {args: []string{"--public-url=https://fhir.example.org", "--ingress-scheme=ftp"}, err: "ingress-scheme"},
-		"a nameless annotation": {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation==4m"}, err: "ingress-annotation"},
-		"a valueless one":       {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation=a"}, err: "ingress-annotation"},
-		"a Gateway's name":      {args: []string{"--public-url=https://fhir.example.org", "--gateways=public"}, err: "gateways"},
-		"a port of no service":  {args: []string{"--public-url=https://fhir.example.org", "--facade-port=0"}, err: "facade-port"},
-		"another scheme":        {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
-		"an argument":           {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
-		"an unknown log level":  {args: []string{"--log-level=loud"}, err: "loud"},
-		"a flag there isn't":    {args: []string{"--sites=3"}, err: "sites"},
-		"a flag without a word": {args: []string{"--namespace"}, err: "namespace"},
+		"other Secrets":          {args: []string{"--public-url=https://fhir.example.org", "--secrets=namespaced"}, err: "Cluster or Namespaced"},
+		"a webhook without port": {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=127.0.0.1"}, err: "--webhook-address"},
+		"a webhook on port 0":    {args: []string{"--public-url=https://fhir.example.org", "--webhook-address=:0"}, err: "--webhook-address"},
+		"a host with a port":     {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=a.example.org:80"}, err: "ingress-hosts"},
+		"every host":             {args: []string{"--public-url=https://fhir.example.org", "--ingress-hosts=*"}, err: "ingress-hosts"},
+		"an invalid scheme":      {args: []string{"--public-url=https://fhir.example.org", "--ingress-scheme=ftp"}, err: "ingress-scheme"},
+		"no annotation name":     {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation==4m"}, err: "ingress-annotation"},
+		"no annotation value":    {args: []string{"--public-url=https://fhir.example.org", "--ingress-annotation=a"}, err: "ingress-annotation"},
+		"a Gateway's name":       {args: []string{"--public-url=https://fhir.example.org", "--gateways=public"}, err: "gateways"},
+		"an invalid port":        {args: []string{"--public-url=https://fhir.example.org", "--facade-port=0"}, err: "facade-port"},
+		"another scheme":         {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
+		"an argument":            {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
+		"an unknown log level":   {args: []string{"--log-level=loud"}, err: "loud"},
+		"an unknown flag":        {args: []string{"--sites=3"}, err: "sites"},
+		"a flag without value":   {args: []string{"--namespace"}, err: "namespace"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseOptions(tt.args, &bytes.Buffer{})
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Fatalf("got error %v, want one about %s", err, tt.err)
+					t.Fatalf("got error %v, want one that contains %s", err, tt.err)
 				}
 				return
 			}
@@ -102,7 +106,7 @@ func TestParseOptions(t *testing.T) {
 			if tt.want != nil {
 				tt.want(&want)
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}, exposureOptions{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{}, exposureOptions{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
 		})

@@ -13,8 +13,9 @@ import (
 	"github.com/paddock-health/paddock/controllers/certificate"
 )
 
-// newWebhookServer makes the server that kube-apiserver asks. It runs in every replica, whoever
-// leads, and begins without a certificate: in the first seconds there is none.
+// newWebhookServer returns the server of the admission webhook. It runs in all replicas, not only
+// in the leader. It starts without a certificate if there is none yet. The leader issues one within
+// seconds.
 func newWebhookServer(config *rest.Config, scheme *runtime.Scheme, opts options) (webhook.Server, error) {
 	host, port, err := opts.webhookHostPort()
 	if err != nil {
@@ -22,7 +23,7 @@ func newWebhookServer(config *rest.Config, scheme *runtime.Scheme, opts options)
 	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client for the Secret of the webhook server: %w", err)
 	}
 	source := &certificate.Source{
 		Live: live, Secret: client.ObjectKey{Namespace: opts.namespace, Name: opts.webhookSecret}, Now: time.Now,

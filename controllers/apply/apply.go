@@ -1,7 +1,7 @@
-// Package apply writes what controllers found out about an object: by server-side apply,
-// with the uid and the version of what was read, so that nothing lands on a namesake or
-// over newer findings. It also tells whether an object is as it would be applied, so that
-// what is right already is not written.
+// Package apply writes status and objects by server-side apply. A write has the uid and
+// resourceVersion of the object that was read, so it fails if the object was replaced or changed.
+// The package also compares live objects with their configuration, so that unchanged objects are
+// not written.
 package apply
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// FieldOwner is the controller's name in managed fields.
+// FieldOwner is the controller's field manager.
 const FieldOwner = client.FieldOwner("paddock-controller")
 
-// ConflictDelay is the pause after a write was refused because the object had changed. The
-// change itself wakes the controller; this only makes sure.
+// ConflictDelay is the delay of the next reconcile after a conflict. Normally the change that
+// caused the conflict triggers a reconcile earlier.
 const ConflictDelay = time.Second
 
-// Changed notes when the object's spec got its generation, where who wrote it did not. It
-// reports whether it wrote: the object that was read is an old one then.
+// Changed sets v1alpha1.ChangedAnnotation if the writer of the spec did not. wrote reports whether
+// it did so, which means that object is out of date.
 func Changed(ctx context.Context, c client.Client, object client.Object) (wrote bool, err error) {
 	at, recorded := v1alpha1.ChangedAt(object)
 	if recorded {
@@ -37,12 +37,12 @@ func Changed(ctx context.Context, c client.Client, object client.Object) (wrote 
 	}
 	config.SetAnnotations(map[string]string{v1alpha1.ChangedAnnotation: v1alpha1.Changed(object.GetGeneration(), at)})
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), FieldOwner, client.ForceOwnership); err != nil {
-		return false, fmt.Errorf("note the time of a change: %w", err)
+		return false, fmt.Errorf("apply the annotation with the time of a change: %w", err)
 	}
 	return true, nil
 }
 
-// Status writes the object's status. It is a pointer to a struct.
+// Status applies the status of an object by server-side apply. status is a pointer to a struct.
 func Status(ctx context.Context, c client.Client, object client.Object, status any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {

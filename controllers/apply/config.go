@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AppliedAnnotation is a hash of what was applied last. A field that is applied no more looks
-// like one that others added: the hash tells that what was applied had more than is wanted.
+// AppliedAnnotation is an annotation with a hash of the last applied configuration. A different
+// hash shows that the configuration has changed, also if it only lost fields, which Covers would
+// not detect otherwise.
 const AppliedAnnotation = "paddock.health/applied"
 
-// Config is an object as it is applied: what was rendered, and no more.
+// Config converts an object to the configuration for server-side apply. It omits the status and
+// null fields.
 func Config(obj client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -27,7 +29,7 @@ func Config(obj client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// Hashed is Config with its hash, so that Covers tells it from what was applied before.
+// Hashed returns Config with AppliedAnnotation, so that Covers detects removed fields.
 func Hashed(obj client.Object) (*unstructured.Unstructured, error) {
 	config, err := Config(obj)
 	if err != nil {
@@ -47,8 +49,8 @@ func Hashed(obj client.Object) (*unstructured.Unstructured, error) {
 	return config, nil
 }
 
-// Covers reports whether an object that is there has all that a config asks for. What
-// others added, the API server first, is theirs.
+// Covers reports whether a live object has all fields of the configuration. It ignores fields that
+// kube-apiserver or other clients added.
 func Covers(live client.Object, config *unstructured.Unstructured) (bool, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
@@ -62,8 +64,8 @@ func Covers(live client.Object, config *unstructured.Unstructured) (bool, error)
 	return true, nil
 }
 
-// Same reports whether an object is as a config asks, with nothing added to its spec. It is
-// for specs whose every default the config has.
+// Same reports whether a live object equals the configuration and its spec has no additional
+// fields. The configuration must have all fields that kube-apiserver sets by default.
 func Same(live client.Object, config *unstructured.Unstructured) (bool, error) {
 	covered, err := Covers(live, config)
 	if !covered || err != nil {
@@ -79,7 +81,7 @@ func Same(live client.Object, config *unstructured.Unstructured) (bool, error) {
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
-		is, _ := live.(map[string]any) // nothing there is as good as nothing in it
+		is, _ := live.(map[string]any) // a missing object equals an empty one
 		for name, value := range want {
 			if !covers(is[name], value) {
 				return false
@@ -102,8 +104,8 @@ func covers(live, want any) bool {
 	}
 }
 
-// dropNull removes fields that the converter wrote for Go's sake, such as the creation time
-// of a Pod template.
+// dropNull removes null fields, which the converter adds for zero Go values such as
+// creationTimestamp.
 func dropNull(value any) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// newAuthority makes an authority, which signs itself. Its name tells it from the one before.
+// newAuthority creates a self-signed authority. Its name has the current time, so that it differs
+// from the name of the previous authority.
 func newAuthority(now time.Time) (keyPair, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "paddock " + now.UTC().Format(time.RFC3339)},
@@ -25,7 +26,7 @@ func newAuthority(now time.Time) (keyPair, error) {
 	return issue(template, keyPair{})
 }
 
-// newServing makes a certificate for servers of some names.
+// newServing creates a certificate for a server with these DNS names.
 func newServing(authority keyPair, names []string, now time.Time) (keyPair, error) {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "paddock"}, DNSNames: names,
@@ -36,8 +37,8 @@ func newServing(authority keyPair, names []string, now time.Time) (keyPair, erro
 	return issue(template, authority)
 }
 
-// issue signs what a template says of a new key, with the key of an authority or, where that
-// is empty, with its own.
+// issue creates a key and a certificate from a template. The certificate is signed by the
+// authority, or self-signed if the authority is empty.
 func issue(template *x509.Certificate, authority keyPair) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -68,7 +69,7 @@ func issue(template *x509.Certificate, authority keyPair) (keyPair, error) {
 	}, nil
 }
 
-// parse reads the certificate; nil when it cannot be used with the key.
+// parse returns the certificate, or nil if it is not valid for the key.
 func (p keyPair) parse() *x509.Certificate {
 	pair, err := tls.X509KeyPair(p.certificate, p.key)
 	if err != nil {

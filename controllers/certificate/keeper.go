@@ -1,6 +1,6 @@
-// Package certificate keeps the certificates of Paddock's programs: an authority of its own, what
-// they serve with, and what kube-apiserver trusts when it calls them. All of it is replaced in
-// time, each while the one before is still good. See docs/decisions/0008.
+// Package certificate issues and renews the certificates of Paddock's programs: a certificate
+// authority, serving certificates, and the CA bundles in the objects by which kube-apiserver calls
+// the programs. Each is replaced while the previous one is still valid. See docs/decisions/0008.
 package certificate
 
 import (
@@ -22,29 +22,30 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// The keys of the Secrets, as in those of type kubernetes.io/tls.
+// The keys in the data of the Secrets, named as in Secrets of type kubernetes.io/tls.
 const (
 	certificateKey = corev1.TLSCertKey
 	privateKeyKey  = corev1.TLSPrivateKeyKey
-	// bundleKey holds, in the Secret of a server, what its clients are to trust.
+	// bundleKey is the key of the CA bundle for clients, in the Secret of a server.
 	bundleKey = "ca.crt"
-	// previousKey holds, in the Secret of the authority, the certificate of the one before.
+	// previousKey is the key of the previous authority's certificate, in the Secret of the authority.
 	previousKey = "previous.crt"
 )
 
-// interval is the pause between two passes: how long a Secret that was deleted is missing.
+// interval is the interval between calls of Keep. A deleted Secret is created again within it.
 const interval = time.Minute
 
-// Keeper keeps the Secret of an authority and those of the servers that it signs for, and tells
-// kube-apiserver. It is a Runnable of a manager; only the leader's works.
+// Keeper maintains the Secrets of a certificate authority and of the servers whose certificates it
+// signs, and the CA bundles for kube-apiserver. A Keeper is a Runnable of a manager and runs only
+// in the leader.
 type Keeper struct {
-	// Client writes.
+	// Client writes to kube-apiserver.
 	Client client.Client
-	// Live reads past the cache, which has no Secrets of these types.
+	// Live reads from kube-apiserver, because the cache has no Secrets of these types.
 	Live client.Reader
-	// Namespace is that of the Secrets.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
-	// Authority is the Secret of the authority, the controller's own.
+	// Authority is the name of the Secret of the authority. Only the controller uses it.
 	Authority string
 	// Serving are the certificates that the authority signs.
 	Serving []Serving
@@ -52,14 +53,15 @@ type Keeper struct {
 	Now func() time.Time
 }
 
-// Serving is a certificate of servers.
+// Serving is the certificate of a server.
 type Serving struct {
-	// Secret is the servers': tls.crt, tls.key and ca.crt.
+	// Secret is the name of the server's Secret, with tls.crt, tls.key and ca.crt.
 	Secret string
-	// DNSNames are those that the servers are reached by.
+	// DNSNames are the DNS names of the server.
 	DNSNames []string
-	// APIService and ValidatingWebhooks, where they are given and there is one of that name,
-	// are told what to trust.
+	// APIService and ValidatingWebhooks are the names of an APIService and a
+	// ValidatingWebhookConfiguration whose caBundle the Keeper sets, if they exist. If a name is
+	// empty, there is no such object.
 	APIService, ValidatingWebhooks string
 }
 
@@ -73,18 +75,20 @@ func AddToScheme(scheme *runtime.Scheme) error {
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,resourceNames=v1alpha1.r4.fhir.paddock.health,verbs=get;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=paddock-controller,verbs=get;patch
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable. It calls Keep once per interval until ctx is done, and logs
+// errors.
 func (k *Keeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "keep the certificates", "authority", k.Authority)
+			log.FromContext(ctx).Error(err, "cannot maintain the certificates", "authority", k.Authority)
 		}
 	}, interval)
 	return nil
 }
 
-// Keep makes one pass. An authority is kept and made known before anything is signed with it
-// that others see.
+// Keep issues the certificates that are missing or due, and writes the Secrets and CA bundles that
+// have changed. A new authority is stored and added to the CA bundles before a certificate signed
+// by it is served.
 func (k *Keeper) Keep(ctx context.Context) error {
 	authority, err := k.read(ctx, k.Authority)
 	if err != nil {
@@ -96,7 +100,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		if secrets[i], err = k.read(ctx, serving.Secret); err != nil {
 			return err
 		}
-		// The first pass replaces the authority, if that is due; for the others it is new then.
+		// The first iteration replaces the authority if that is due. In later ones, it is new.
 		next.serving = pairOf(secrets[i])
 		if next, err = rotate(next, serving.DNSNames, k.Now()); err != nil {
 			return err
@@ -109,7 +113,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	var errs []error // what one of them lacks is no reason to let the others wait
+	var errs []error // an error of one server does not prevent the others
 	for i, serving := range k.Serving {
 		errs = append(errs, k.keepServing(ctx, serving, secrets[i], pairs[i], bundle))
 	}
@@ -129,7 +133,7 @@ func pairOf(secret *corev1.Secret) keyPair {
 	return keyPair{secret.Data[certificateKey], secret.Data[privateKeyKey]}
 }
 
-// read reads a Secret: an empty one where there is none.
+// read returns a Secret, or an empty one if it does not exist.
 func (k *Keeper) read(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := k.Live.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: name}, secret)
@@ -140,7 +144,7 @@ func (k *Keeper) read(ctx context.Context, name string) (*corev1.Secret, error) 
 	return secret, nil
 }
 
-// write brings a Secret to the data wanted, unless it has it.
+// write writes the data of a Secret, unless it is unchanged.
 func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
 	maps.DeleteFunc(data, func(_ string, value []byte) bool { return value == nil })
 	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {

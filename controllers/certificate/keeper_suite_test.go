@@ -212,7 +212,7 @@ var _ = Describe("Keeper", func() {
 		Expect(admin.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: keeper.Serving[1].Secret}})).To(Succeed())
 		now = now.Add(time.Second)
 		_, err = handed()
-		Expect(err).To(MatchError(ContainSubstring("use the certificate")))
+		Expect(err).To(MatchError(ContainSubstring("parse the certificate")))
 
 		Expect(keeper.Keep(ctx)).To(Succeed())
 		_, err = handed()

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// register tells kube-apiserver what to trust of the servers of a certificate.
+// register sets the CA bundle in the objects by which kube-apiserver calls a server.
 func (k *Keeper) register(ctx context.Context, serving Serving, bundle []byte) error {
 	if serving.APIService != "" {
 		if err := k.registerAPIService(ctx, serving.APIService, bundle); err != nil {
@@ -67,7 +67,8 @@ func (k *Keeper) registerWebhooks(ctx context.Context, name string, bundle []byt
 	})
 }
 
-// applyTo applies fields to an object that was read, and makes none if it is gone since.
+// applyTo applies fields to an object that was read. It does not create the object if it no longer
+// exists.
 func (k *Keeper) applyTo(ctx context.Context, read client.Object, kind schema.GroupVersionKind, fields map[string]any) error {
 	config := &unstructured.Unstructured{Object: fields}
 	config.SetGroupVersionKind(kind)

@@ -8,38 +8,42 @@ import (
 	"time"
 )
 
-// How long certificates are good for, and how long before their end they are replaced.
+// How long certificates are valid, and how long before their expiry they are replaced.
 const (
 	authorityLife  = 5 * 365 * 24 * time.Hour
 	authorityEarly = 365 * 24 * time.Hour
 	servingLife    = 90 * 24 * time.Hour
 	servingEarly   = 30 * 24 * time.Hour
-	// skew is how far behind the clock of somebody who checks a certificate may be.
+	// skew is how far the clock of a client can be behind. Certificates are valid from that long
+	// before they are issued.
 	skew = time.Hour
-	// settle is how long a new authority is made known before anything is signed with it.
-	settle = time.Hour
+	// propagation is how long a new authority is in the CA bundles before it signs certificates.
+	propagation = time.Hour
 )
 
-// keyPair is a certificate and its key, in PEM.
+// keyPair is a certificate and its private key, PEM-encoded.
 type keyPair struct{ certificate, key []byte }
 
-// state is all that is kept, for one of the servers.
+// state is the stored state of the authority and of one server.
 type state struct {
-	// authority signs. Its key is nowhere but in the controller's own Secret.
+	// authority signs the certificate of the server. Its private key is only in the controller's
+	// Secret.
 	authority keyPair
-	// previous is the certificate of the authority before, as long as it is good.
+	// previous is the certificate of the previous authority, or nil if there is none or it has
+	// expired.
 	previous []byte
-	// serving is what the server shows.
+	// serving is the certificate of the server.
 	serving keyPair
 }
 
-// bundle is what to trust: the authority, and the one before it.
+// bundle returns the CA bundle: the authority and the previous one.
 func (s state) bundle() []byte {
 	return bytes.TrimLeft(append(slices.Clone(s.authority.certificate), s.previous...), "\n")
 }
 
-// rotate is the state that follows at a time: the same, if nothing is due. Whoever trusts the
-// bundle of one state trusts what is served in that before and in that after it.
+// rotate returns the state in which the certificates that are missing, invalid or due at the time
+// are replaced. It is unchanged if there are none. A client with the bundle of one state trusts the
+// certificates served in the previous, the same and the next state.
 func rotate(s state, names []string, now time.Time) (state, error) {
 	var err error
 	authority := s.authority.parse()
@@ -57,16 +61,16 @@ func rotate(s state, names []string, now time.Time) (state, error) {
 		s.previous = nil
 	}
 	serving := s.serving.parse()
-	settled := !now.Before(authority.NotBefore.Add(skew + settle))
+	propagated := !now.Before(authority.NotBefore.Add(skew + propagation))
 	switch {
 	case serving == nil, due(serving, servingEarly, now), !slices.Equal(serving.DNSNames, names), !isTrusted(serving, s.bundle(), now),
-		settled && serving.CheckSignatureFrom(authority) != nil:
+		propagated && serving.CheckSignatureFrom(authority) != nil:
 		s.serving, err = newServing(s.authority, names, now)
 	}
 	return s, err
 }
 
-// due reports whether a certificate is to be replaced.
+// due reports whether a certificate must be replaced: it expires within early, or is not valid yet.
 func due(certificate *x509.Certificate, early time.Duration, now time.Time) bool {
 	return now.Before(certificate.NotBefore) || !now.Before(certificate.NotAfter.Add(-early))
 }
@@ -78,7 +82,7 @@ func isTrusted(certificate *x509.Certificate, bundle []byte, now time.Time) bool
 	return err == nil
 }
 
-// parse reads the first certificate of a PEM text; nil when there is none.
+// parse returns the first certificate of a PEM text, or nil.
 func parse(text []byte) *x509.Certificate {
 	block, _ := pem.Decode(text)
 	if block == nil {

@@ -12,32 +12,34 @@ import (
 )
 
 const (
-	// sourceInterval is how long a certificate is served before the Secret is looked at again.
+	// sourceInterval is the interval between reads of the Secret.
 	sourceInterval = time.Minute
-	// sourceRetry is the least time between two looks at a Secret without a certificate: who
-	// connects often does not make kube-apiserver answer often.
+	// sourceRetry is the minimum interval between reads of a Secret without a certificate, so that
+	// clients cannot cause many requests to kube-apiserver.
 	sourceRetry = time.Second
-	// sourceTimeout bounds how long a handshake waits for kube-apiserver.
+	// sourceTimeout is how long a TLS handshake waits for kube-apiserver. After it, the previous
+	// certificate is served, or the handshake fails if there is none.
 	sourceTimeout = 2 * time.Second
 )
 
-// Source hands a server the certificate in a Secret. There may be none at first, and another
-// later: a program starts without it and goes on when it is replaced.
+// Source provides the certificate in a Secret to a TLS server. The Secret may be missing at startup
+// and may change later. A Source is safe for concurrent use.
 type Source struct {
-	// Live reads past the cache, which has no Secrets of this type.
+	// Live reads from kube-apiserver, because the cache has no Secrets of this type.
 	Live client.Reader
-	// Secret has tls.crt and tls.key.
+	// Secret is the Secret with tls.crt and tls.key.
 	Secret client.ObjectKey
 	// Now is the clock.
 	Now func() time.Time
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	// next is when the Secret is looked at again.
+	// next is when the Secret is read again.
 	next time.Time
 }
 
-// GetCertificate is for a tls.Config.
+// GetCertificate implements the function of that name in tls.Config. It reads the Secret again if
+// sourceInterval has passed.
 func (s *Source) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +68,7 @@ func (s *Source) read(ctx context.Context) (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(secret.Data[certificateKey], secret.Data[privateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("use the certificate in Secret %s: %w", s.Secret, err)
+		return nil, fmt.Errorf("parse the certificate in Secret %s: %w", s.Secret, err)
 	}
 	return &pair, nil
 }

@@ -19,19 +19,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// formerSecret held the key up to v0.1: the chart rendered it, or an administrator created it.
+// formerSecret is the Secret that has the key of page tokens in releases up to v0.1. The chart
+// rendered it, or an administrator created it.
 const formerSecret = "paddock-page-token"
 
 const (
 	// helmRecord is the type of the Secrets in which Helm keeps the revisions of a release.
 	helmRecord corev1.SecretType = "helm.sh/release.v1"
-	// maxRecord limits how much is decompressed of a record, in bytes. A Secret has at most 1 MiB.
+	// maxRecord is the maximum size in bytes of a decompressed record of Helm. A larger one is
+	// skipped.
 	maxRecord = 64 << 20
 )
 
-// formerKey finds the key that the API servers of the release before use, nil if there is none, and
-// says where it was. An upgrade by Helm removes the Secret, often before this program starts. Helm's
-// record of the revision before still has it then.
+// formerKey returns the key that API servers of releases up to v0.1 use, or nil if there is none.
+// source describes where it was found. An upgrade by Helm removes formerSecret, often before the
+// controller starts. Helm's record of the previous revision then still has it.
 func (k *Keeper) formerKey(ctx context.Context) (key []byte, source string, err error) {
 	name := client.ObjectKey{Namespace: k.Secret.Namespace, Name: formerSecret}
 	former := &corev1.Secret{}
@@ -50,7 +52,7 @@ func (k *Keeper) formerKey(ctx context.Context) (key []byte, source string, err 
 	for _, record := range records.Items {
 		manifest, err := manifestOf(record.Data["release"])
 		if err != nil {
-			log.FromContext(ctx).Info("skip a record of Helm that cannot be read", "secret", record.Name, "error", err.Error())
+			log.FromContext(ctx).Info("skipped a record of Helm that cannot be read", "secret", record.Name, "error", err.Error())
 			continue
 		}
 		if key := keyIn(manifest); key != nil {
@@ -60,7 +62,8 @@ func (k *Keeper) formerKey(ctx context.Context) (key []byte, source string, err 
 	return nil, "", nil
 }
 
-// newestFirst orders Helm's records. Two revisions may be of the same second.
+// newestFirst compares Helm's records by creation time, and by revision if they were created in the
+// same second. The newest comes first.
 func newestFirst(a, b corev1.Secret) int {
 	revision := func(record corev1.Secret) int {
 		n, _ := strconv.Atoi(record.Labels["version"]) // Helm always writes a number
@@ -69,7 +72,8 @@ func newestFirst(a, b corev1.Secret) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(revision(b), revision(a)))
 }
 
-// manifestOf reads the objects of a revision from Helm's record: JSON, compressed, in base64.
+// manifestOf returns the manifests of a revision from Helm's record, which is JSON, compressed with
+// gzip, in base64.
 func manifestOf(record []byte) (string, error) {
 	compressed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(record)))
 	if err != nil {
@@ -84,7 +88,7 @@ func manifestOf(record []byte) (string, error) {
 	return release.Manifest, nil
 }
 
-// keyIn returns the key of the former Secret among manifests, nil if they have none.
+// keyIn returns the key in the manifest of formerSecret, or nil if the manifests have none.
 func keyIn(manifests string) []byte {
 	for manifest := range strings.SplitSeq(manifests, "\n---\n") {
 		if !strings.Contains(manifest, formerSecret) {

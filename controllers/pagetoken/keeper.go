@@ -1,5 +1,5 @@
-// Package pagetoken keeps the key that signs page tokens, tokens of holds and the addresses of
-// calendars. The controller makes the key once and never replaces it. See docs/decisions/0012.
+// Package pagetoken creates and rotates the keys that sign page tokens, hold tokens and calendar
+// feed URLs. Each purpose has a key ring of its own. See docs/decisions/0012.
 package pagetoken
 
 import (
@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,92 +23,132 @@ import (
 )
 
 const (
-	// dataKey is where a Secret holds the key, in base64.
+	// dataKey is the key in the Secret's data of the first signing key of page tokens, in base64. API
+	// servers of releases up to v0.1 read it, and an administrator may write it. API servers of later
+	// releases read the ring of page tokens, which initially has this key.
 	dataKey = "key"
-	// size is the length of the key in bytes, as the API servers require it.
+	// size is the length of a signing key in bytes. The API servers accept no other length.
 	size = 32
-	// interval is the pause between two passes, and the longest time that a deleted Secret is missing.
+	// interval is the interval between calls of Keep. A deleted Secret is created again within it.
 	interval = time.Minute
 )
 
-// MalformedKey is the reason of the event about a Secret whose key the API servers cannot use.
+// MalformedKey is the reason of the event for a Secret with a key that the API servers cannot use.
 const MalformedKey = "MalformedKey"
 
-// Keeper keeps the Secret with the key. It is a Runnable of a manager, which runs it on the leader
-// only. Keep must not be called concurrently.
+// Keeper maintains the Secret with the keys. It is a Runnable of a manager and runs only in the
+// leader. Keep must not be called concurrently.
 type Keeper struct {
-	// Client writes.
+	// Client writes to kube-apiserver.
 	Client client.Client
-	// Live reads past the cache, which does not hold Secrets of this type.
+	// Live reads from kube-apiserver, because the cache has no Secrets of this type.
 	Live client.Reader
 	// Recorder records events about the Secret.
 	Recorder events.EventRecorder
-	// Secret names the Secret.
+	// Secret names the Secret with the keys.
 	Secret client.ObjectKey
+	// Now is the clock.
+	Now func() time.Time
 
-	// kept reports whether this Keeper has found or made a key. A Secret that is missing after
-	// that was deleted by someone who wants another key.
+	// kept is true if this Keeper has found or created a key. If the Secret is missing after that,
+	// someone deleted it to get a new key.
 	kept bool
-	// reported is the resourceVersion of the malformed Secret that the last event was about.
+	// reported is the resourceVersion of the malformed Secret in the last event.
 	reported string
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get;list;create;patch
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable. It calls Keep once per interval until ctx is done, and logs
+// errors.
 func (k *Keeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "keep the key of page tokens", "secret", k.Secret)
+			log.FromContext(ctx).Error(err, "cannot maintain the keys of tokens", "secret", k.Secret)
 		}
 	}, interval)
 	return nil
 }
 
-// Keep makes one pass: it makes the key if the Secret is missing or has none. It leaves a key
-// that is there alone, and returns an error if the API servers cannot use it.
+// Keep creates missing keys and rotates those that are due. If the API servers cannot use a key,
+// Keep does not change it and returns an error.
 func (k *Keeper) Keep(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := k.Live.Get(ctx, k.Secret, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read Secret %s: %w", k.Secret, err)
 	}
-	if stored, ok := secret.Data[dataKey]; ok {
-		if !valid(stored) {
-			return k.reportMalformed(secret)
-		}
-		k.kept = true
-		return nil
-	}
-	key, source := newKey(), "random bytes"
-	if !k.kept {
-		former, from, err := k.formerKey(ctx) // former.go
-		if err != nil {
+	key, stored := secret.Data[dataKey]
+	source := ""
+	switch {
+	case stored && !valid(key):
+		return k.reportMalformed(secret, dataKey)
+	case !stored:
+		var err error
+		if key, source, err = k.firstKey(ctx); err != nil {
 			return err
 		}
-		if former != nil {
-			key, source = former, from
-		}
 	}
-	if err := k.write(ctx, secret, key); err != nil {
-		return err
+	data := map[string][]byte{dataKey: key}
+	for _, ring := range rings {
+		text, malformed := k.keepRing(secret.Data[ring.name], ring.name, ring.life, key)
+		if malformed {
+			return k.reportMalformed(secret, ring.name)
+		}
+		data[ring.name] = text
+	}
+	if !maps.EqualFunc(data, secret.Data, bytes.Equal) {
+		if err := k.write(ctx, secret, data); err != nil {
+			return err
+		}
+		log.FromContext(ctx).Info("wrote the keys of tokens", "secret", k.Secret, "newKey", source)
 	}
 	k.kept = true
-	log.FromContext(ctx).Info("made the key of page tokens", "secret", k.Secret, "source", source)
 	return nil
 }
 
-// write adds the key to the Secret that was read, or creates the Secret. It fails if someone else
-// has written the Secret since.
-func (k *Keeper) write(ctx context.Context, read *corev1.Secret, key []byte) error {
+// firstKey finds or creates the first key of page tokens. source describes the origin of the key.
+func (k *Keeper) firstKey(ctx context.Context) (key []byte, source string, err error) {
+	if !k.kept {
+		if key, source, err = k.formerKey(ctx); key != nil || err != nil { // former.go
+			return key, source, err
+		}
+	}
+	return newKey(), "random bytes", nil
+}
+
+// keepRing returns the next state of a stored ring. malformed reports whether the stored ring
+// cannot be parsed. A new ring of page tokens begins with pageKey, and other new rings with a
+// random key.
+func (k *Keeper) keepRing(stored []byte, name string, life time.Duration, pageKey []byte) (text []byte, malformed bool) {
+	now := k.Now().UTC().Truncate(time.Second)
+	if len(stored) == 0 {
+		first := entry{newKey(), now}
+		if name == rings[0].name {
+			first.key = bytes.TrimSpace(pageKey)
+		}
+		return formatRing([]entry{first}), false
+	}
+	ring, ok := parseRing(stored)
+	if !ok {
+		return nil, true
+	}
+	if next := rotate(ring, life, now, newKey); len(next) != len(ring) || !bytes.Equal(next[0].key, ring[0].key) {
+		return formatRing(next), false
+	}
+	return stored, false
+}
+
+// write updates the Secret that was read, or creates it. It fails if the Secret has changed since.
+func (k *Keeper) write(ctx context.Context, read *corev1.Secret, data map[string][]byte) error {
 	var err error
 	if read.UID == "" {
 		err = k.Client.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.Secret.Namespace, Name: k.Secret.Name},
-			Data:       map[string][]byte{dataKey: key},
+			Data:       data,
 		}, apply.FieldOwner)
 	} else {
 		config := corev1ac.Secret(k.Secret.Name, k.Secret.Namespace).
-			WithUID(read.UID).WithResourceVersion(read.ResourceVersion).WithData(map[string][]byte{dataKey: key})
+			WithUID(read.UID).WithResourceVersion(read.ResourceVersion).WithData(data)
 		err = k.Client.Apply(ctx, config, apply.FieldOwner)
 	}
 	if err != nil {
@@ -116,26 +157,26 @@ func (k *Keeper) write(ctx context.Context, read *corev1.Secret, key []byte) err
 	return nil
 }
 
-// reportMalformed records an event, once for each state of the Secret, and returns an error. Neither
-// shows the value.
-func (k *Keeper) reportMalformed(secret *corev1.Secret) error {
-	const fault = "data.key is not %d bytes in base64, so that API servers do not start: write a valid key, or delete the Secret " +
-		"to have the controller make one, which invalidates all page tokens and calendar addresses"
+// reportMalformed records an event, once per resourceVersion of the Secret, and returns an error.
+// Neither contains the key.
+func (k *Keeper) reportMalformed(secret *corev1.Secret, name string) error {
+	const fault = "data.%s is not %d bytes in base64, and API servers cannot start with it. Write a valid key, or delete the Secret " +
+		"to let the controller create one, which invalidates all page tokens, hold tokens and calendar feed URLs"
 	if k.reported != secret.ResourceVersion {
 		k.reported = secret.ResourceVersion
-		k.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, MalformedKey, "Keep", fault, size)
+		k.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, MalformedKey, "Keep", fault, name, size)
 	}
-	return fmt.Errorf("use the key in Secret %s: "+fault, k.Secret, size)
+	return fmt.Errorf("check Secret %s: "+fault, k.Secret, name, size)
 }
 
-// newKey returns a random key as a Secret holds it.
+// newKey returns a random key in the encoding of the Secret.
 func newKey() []byte {
 	key := make([]byte, size)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // crypto/rand.Read never returns an error
 	return []byte(base64.StdEncoding.EncodeToString(key))
 }
 
-// valid reports whether API servers can use a key. They ignore white space around it.
+// valid reports whether API servers can use a key. They ignore surrounding white space.
 func valid(stored []byte) bool {
 	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(stored)))
 	return err == nil && len(key) == size

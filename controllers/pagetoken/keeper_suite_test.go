@@ -3,6 +3,7 @@ package pagetoken_test
 import (
 	"context"
 	"encoding/base64"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -47,6 +48,40 @@ var _ = Describe("The key of page tokens", func() {
 		Expect(admin.Delete(ctx, read(ctx))).To(Succeed())
 		Expect(keeper.Keep(ctx)).To(Succeed())
 		Expect(kept(ctx)).NotTo(Equal(first))
+	})
+
+	It("has others for holds and calendars, which are replaced in time", func(ctx SpecContext) {
+		DeferCleanup(func(start time.Time) { now = start }, now)
+		first := func(name string) string {
+			GinkgoHelper()
+			text := string(read(ctx).Data[name])
+			Expect(text).To(MatchRegexp(`^[A-Za-z0-9+/]{43}= 20[0-9-]+T[0-9:]+Z\n`))
+			return text[:44]
+		}
+		createSecret(ctx, secretName, key(1)+"\n")
+		keeper := newKeeper()
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		start := map[string]string{}
+		for _, name := range []string{"page", "hold", "feed"} {
+			start[name] = first(name)
+		}
+		Expect(start["page"]).To(Equal(key(1)), "page tokens in use stay valid")
+		Expect(start["hold"]).NotTo(Or(Equal(start["page"]), Equal(start["feed"])))
+		version := read(ctx).ResourceVersion
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		Expect(read(ctx).ResourceVersion).To(Equal(version))
+
+		now = now.Add(90 * 24 * time.Hour)
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		now = now.Add(2 * time.Hour)
+		Expect(newKeeper().Keep(ctx)).To(Succeed())
+		for _, name := range []string{"page", "hold"} {
+			Expect(first(name)).NotTo(Equal(start[name]))
+			Expect(string(read(ctx).Data[name])).To(ContainSubstring("\n" + start[name]))
+		}
+		Expect(first("feed")).To(Equal(start["feed"]))
+		Expect(string(read(ctx).Data["key"])).To(Equal(key(1)+"\n"), "the release before reads it")
+		Expect(read(ctx).Labels).To(HaveKeyWithValue("app.kubernetes.io/name", "paddock"))
 	})
 
 	It("is put into the empty Secret of the chart, which keeps its labels", func(ctx SpecContext) {

@@ -1,5 +1,5 @@
-// Package secrets says how the controller comes by the Secrets of Sites' namespaces, and what
-// is said where it may not read them.
+// Package secrets defines which Secrets in Sites' namespaces the controller can read, and the
+// message if it has no right to read them.
 package secrets
 
 import (
@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// Access is where the controller may read Secrets, of which it uses its own types.
+// Access selects the namespaces in which the controller can read Secrets. The controller uses only
+// Secrets of Paddock's types. The zero value means Cluster.
 type Access string
 
 const (
-	// Cluster is everywhere: the controller watches those of its types.
+	// Cluster is all namespaces. The controller watches Secrets of its types.
 	Cluster Access = "Cluster"
-	// Namespaced is where the owner of a namespace bound Role. Such a right may come and go, and a
-	// watch of all namespaces takes a right to all: the controller reads each Secret by its name,
-	// and reads it again in time.
+	// Namespaced is the namespaces in which the owner has bound Role to the controller. A watch would
+	// need rights in all namespaces, so the controller reads each Secret by name, and again at
+	// intervals.
 	Namespaced Access = "Namespaced"
 )
 
-// Role is the ClusterRole that the owner of a namespace binds.
+// Role is the ClusterRole that the owner of a namespace binds to the controller's ServiceAccount,
+// so that it can use the Secrets there.
 const Role = "paddock-site-secrets"
 
 const (
-	// Interval is the pause between two looks at a Secret that is not watched.
+	// Interval is the interval between reads of a Secret that is not watched.
 	Interval = time.Minute
-	// RetryInterval is the pause before a Secret that is missing, or may not be read, is looked
-	// for again.
+	// RetryInterval is the delay before a Secret that is missing or not readable is read again.
 	RetryInterval = 20 * time.Second
 )
 
-// Forbidden says what the owner of a namespace has to do. The controller's ServiceAccount is in
-// the operator's namespace.
+// Forbidden returns the message for the owner of a namespace if the controller cannot read its
+// Secrets. operator is the namespace of the controller's ServiceAccount.
 func Forbidden(namespace, operator string) string {
-	return fmt.Sprintf("the controller may not use Secrets of namespace %q: bind ClusterRole %s to it there "+
-		"(kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:paddock-controller)",
+	return fmt.Sprintf("the controller may not use Secrets of namespace %q. Bind ClusterRole %s to its ServiceAccount in that namespace: "+
+		"kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:paddock-controller",
 		namespace, Role, Role, namespace, Role, operator)
 }

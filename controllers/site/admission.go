@@ -18,37 +18,37 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// Validator says of a Site, as it is applied, what the controller would say of it later. What
-// cannot come right is refused; of what may be yet to come, in an apply of several objects,
-// there is a warning. Nothing depends on it: a Site that got past it is judged all the same.
+// Validator is a validating admission webhook that reports problems of a Site before the controller
+// does. It denies Sites that can never become ready. It returns a warning if an object is missing
+// that the same apply may create later. The controller repeats the checks for all Sites.
 //
-// It answers whoever reaches it, so it tells nothing but of what was asked: no name of
-// another's Site, nothing of what is in a Secret.
+// Any client can call it, so its responses contain no names of other Sites and no contents of
+// Secrets.
 type Validator struct {
-	// Live reads past the cache: what it is asked of was written a moment ago.
+	// Live reads from kube-apiserver, because objects of the same apply may not be in the cache yet.
 	Live client.Reader
-	// Mapper knows which kinds there are.
+	// Mapper finds out which kinds are installed.
 	Mapper meta.RESTMapper
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the controller.
 	Namespace string
 }
 
 var _ admission.Validator[*v1alpha1.Site] = (*Validator)(nil)
 
-// SetupWithManager has the manager's webhook server ask it.
+// SetupWithManager registers the Validator with the webhook server of the manager.
 func (v *Validator) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.Site{}).WithValidator(v).Complete()
 }
 
-// ValidateCreate implements admission.Validator.
+// ValidateCreate implements admission.Validator. It checks the claims and the storage of the Site.
 func (v *Validator) ValidateCreate(ctx context.Context, site *v1alpha1.Site) (admission.Warnings, error) {
 	for _, look := range []func(context.Context, *v1alpha1.Site) (*objection, bool, error){
 		v.lookAtClaims, v.lookAtStorage,
 	} {
 		o, passes, err := look(ctx, site)
 		switch {
-		case err != nil: // not to know is no reason to refuse
-			logf.FromContext(ctx).Error(err, "look at what a Site asks for")
+		case err != nil: // an error of the check does not deny the Site
+			logf.FromContext(ctx).Error(err, "cannot check a Site; it is admitted")
 		case o != nil && !passes:
 			return nil, o.refuse(site)
 		case o != nil:
@@ -58,15 +58,15 @@ func (v *Validator) ValidateCreate(ctx context.Context, site *v1alpha1.Site) (ad
 	return nil, nil
 }
 
-// ValidateUpdate implements admission.Validator. What a Site asks of others never changes but
-// for the Secret of its database.
+// ValidateUpdate implements admission.Validator. It checks only the Secret of an external database:
+// other fields that depend on other objects are immutable.
 func (v *Validator) ValidateUpdate(ctx context.Context, old, site *v1alpha1.Site) (admission.Warnings, error) {
 	if !site.DeletionTimestamp.IsZero() || externalOf(site) == nil || equality.Semantic.DeepEqual(externalOf(old), externalOf(site)) {
 		return nil, nil
 	}
 	o, err := v.lookAtSecret(ctx, site)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "look at what a Site asks for")
+		logf.FromContext(ctx).Error(err, "cannot check a Site; it is admitted")
 	}
 	if o == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func (v *Validator) ValidateUpdate(ctx context.Context, old, site *v1alpha1.Site
 	return admission.Warnings{o.warning()}, nil
 }
 
-// ValidateDelete implements admission.Validator.
+// ValidateDelete implements admission.Validator. It allows all deletions.
 func (v *Validator) ValidateDelete(context.Context, *v1alpha1.Site) (admission.Warnings, error) {
 	return nil, nil
 }
@@ -94,7 +94,8 @@ func (v *Validator) lookAtStorage(ctx context.Context, site *v1alpha1.Site) (*ob
 			return o, true, err
 		}
 	}
-	// The key of what the Site would adopt; none of new data, and there is to be no other yet.
+	// The Site would adopt data that has the site key of its SiteClaim. Without a SiteClaim, any data
+	// is foreign.
 	claim, err := find[v1alpha1.SiteClaim](ctx, v.Live, client.ObjectKey{Name: site.SiteID()})
 	if err != nil {
 		return nil, false, err
@@ -133,7 +134,8 @@ func (v *Validator) lookAtDatabase(ctx context.Context, site *v1alpha1.Site, sit
 	return nil, false, err
 }
 
-// lookAtSecret finds out whether it is there, if it should be, and does not look into it.
+// lookAtSecret checks whether the Secret is readable and, for an external database, exists. It does
+// not use the contents.
 func (v *Validator) lookAtSecret(ctx context.Context, site *v1alpha1.Site) (*objection, error) {
 	secret, err := find[corev1.Secret](ctx, v.Live, client.ObjectKey{Namespace: site.Namespace, Name: secretName(site)})
 	switch {

@@ -11,22 +11,22 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// The fields that a Site's storage depends on others by.
+// Fields of the storage that depend on other objects.
 var (
 	fieldStorage     = field.NewPath("spec", "storage")
 	fieldProvisioned = fieldStorage.Child("postgres", "provisioned")
 	fieldSecretRef   = fieldStorage.Child("postgres", "external", "secretRef")
 )
 
-// objection is what there is to say of a Site as it is applied.
+// objection is a problem of a Site that the webhook reports when the Site is applied.
 type objection struct {
 	reason, message string
-	// field is at fault.
+	// field is the path of the invalid field.
 	field *field.Path
 }
 
-// objectToClaims says why the Site would not be accepted, if so. Whether it passes by itself
-// tells a warning from a refusal.
+// objectToClaims returns why the Site would not be accepted, or nil. If passes is true, the
+// objection is a warning, otherwise a denial.
 func objectToClaims(v claimView) (o *objection, passes bool) {
 	d, refused := refusal(v) // claim_policy.go
 	if !refused {
@@ -39,7 +39,7 @@ func objectToClaims(v claimView) (o *objection, passes bool) {
 	return &objection{d.reason, d.denial, at}, d.passes
 }
 
-// siteIDPath is where the Site's siteID comes from.
+// siteIDPath returns the path of the field that determines the siteID.
 func siteIDPath(site *v1alpha1.Site) *field.Path {
 	if site.Spec.SiteID == "" {
 		return field.NewPath("metadata", "name")
@@ -47,8 +47,9 @@ func siteIDPath(site *v1alpha1.Site) *field.Path {
 	return field.NewPath("spec", "siteID")
 }
 
-// objectToData says why the Site cannot use the database that is there, if so. Data of another
-// key may be that of a SiteClaim that is yet to be restored; data of another version stays so.
+// objectToData returns why the Site cannot use the existing database, or nil. If passes is true,
+// the objection is a warning, otherwise a denial. Data with another site key is a warning, because
+// its SiteClaim may be restored later. Another major version is a denial.
 func objectToData(bad *verdict) (o *objection, passes bool) {
 	if bad == nil {
 		return nil, false
@@ -59,12 +60,12 @@ func objectToData(bad *verdict) (o *objection, passes bool) {
 	return &objection{bad.reason, bad.message, fieldProvisioned}, true
 }
 
-// warning is the objection as kubectl shows it beside the answer.
+// warning returns the objection as the text of a warning.
 func (o *objection) warning() string {
 	return fmt.Sprintf("%s: %s: %s", o.field, o.reason, o.message)
 }
 
-// refuse is the objection as an answer: programs find the reason and the field in its cause.
+// refuse returns the objection as an error with status 422. Its cause has the reason and the field.
 func (o *objection) refuse(site *v1alpha1.Site) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,

@@ -15,16 +15,16 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// claimAttempts bounds how often a reconcile looks again. Two claims to take make
-// three looks; the rest is for races that were lost.
+// claimAttempts is the maximum number of reads of the claims in a reconcile, which then fails.
+// Taking both claims needs three reads. The others are for lost races.
 const claimAttempts = 8
 
-// siteClaimNamespaceField selects the SiteClaims of a namespace.
+// siteClaimNamespaceField is the field selector for the SiteClaims of a namespace.
 const siteClaimNamespaceField = "spec.siteRef.namespace"
 
-// claim takes the namespace and the siteID for the Site, or finds out who has
-// them. Each write is one create or one update guarded by the resourceVersion,
-// so the API server decides every race; then the phase looks again.
+// claim claims the namespace and the siteID for the Site, or finds out which Site holds them. Each
+// write is one create, or one update with a resourceVersion, so kube-apiserver decides races. After
+// a write, claim reads the claims again.
 func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 	var lost error
 	for range claimAttempts {
@@ -36,7 +36,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 		switch d.action {
 		case keepClaims:
 			s.siteClaim = view.siteClaim
-			message := fmt.Sprintf("the Site holds siteID %q", s.site.SiteID())
+			message := fmt.Sprintf("The Site holds siteID %q.", s.site.SiteID())
 			s.found.accepted = &verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, message}
 			return proceed, nil
 		case refuseSite:
@@ -54,14 +54,14 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 		}
 		lost = errors.Join(lost, err)
 	}
-	return proceed, errors.Join(fmt.Errorf("the claims changed under each of %d attempts", claimAttempts), lost)
+	return proceed, errors.Join(fmt.Errorf("the claims changed during each of %d attempts", claimAttempts), lost)
 }
 
 func lostRace(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
 }
 
-// viewClaims asks the API server itself. The order of the reads matters, see claimView.
+// viewClaims reads the claims from kube-apiserver. The order of the reads matters, see claimView.
 func viewClaims(ctx context.Context, live client.Reader, site *v1alpha1.Site) (claimView, error) {
 	v := claimView{site: site}
 	var err error
@@ -121,7 +121,7 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 		if err := r.Client.Create(ctx, claim, apply.FieldOwner); err != nil {
 			return fmt.Errorf("create SiteClaim %s: %w", claim.Name, err)
 		}
-		r.event(v.site, corev1.EventTypeNormal, "Claimed", fmt.Sprintf("took siteID %q", claim.Name))
+		r.event(v.site, corev1.EventTypeNormal, "Claimed", fmt.Sprintf("Claimed siteID %q.", claim.Name))
 		return nil
 	}
 	claim := v.siteClaim.DeepCopy()
@@ -130,6 +130,6 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 		return fmt.Errorf("adopt SiteClaim %s: %w", claim.Name, err)
 	}
 	r.event(v.site, corev1.EventTypeNormal, "Adopted",
-		fmt.Sprintf("adopted siteID %q with the data of an earlier Site of this name", claim.Name))
+		fmt.Sprintf("Adopted siteID %q with the retained data of an earlier Site of this name.", claim.Name))
 	return nil
 }

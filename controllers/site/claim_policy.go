@@ -8,21 +8,20 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// claimView is what the API server said about a Site's claims. When the Site
-// holds both claims, nothing else was asked.
+// claimView is the state of a Site's claims in kube-apiserver. If the Site holds both claims, the
+// fields after siteClaim are not read.
 type claimView struct {
-	// site as the reconcile began.
+	// site is the Site when the reconcile began.
 	site *v1alpha1.Site
-	// namespaceClaim named after the Site's namespace, nil if there is none.
+	// namespaceClaim is the NamespaceClaim of the Site's namespace, or nil.
 	namespaceClaim *v1alpha1.NamespaceClaim
-	// siteClaim named after the siteID, nil if there is none.
+	// siteClaim is the SiteClaim of the siteID, or nil.
 	siteClaim *v1alpha1.SiteClaim
-	// self is the Site of that namespace and name now, nil if it is gone.
+	// self is the current Site of that namespace and name, or nil.
 	self *v1alpha1.Site
-	// holder is the Site that namespaceClaim names, nil if it is gone. It was
-	// read after namespaceClaim.
+	// holder is the Site that namespaceClaim names, or nil. It is read after namespaceClaim.
 	holder *v1alpha1.Site
-	// siteClaims of the namespace, of whatever siteID, read after holder.
+	// siteClaims are all SiteClaims of the namespace. They are read after holder.
 	siteClaims []v1alpha1.SiteClaim
 }
 
@@ -31,44 +30,44 @@ func (v claimView) held() bool {
 		v.siteClaim != nil && v.siteClaim.HeldBy(v.site)
 }
 
-// claimAction is what a claim decision asks the controller to do.
+// claimAction is what the controller does next.
 type claimAction int
 
 const (
-	// keepClaims: the Site holds both.
+	// keepClaims: the Site holds both claims.
 	keepClaims claimAction = iota
-	// refuseSite: the Site gets neither until somebody acts.
+	// refuseSite: the Site cannot get its claims.
 	refuseSite
-	// awaitSite: the Site was deleted or replaced since it was read.
+	// awaitSite: the Site was deleted or replaced after it was read.
 	awaitSite
-	// takeNamespace: create the NamespaceClaim, or enter the Site in the one there is.
+	// takeNamespace: create the NamespaceClaim, or set the Site in the existing one.
 	takeNamespace
-	// takeSiteID: create the SiteClaim, or enter the Site in the one there is.
+	// takeSiteID: create the SiteClaim, or set the Site in the existing one.
 	takeSiteID
 )
 
-// claimDecision is what to do, and why a Site is refused.
+// claimDecision is the next action and, if the Site is refused, the reason and messages.
 type claimDecision struct {
 	action claimAction
-	// message is for those who may read the Site, denial for anybody: it names nothing but
-	// what was asked for.
+	// message is for callers that can read the Site. denial is for any caller of the webhook, so it
+	// contains no names except those in the request.
 	reason, message, denial string
-	// passes: the refusal ends without anybody acting.
+	// passes is true if the refusal ends without an action, because the holder is being deleted.
 	passes bool
 }
 
-// claimCheck decides, or leaves it to the next check.
+// claimCheck returns a decision, or false if the next check decides.
 type claimCheck func(claimView) (claimDecision, bool)
 
 var (
-	// claimRules say what belongs to whom. The order matters: a Site that holds its
-	// namespace is alone there, so only then may it take a siteID.
+	// claimRules decide who gets a claim. The order matters: only a Site that holds its namespace, and
+	// so is the only one there, can take a siteID.
 	claimRules  = []claimCheck{namespaceIsOurs, siteIDIsOurs}
 	claimChecks = append([]claimCheck{bothHeld, siteIsCurrent}, claimRules...)
 )
 
-// decideClaim says what the Site has to do next to hold its claims. Time plays
-// no part: creation times are new after a restore from a backup.
+// decideClaim returns the next action towards holding both claims. It does not compare creation
+// times, because a restore from a backup changes them.
 func decideClaim(v claimView) claimDecision {
 	for _, check := range claimChecks {
 		if d, decided := check(v); decided {
@@ -78,8 +77,8 @@ func decideClaim(v claimView) claimDecision {
 	return claimDecision{action: keepClaims}
 }
 
-// refusal is what decideClaim would come to, after everything that it lets the Site take, if
-// that is to refuse it. The Site may be one that is not there yet.
+// refusal returns the refusal that decideClaim would finally return for the Site, and whether there
+// is one. The Site need not exist yet.
 func refusal(v claimView) (d claimDecision, refused bool) {
 	for _, check := range claimRules {
 		if d, decided := check(v); decided && d.action == refuseSite {
@@ -93,8 +92,8 @@ func bothHeld(v claimView) (claimDecision, bool) {
 	return claimDecision{action: keepClaims}, v.held()
 }
 
-// siteIsCurrent keeps a Site that is gone or leaving from taking anything, and
-// makes sure that a namesake with another uid is gone.
+// siteIsCurrent prevents that a deleted Site takes a claim. If self has the uid of the Site, an
+// earlier Site of the same name no longer exists.
 func siteIsCurrent(v claimView) (claimDecision, bool) {
 	current := lives(v.self, v.site.UID) && v.self.DeletionTimestamp.IsZero()
 	return claimDecision{action: awaitSite}, !current
@@ -107,8 +106,8 @@ func namespaceIsOurs(v claimView) (claimDecision, bool) {
 			return claimDecision{action: takeNamespace}, ref.UID != v.site.UID
 		}
 		if lives(v.holder, ref.UID) {
-			d := occupied(v.site.Namespace, fmt.Sprintf("is that of Site %q", ref.Name),
-				"Create this Site in a namespace of its own, or delete the other one.")
+			d := occupied(v.site.Namespace, fmt.Sprintf("is held by Site %q", ref.Name),
+				"Create this Site in another namespace, or delete the other Site.")
 			d.passes = v.holder.DeletionTimestamp != nil && v.holder.Spec.DeletionPolicy == v1alpha1.DeletionDelete
 			return d, true
 		}
@@ -119,7 +118,7 @@ func namespaceIsOurs(v claimView) (claimDecision, bool) {
 	return claimDecision{action: takeNamespace}, true
 }
 
-// siteIDIsOurs runs for a Site that holds its namespace.
+// siteIDIsOurs requires that the Site holds its namespace.
 func siteIDIsOurs(v claimView) (claimDecision, bool) {
 	if v.siteClaim == nil {
 		return claimDecision{action: takeSiteID}, true
@@ -138,7 +137,7 @@ func lives(site *v1alpha1.Site, uid types.UID) bool {
 	return site != nil && site.UID == uid
 }
 
-// otherSiteClaim is a claim of the namespace that is not, and cannot become, the Site's.
+// otherSiteClaim returns a SiteClaim of the namespace that the Site cannot hold, or nil.
 func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
 	for i := range v.siteClaims {
 		c := &v.siteClaims[i]
@@ -149,25 +148,25 @@ func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
 	return nil
 }
 
-// taken does not say by whom: that is another tenant.
+// taken does not name the holder, which may belong to another tenant.
 func taken(siteID string) claimDecision {
-	message := fmt.Sprintf("siteID %q is taken by another Site, or by data retained from one. Create a Site with another siteID, "+
-		"or have a cluster administrator free this one by deleting SiteClaim %q, which gives up the data.", siteID, siteID)
+	message := fmt.Sprintf("siteID %q is taken by another Site or by retained data. Choose another siteID, "+
+		"or ask a cluster administrator to release it by deleting SiteClaim %q, which abandons the data.", siteID, siteID)
 	return claimDecision{action: refuseSite, reason: v1alpha1.ReasonSiteIDTaken, message: message, denial: message}
 }
 
 func retained(namespace string, claim *v1alpha1.SiteClaim) claimDecision {
 	return occupied(namespace,
-		fmt.Sprintf("holds the data of Site %q with siteID %q", claim.Spec.SiteRef.Name, claim.Name),
-		fmt.Sprintf("Create this Site in a namespace of its own, create Site %q again, or have a cluster administrator "+
-			"give up its data by deleting SiteClaim %q.", claim.Spec.SiteRef.Name, claim.Name))
+		fmt.Sprintf("has retained data of Site %q with siteID %q", claim.Spec.SiteRef.Name, claim.Name),
+		fmt.Sprintf("Create this Site in another namespace, create Site %q again, or ask a cluster administrator "+
+			"to abandon its data by deleting SiteClaim %q.", claim.Spec.SiteRef.Name, claim.Name))
 }
 
 func occupied(namespace, why, remedy string) claimDecision {
 	return claimDecision{
 		action: refuseSite, reason: v1alpha1.ReasonNamespaceOccupied,
-		message: fmt.Sprintf("namespace %q %s, and a namespace is for one Site. %s", namespace, why, remedy),
-		denial: fmt.Sprintf("namespace %q has another Site, or data retained from one of another name or siteID, and a namespace is for one Site. "+
-			"Create this Site in a namespace of its own, or with the name and siteID of the data.", namespace),
+		message: fmt.Sprintf("Namespace %q %s, and a namespace can have only one Site. %s", namespace, why, remedy),
+		denial: fmt.Sprintf("Namespace %q has another Site, or retained data of another name or siteID, and a namespace can have only one Site. "+
+			"Create this Site in another namespace, or with the name and siteID of the data.", namespace),
 	}
 }

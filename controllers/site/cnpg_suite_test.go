@@ -56,12 +56,12 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
 		cluster.Object["status"] = map[string]any{"phase": "Setting up primary"}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
-		storageOf(ctx, s).Should(Equal("False Provisioning: CloudNativePG says: Setting up primary"))
+		storageOf(ctx, s).Should(Equal("False Provisioning: CloudNativePG reports: Setting up primary"))
 		Expect(admin.Create(ctx, authority)).To(Succeed())
 		cluster.Object["status"] = map[string]any{"phase": "Creating a new replica", "currentPrimary": provision.Name + "-1", "readyInstances": int64(1)}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
 		expectReady(ctx, s)
-		handed := get[corev1.Secret](ctx, operatorNamespace, v1alpha1.ConnectionName(s.Namespace))
+		handed := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
 		Expect(string(handed.Data["uri"])).To(ContainSubstring("@paddock-postgres." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
 
 		By("writing nothing while nothing changes")

@@ -19,8 +19,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// connectionOf reads the connection from the Secret that the Site names. The verdict,
-// unless nil, is why there is none.
+// connectionOf reads the connection from the Secret that the Site names. If the verdict is not nil,
+// it says why there is no connection.
 func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn.Connection, *verdict, error) {
 	ref := site.Spec.Storage.Postgres.External.SecretRef
 	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), client.ObjectKey{Namespace: site.Namespace, Name: ref.Name})
@@ -38,17 +38,18 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 	return connection, bad, err
 }
 
-// noSecret says that what was found, if anything, is not the Secret that the Site names: a Site
-// is no way to those of other types.
+// noSecret returns a verdict if found is nil or has another type than SecretTypeDSN. A Site must
+// not give access to Secrets of other types.
 func noSecret(site *v1alpha1.Site, found *corev1.Secret) *verdict {
 	if found != nil && found.Type == v1alpha1.SecretTypeDSN {
 		return nil
 	}
-	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf("there is no Secret %q of type %s in namespace %q",
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf("There is no Secret %q of type %s in namespace %q. Create it, or correct spec.storage.postgres.external.secretRef.",
 		site.Spec.Storage.Postgres.External.SecretRef.Name, v1alpha1.SecretTypeDSN, site.Namespace)}
 }
 
-// invalidSecret turns the fault of a field of a Secret into a verdict, and leaves other errors.
+// invalidSecret converts a *dsn.FieldError to a verdict about the Secret, and returns any other
+// error unchanged.
 func invalidSecret(name string, err error) (*verdict, error) {
 	var field *dsn.FieldError
 	if errors.As(err, &field) {
@@ -58,10 +59,10 @@ func invalidSecret(name string, err error) (*verdict, error) {
 }
 
 func (r *Reconciler) connectionName(namespace string) client.ObjectKey {
-	return client.ObjectKey{Namespace: r.Namespace, Name: v1alpha1.ConnectionName(namespace)}
+	return client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: v1alpha1.ConnectionName(namespace)}
 }
 
-// publishConnection hands the connection to the API servers, unless they have it.
+// publishConnection writes the connection to the connections namespace, unless it is unchanged.
 func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
 	name := r.connectionName(site.Namespace)
 	labels := map[string]string{v1alpha1.SiteKeyLabel: siteKey}
@@ -83,7 +84,8 @@ func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site,
 	return nil
 }
 
-// publishedConnection is what was handed to the API servers under that key.
+// publishedConnection returns the connection that is published for that key, and whether there is
+// one.
 func (r *Reconciler) publishedConnection(ctx context.Context, namespace, siteKey string) (dsn.Connection, bool, error) {
 	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(namespace))
 	if err != nil || secret == nil || secret.Labels[v1alpha1.SiteKeyLabel] != siteKey {
@@ -93,7 +95,7 @@ func (r *Reconciler) publishedConnection(ctx context.Context, namespace, siteKey
 	return connection, err == nil, err
 }
 
-// withdrawConnection takes back what was handed to the API servers for a Site that is gone.
+// withdrawConnection deletes the published connection of a deleted Site.
 func (r *Reconciler) withdrawConnection(ctx context.Context, site types.NamespacedName) error {
 	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(site.Namespace))
 	if err != nil || secret == nil || secret.Annotations[v1alpha1.SiteAnnotation] != site.String() {
@@ -102,10 +104,10 @@ func (r *Reconciler) withdrawConnection(ctx context.Context, site types.Namespac
 	return r.deleteAsRead(ctx, secret)
 }
 
-// sitesOfSecret are the Sites that a Secret concerns: those that name it, and the one that
-// a published connection is of, whether or not it still exists.
+// sitesOfSecret returns the Sites to reconcile after a change of a Secret: those in its namespace,
+// or the Site of a published connection, even if that Site no longer exists.
 func (r *Reconciler) sitesOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
-	if obj.GetNamespace() == r.Namespace {
+	if obj.GetNamespace() == r.ConnectionsNamespace {
 		if requests := siteOfAnnotation(ctx, obj); len(requests) > 0 { // expose.go
 			return requests
 		}

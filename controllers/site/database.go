@@ -21,24 +21,25 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// largestMessage is more than any answer to the controller has: it reads no records.
+	// largestMessage is the maximum size in bytes of a message from the database. A larger one ends
+	// the connection. The controller reads no records, so its responses are smaller.
 	largestMessage = 1 << 20
-	// oldestPostgres is the least server_version_num that our tables and statements know.
+	// oldestPostgres is the lowest supported server_version_num.
 	oldestPostgres = 140000
 )
 
-// connect opens a connection to a database that can be written to. The verdict, unless
-// nil, is why there is none. It names no value of the connection.
+// connect opens a connection to a writable database, or returns a verdict that says why there is
+// none. The verdict contains no values of the connection string.
 func (r *Reconciler) connect(ctx context.Context, connection dsn.Connection) (*pgx.Conn, *verdict) {
 	conn, err := r.dial(ctx, connection)
 	if err != nil {
 		logf.FromContext(ctx).Info("cannot use the database", "problem", problemOf(err))
-		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnreachable, "the database cannot be used: " + problemOf(err)}
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnreachable, "The database cannot be used: " + problemOf(err) + "."}
 	}
 	return conn, nil
 }
 
-// unusable is a database that answers and cannot be used.
+// unusable is the error for a reachable database that cannot be used.
 type unusable string
 
 func (e unusable) Error() string { return string(e) }
@@ -67,9 +68,9 @@ func (r *Reconciler) dial(ctx context.Context, connection dsn.Connection) (*pgx.
 	err = conn.QueryRow(connecting, `SELECT current_setting('server_version_num')::int, current_setting('transaction_read_only')`).Scan(&version, &readOnly)
 	switch {
 	case err == nil && version < oldestPostgres:
-		err = unusable("its version is older than 14")
+		err = unusable("its version is older than 14; use Postgres 14 or later")
 	case err == nil && readOnly == "on":
-		err = unusable("it is read-only")
+		err = unusable("it is read-only; connect to the primary server")
 	}
 	if err != nil {
 		closeConnection(ctx, conn)
@@ -81,11 +82,11 @@ func (r *Reconciler) dial(ctx context.Context, connection dsn.Connection) (*pgx.
 func closeConnection(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 	defer cancel()
-	_ = conn.Close(ctx) // it is closed then, politely or not
+	_ = conn.Close(ctx) // the connection is closed with or without an error
 }
 
-// problemOf says why there is no connection. Drivers' own words may hold names and
-// addresses, which are secrets here.
+// problemOf returns why there is no connection. It does not use the text of the driver's errors,
+// which can contain names and addresses from the Secret.
 func problemOf(err error) string {
 	var reason unusable
 	var answer *pgconn.PgError
@@ -97,31 +98,30 @@ func problemOf(err error) string {
 	case errors.As(err, &answer):
 		return describeAnswer(answer.Code)
 	case errors.Is(err, egress.ErrProhibited):
-		return "its address is not public, nor in a network that the operator allows (--postgres-networks)"
+		return "its address is not public, and not in a network that the operator allows with --postgres-networks"
 	case errors.As(err, &name):
 		return "its host name cannot be resolved"
 	case errors.As(err, &certificate):
-		return "its TLS certificate is not trusted, or not for that host"
+		return "its TLS certificate is not trusted or not valid for the host"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
-		return fmt.Sprintf("it does not answer within %.0f s", connectTimeout.Seconds())
+		return fmt.Sprintf("it did not respond within %.0f s", connectTimeout.Seconds())
 	default:
-		return "no connection, or none with TLS, can be made"
+		return "the connection or its TLS handshake failed"
 	}
 }
 
-// describeAnswer tells the states that a user can do something about. Appendix A of the
-// PostgreSQL manual.
+// describeAnswer describes the SQLSTATEs that a user can resolve (PostgreSQL manual, Appendix A).
 func describeAnswer(code string) string {
 	switch code {
 	case "28P01", "28000":
-		return "the user or password is wrong, or not let in from here (SQLSTATE " + code + ")"
+		return "the user or password is wrong, or pg_hba.conf does not allow the connection (SQLSTATE " + code + ")"
 	case "3D000":
-		return "there is no database of that name (SQLSTATE 3D000)"
+		return "the database does not exist (SQLSTATE 3D000)"
 	case "53300":
-		return "it has no connection left (SQLSTATE 53300)"
+		return "it has no free connections (SQLSTATE 53300)"
 	default:
-		return "it answers with SQLSTATE " + code
+		return "it responded with SQLSTATE " + code
 	}
 }

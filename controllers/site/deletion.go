@@ -15,19 +15,19 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// recordKinds hold a site's data. Record is the last to go: where none is left,
-// nothing else is.
-var recordKinds = []string{"RecordClaim", "RecordHistory", "Record"}
+// recordKinds are the kinds with a site's data, in the order of deletion. Record is last: if there
+// is no Record left, there is no other data left.
+var recordKinds = []string{"AuditSegment", "RecordClaim", "RecordHistory", "WebhookDelivery", "WebhookDeliveryLog", "Record"}
 
-// sweepBatch bounds one deletion request: the API server ends a request after a
-// minute, and answers it with everything that it deleted, bodies and all.
+// sweepBatch is the maximum number of objects that one request deletes. kube-apiserver ends
+// requests after a minute, and its response contains all deleted objects.
 const sweepBatch = 500
 
-// sweepDelay is the pause before what a sweep left is swept again.
+// sweepDelay is the delay before remaining objects are deleted again.
 const sweepDelay = time.Second
 
-// finalize ends a Site that is being deleted. Without the finalizer there is
-// nothing to do: the data stays, and the claims with it.
+// finalize completes the deletion of a Site. Without the finalizer it does nothing, and the data
+// and claims stay.
 func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 	site := s.site
 	if site.DeletionTimestamp.IsZero() {
@@ -35,21 +35,21 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 	}
 	s.found.deleting = true
 	if !controllerutil.ContainsFinalizer(site, v1alpha1.SiteFinalizer) {
-		return settle, nil
+		return finish, nil
 	}
-	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // it may have been changed to Retain just in time
+	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // it may have been changed to Retain after the deletion
 		wait, err := r.erase(ctx, s)
 		if err != nil || wait > 0 {
 			s.requeueAfter = wait
-			return settle, err
+			return finish, err
 		}
 	}
 	return leave, r.setFinalizer(ctx, site, false)
 }
 
-// erase removes the Site's data and its claims, in this order: a crash on the
-// way leaves the claim, which names the data that is still to go. It returns how
-// long to wait before trying again, zero when all is gone.
+// erase deletes the Site's data and then its claims, so that after a crash the claim still has the
+// key of the remaining data. It returns the delay before the next attempt, or zero if all is
+// deleted.
 func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error) {
 	site := s.site
 	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
@@ -66,7 +66,7 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 		if err := r.deleteAsRead(ctx, claim); err != nil {
 			return 0, err
 		}
-		r.event(site, corev1.EventTypeNormal, "Erased", "deleted all records and the SiteClaim")
+		r.event(site, corev1.EventTypeNormal, "Erased", "Deleted all records and the SiteClaim.")
 	}
 	namespaceClaim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: site.Namespace})
 	if err != nil || namespaceClaim == nil || !namespaceClaim.HeldBy(site) {
@@ -75,8 +75,8 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 	return 0, r.deleteAsRead(ctx, namespaceClaim)
 }
 
-// eraseRecords removes what is stored under the key, and returns how long to wait before
-// trying again, zero when all is gone.
+// eraseRecords deletes the data with the key. It returns the delay before the next attempt, or zero
+// if all is deleted.
 func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		if s.site.Spec.Storage.Postgres.Provisioned != nil {
@@ -86,7 +86,7 @@ func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string)
 		if err != nil || why == "" {
 			return 0, err
 		}
-		s.found.failed = "the site's records cannot be deleted: " + why + "; deletionPolicy Retain would leave them"
+		s.found.failed = "The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: " + why
 		return databaseDelay, nil
 	}
 	left, err := r.sweep(ctx, s.site.Namespace, siteKey)
@@ -96,7 +96,7 @@ func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string)
 	return 0, nil
 }
 
-// sweep deletes every record of the key and reports whether some would not go.
+// sweep deletes all objects with the key. It reports whether some remain.
 func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left bool, err error) {
 	ours := fields.OneTermEqualSelector(siteKeyField, siteKey)
 	for _, kind := range recordKinds {
@@ -108,7 +108,7 @@ func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left
 			if first == "" {
 				break
 			}
-			if first == last { // the last batch did not get rid of it
+			if first == last { // the last batch did not delete it
 				return true, nil
 			}
 			if err := r.deleteBatch(ctx, kind, namespace, ours); err != nil {
@@ -132,8 +132,8 @@ func (r *Reconciler) deleteBatch(ctx context.Context, kind, namespace string, se
 	return nil
 }
 
-// deleteAsRead deletes an object as it was read: had it changed hands since, it would be
-// another's.
+// deleteAsRead deletes an object unless it has changed since it was read, because another Site may
+// have taken it.
 func (r *Reconciler) deleteAsRead(ctx context.Context, obj client.Object) error {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})

@@ -33,7 +33,7 @@ var _ = Describe("Deletion", func() {
 		createRecord(ctx, s.Namespace, claim.Spec.SiteKey, "patient.late") // by an API server that has not heard
 		expectGone(ctx, s)
 		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(BeZero())
-		Expect(countRecords(ctx, s.Namespace, "another-key")).To(Equal(3), "the records of another key are not the Site's")
+		Expect(countRecords(ctx, s.Namespace, "another-key")).To(Equal(6), "the records of another key are not the Site's")
 		expectGone(ctx, claim)
 		expectGone(ctx, &v1alpha1.NamespaceClaim{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})
 	})
@@ -80,7 +80,7 @@ var _ = Describe("Deletion", func() {
 		deleteAndWait(ctx, s)
 		witness := createSite(ctx, s.Namespace, "elm", "kept-witness") // reconciled after the deletion
 		expectRefused(ctx, witness, v1alpha1.ReasonNamespaceOccupied)
-		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(Equal(3))
+		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(Equal(6))
 		Expect(get[v1alpha1.SiteClaim](ctx, "", "kept").UID).To(Equal(claim.UID))
 	})
 
@@ -106,7 +106,7 @@ var _ = Describe("Deletion", func() {
 		Expect(admin.Delete(ctx, s)).To(Succeed())
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
 		expectGone(ctx, s)
-		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(Equal(3))
+		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(Equal(6))
 		Expect(get[v1alpha1.SiteClaim](ctx, "", "rescued").UID).To(Equal(claim.UID))
 	})
 
@@ -122,7 +122,7 @@ var _ = Describe("Deletion", func() {
 
 		deleteAndWait(ctx, waiter)
 		expectGone(ctx, &v1alpha1.NamespaceClaim{ObjectMeta: metav1.ObjectMeta{Name: waiter.Namespace}})
-		Expect(countRecords(ctx, holder.Namespace, claim.Spec.SiteKey)).To(Equal(3))
+		Expect(countRecords(ctx, holder.Namespace, claim.Spec.SiteKey)).To(Equal(6))
 		Expect(get[v1alpha1.SiteClaim](ctx, "", "not-yours").HeldBy(holder)).To(BeTrue())
 	})
 })
@@ -163,7 +163,7 @@ func touch(ctx context.Context, s *v1alpha1.Site) {
 	update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "touched", "yes") })
 }
 
-// createRecord creates a Record, its history and a claim: three objects.
+// createRecord creates a Record and one object of each other kind that holds data.
 func createRecord(ctx context.Context, namespace, siteKey, name string) {
 	GinkgoHelper()
 	about := metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -172,9 +172,18 @@ func createRecord(ctx context.Context, namespace, siteKey, name string) {
 		&recordsv1alpha1.RecordHistory{ObjectMeta: about, Spec: recordsv1alpha1.RecordHistorySpec{
 			SiteKey: siteKey, Record: name, Lineage: name, Versions: map[string]recordsv1alpha1.SupersededVersion{},
 		}},
+		&recordsv1alpha1.AuditSegment{ObjectMeta: about, Spec: recordsv1alpha1.AuditSegmentSpec{SiteKey: siteKey, Hour: metav1.Now(), Entries: []byte("x")}},
 		&recordsv1alpha1.RecordClaim{ObjectMeta: about, Spec: recordsv1alpha1.RecordClaimSpec{SiteKey: siteKey, Line: name}},
 	} {
 		Expect(apiServer.Create(ctx, obj)).To(Succeed())
+	}
+	for _, obj := range []client.Object{
+		&recordsv1alpha1.WebhookDelivery{ObjectMeta: about, Spec: recordsv1alpha1.WebhookDeliverySpec{
+			SiteKey: siteKey, Status: recordsv1alpha1.DeliveryPending, Accepted: metav1.NowMicro(), Since: metav1.NowMicro(),
+		}},
+		&recordsv1alpha1.WebhookDeliveryLog{ObjectMeta: about, Spec: recordsv1alpha1.WebhookDeliveryLogSpec{SiteKey: siteKey}},
+	} {
+		Expect(deliverer.Create(ctx, obj)).To(Succeed())
 	}
 }
 
@@ -189,12 +198,13 @@ func newRecord(namespace, siteKey, name string) *recordsv1alpha1.Record {
 	}
 }
 
-// countRecords counts the objects of all three kinds with a site key.
+// countRecords counts the objects of all kinds with a site key.
 func countRecords(ctx context.Context, namespace, siteKey string) int {
 	GinkgoHelper()
 	var n int
 	for _, list := range []client.ObjectList{
-		&recordsv1alpha1.RecordList{}, &recordsv1alpha1.RecordHistoryList{}, &recordsv1alpha1.RecordClaimList{},
+		&recordsv1alpha1.RecordList{}, &recordsv1alpha1.RecordHistoryList{}, &recordsv1alpha1.RecordClaimList{}, &recordsv1alpha1.AuditSegmentList{},
+		&recordsv1alpha1.WebhookDeliveryList{}, &recordsv1alpha1.WebhookDeliveryLogList{},
 	} {
 		Expect(admin.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.siteKey": siteKey})).To(Succeed())
 		n += meta.LenList(list)

@@ -13,11 +13,12 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// asIs reports whether an object that is there is as it would be applied.
+// asIs is a function that reports whether a live object equals the configuration to apply, such as
+// apply.Covers.
 type asIs func(live client.Object, config *unstructured.Unstructured) (bool, error)
 
-// ensure applies an object, unless it is there as it should be. The verdict, unless nil, is
-// why the API server does not take it.
+// ensure applies an object unless it is unchanged. If the verdict is not nil, it says why
+// kube-apiserver rejected the object.
 func (r *Reconciler) ensure(ctx context.Context, from client.Reader, object client.Object, same asIs) (*verdict, error) {
 	config, err := apply.Hashed(object)
 	if err != nil {
@@ -34,14 +35,14 @@ func (r *Reconciler) ensure(ctx context.Context, from client.Reader, object clie
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf(
-			"%s %s is refused: %s", config.GetKind(), object.GetName(), err)}, nil
+			"kube-apiserver rejected %s %s: %s", config.GetKind(), object.GetName(), err)}, nil
 	case err != nil:
 		return nil, fmt.Errorf("apply %s %s: %w", config.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
 	return nil, nil
 }
 
-// current is the object as it is now, nil if there is none.
+// current returns the live object, or nil if there is none.
 func current(ctx context.Context, from client.Reader, object client.Object) (client.Object, error) {
 	now, ok := object.DeepCopyObject().(client.Object)
 	if !ok {

@@ -20,21 +20,19 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
-// gatewayAPIDelay is the pause before the kinds of the Gateway API are looked for again:
-// nothing tells when they are installed.
+// gatewayAPIDelay is the delay before the next check whether the Gateway API is installed.
 const gatewayAPIDelay = time.Minute
 
 var (
-	notExposed        = verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "a Site that is not accepted has no address"}
+	notExposed        = verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "The Site is not accepted, so it is not exposed. See the condition Accepted."}
 	gatewayAPIMissing = verdict{
 		metav1.ConditionFalse, v1alpha1.ReasonGatewayAPIMissing,
-		"the Gateway API is not installed: install release 1.0 or later of its standard channel (https://gateway-api.sigs.k8s.io)",
+		"The Gateway API is not installed. Install release 1.0 or later of its standard channel (https://gateway-api.sigs.k8s.io).",
 	}
 )
 
-// expose leads the address that the Site asks for to the API servers, as far as it may have
-// it, and removes the way to one that it no longer asks for or may have. Storage plays no
-// part: without it the API servers answer that it is away.
+// expose creates the Ingress or HTTPRoute for spec.exposure, if the operator allows it, and deletes
+// those that are no longer wanted or allowed. It does not depend on the storage.
 func (r *Reconciler) expose(ctx context.Context, s *scope) (step, error) {
 	wanted, bad, err := r.decideExposure(s)
 	if err != nil {
@@ -55,17 +53,17 @@ func (r *Reconciler) expose(ctx context.Context, s *scope) (step, error) {
 		s.found.exposed, s.found.url = bad, r.PublicURL+"/site/"+s.site.SiteID()
 		return proceed, nil
 	}
-	// Links do not wait for Gateways: they would change with every word of theirs.
+	// The URL does not depend on the Gateways' status, so that links do not change with it.
 	s.found.url = exposure.URL(s.site, r.Exposure)
 	s.found.exposed, err = r.observeExposure(ctx, s)
 	return proceed, err
 }
 
-// decideExposure says which objects the Site gets, or why none; both are nil where it asks
-// for none.
+// decideExposure returns the objects for the Site, or why there are none. Both are nil without
+// spec.exposure.
 func (r *Reconciler) decideExposure(s *scope) (wanted []client.Object, bad *verdict, err error) {
 	asked := s.site.Spec.Exposure
-	// Also where no Site asks for a route any more: one may have been left by a crash.
+	// Also without spec.exposure: an HTTPRoute may have been left by a crash.
 	installed, err := r.gateways.installed(asked != nil && asked.HTTPRoute != nil)
 	switch {
 	case err != nil:
@@ -90,11 +88,11 @@ func (r *Reconciler) ensureExposure(ctx context.Context, object client.Object) (
 	if _, untyped := object.(*unstructured.Unstructured); untyped {
 		return r.ensure(ctx, r.exposureReader(kind), object, apply.Same)
 	}
-	// Controllers, and the API server, add to an Ingress what is theirs.
+	// Ingress controllers and kube-apiserver add fields of their own.
 	return r.ensure(ctx, r.exposureReader(kind), object, apply.Covers)
 }
 
-// exposureReader is the cache of a kind.
+// exposureReader returns the cache for a kind.
 func (r *Reconciler) exposureReader(kind schema.GroupVersionKind) client.Reader {
 	switch kind {
 	case exposure.RouteKind:
@@ -106,10 +104,10 @@ func (r *Reconciler) exposureReader(kind schema.GroupVersionKind) client.Reader 
 	}
 }
 
-// observeExposure says whether the objects, all of which are there, lead to the site.
+// observeExposure returns the verdict of the condition Exposed for existing objects.
 func (r *Reconciler) observeExposure(ctx context.Context, s *scope) (*verdict, error) {
 	if s.site.Spec.Exposure.Ingress != nil {
-		return &verdict{metav1.ConditionTrue, v1alpha1.ReasonExposed, "an Ingress leads from " + s.found.url}, nil
+		return &verdict{metav1.ConditionTrue, v1alpha1.ReasonExposed, "An Ingress routes " + s.found.url + " to the API servers."}, nil
 	}
 	route := newObject(exposure.RouteKind)
 	key := client.ObjectKey{Namespace: s.site.Namespace, Name: exposure.RouteName}
@@ -127,10 +125,10 @@ func (r *Reconciler) observeExposure(ctx context.Context, s *scope) (*verdict, e
 	case reason != "":
 		return &verdict{metav1.ConditionFalse, reason, message}, nil
 	}
-	return &verdict{metav1.ConditionTrue, v1alpha1.ReasonExposed, "an HTTPRoute leads from " + s.found.url}, nil
+	return &verdict{metav1.ConditionTrue, v1alpha1.ReasonExposed, "An HTTPRoute routes " + s.found.url + " to the API servers."}, nil
 }
 
-// withdrawOthers removes what exposes the Site and is not wanted.
+// withdrawOthers deletes the objects that expose the Site and are not wanted.
 func (r *Reconciler) withdrawOthers(ctx context.Context, site *v1alpha1.Site, wanted []client.Object) error {
 	keep := map[schema.GroupVersionKind]bool{}
 	for _, object := range wanted {
@@ -157,8 +155,8 @@ func (r *Reconciler) withdrawOthers(ctx context.Context, site *v1alpha1.Site, wa
 	return errors.Join(append(errs, err)...)
 }
 
-// withdrawExposure removes what exposes a Site that is gone from the operator's namespace. Its
-// HTTPRoute went with it.
+// withdrawExposure deletes the objects in the controller's namespace that expose a deleted Site.
+// Its HTTPRoute has been deleted with the Site.
 func (r *Reconciler) withdrawExposure(ctx context.Context, site types.NamespacedName) error {
 	known, err := r.gateways.installed(false)
 	errs := []error{err, r.withdraw(ctx, site, &networkingv1.Ingress{}, r.Client)}
@@ -168,8 +166,8 @@ func (r *Reconciler) withdrawExposure(ctx context.Context, site types.Namespaced
 	return errors.Join(errs...)
 }
 
-// withdraw deletes an object of the operator's namespace, if it is for that Site and not for
-// one that has had the namespace since.
+// withdraw deletes an object in the controller's namespace if it is for that Site, and not for a
+// later Site in the same namespace.
 func (r *Reconciler) withdraw(ctx context.Context, site types.NamespacedName, object client.Object, from client.Reader) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: exposure.Name(site.Namespace)}
 	there, err := findInto(ctx, from, key, object)
@@ -177,7 +175,7 @@ func (r *Reconciler) withdraw(ctx context.Context, site types.NamespacedName, ob
 		return err
 	}
 	if err := r.deleteAsRead(ctx, object); err != nil {
-		return fmt.Errorf("withdraw the address of the site: %w", err)
+		return fmt.Errorf("remove the exposure of the site: %w", err)
 	}
 	return nil
 }
@@ -188,8 +186,8 @@ func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return object
 }
 
-// siteOfAnnotation is the Site that an object of the operator's namespace is for, whether or
-// not it still exists.
+// siteOfAnnotation returns the Site in an object's SiteAnnotation, even if that Site no longer
+// exists.
 func siteOfAnnotation(_ context.Context, object client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(object.GetAnnotations()[v1alpha1.SiteAnnotation], "/")
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// ensureFinalizer keeps the finalizer on the Site while, and only while, its
-// deletion would have to remove data. It is there before anything is claimed.
+// ensureFinalizer sets the finalizer on a Site with deletionPolicy Delete and removes it from
+// others. It runs before the claims, so that no claimed data is left behind.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) (step, error) {
 	want := s.site.Spec.DeletionPolicy == v1alpha1.DeletionDelete
 	if controllerutil.ContainsFinalizer(s.site, v1alpha1.SiteFinalizer) == want {
@@ -28,7 +28,7 @@ func (r *Reconciler) setFinalizer(ctx context.Context, site *v1alpha1.Site, want
 	} else {
 		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteFinalizer)
 	}
-	// A merge patch replaces the whole list, so it must not meet a newer one.
+	// A merge patch replaces the whole list, so the list must not have changed since it was read.
 	patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patch the finalizers: %w", err)

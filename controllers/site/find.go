@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// find reads an object; nil without an error means that there is none.
+// find returns an object, or nil without an error if the object or its kind does not exist.
 func find[T any, P interface {
 	*T
 	client.Object
@@ -22,7 +22,7 @@ func find[T any, P interface {
 	return obj, nil
 }
 
-// findInto reads an object into one of its kind, and reports whether there is one.
+// findInto reads an object into into. It reports whether the object exists.
 func findInto(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (there bool, err error) {
 	switch err := from.Get(ctx, key, into); {
 	case apierrors.IsNotFound(err) || kindMissing(err):
@@ -33,8 +33,7 @@ func findInto(ctx context.Context, from client.Reader, key client.ObjectKey, int
 	return true, nil
 }
 
-// kindMissing reports whether the cluster does not know the kind, as where an operator is
-// not installed.
+// kindMissing reports whether err says that the kind is not installed.
 func kindMissing(err error) bool {
 	var missing *meta.NoKindMatchError
 	return errors.As(err, &missing)

@@ -15,26 +15,28 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// listTimeout bounds how long a scrape waits for a cache that is not filled yet.
+// listTimeout is how long a scrape waits for the cache to sync. After it, the metrics of Sites are
+// missing.
 const listTimeout = time.Second
 
 var (
 	conditionMetric = prometheus.NewDesc("paddock_site_status_condition",
-		"Conditions of Sites: 1 for the status that a condition has, 0 for the others. A Site that nobody has looked at has Ready Unknown.",
+		"Conditions of Sites: 1 for the current status of a condition, 0 for the other statuses. A Site that has not been reconciled yet has Ready Unknown.",
 		[]string{"namespace", "name", "type", "status"}, nil)
-	infoMetric = prometheus.NewDesc("paddock_site_info", "Always 1: what a Site is.",
+	infoMetric = prometheus.NewDesc("paddock_site_info", "Properties of a Site, as labels. The value is always 1.",
 		[]string{"namespace", "name", "site_id", "storage", "paused", "deleting"}, nil)
 )
 
-// measured are the conditions that metrics tell: ours alone, whoever writes others into a status.
+// measured are the conditions with metrics: those that Paddock sets. Conditions of other
+// controllers have none.
 var measured = append(slices.Clone(ownConditions), v1alpha1.ConditionIndexReady, v1alpha1.ConditionStorageNearLimit)
 
-// Collector tells the state of all Sites when it is asked: a Site that is gone leaves nothing
-// behind. Only the controller that leads tells it, so that no Site is counted twice.
+// Collector collects the state of all Sites at each scrape, so that deleted Sites have no metrics.
+// Only the leader returns metrics, so that no Site is counted twice.
 type Collector struct {
-	// Sites reads from a cache.
+	// Sites reads the Sites from a cache.
 	Sites client.Reader
-	// Elected is closed once this controller leads.
+	// Elected is closed once this controller is the leader.
 	Elected <-chan struct{}
 }
 
@@ -55,8 +57,8 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	defer cancel()
 	var sites v1alpha1.SiteList
 	if err := c.Sites.List(ctx, &sites, client.UnsafeDisableDeepCopy); err != nil {
-		// The other metrics are worth more than an error in place of them all.
-		logf.Log.Error(err, "list Sites for their metrics")
+		// Reporting the error to Prometheus would suppress all other metrics.
+		logf.Log.Error(err, "cannot list the Sites for their metrics")
 		return
 	}
 	for i := range sites.Items {

@@ -13,13 +13,13 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// protect marks the namespace before there are records in it that are to stay.
+// protect labels the namespace before it has records to retain.
 func (r *Reconciler) protect(ctx context.Context, s *scope) (step, error) {
 	return proceed, r.markNamespace(ctx, s.site.Namespace, s)
 }
 
-// markNamespace keeps RetainLabel on a namespace while, and only while, a SiteClaim says that
-// its data is to stay. Without a scope there may be no Site left.
+// markNamespace sets RetainLabel on a namespace if a SiteClaim there has data to retain, and
+// removes it otherwise. s is nil if the Site was deleted.
 func (r *Reconciler) markNamespace(ctx context.Context, name string, s *scope) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -34,7 +34,7 @@ func (r *Reconciler) markNamespace(ctx context.Context, name string, s *scope) e
 			return err
 		}
 	}
-	if marked && !retain { // only the API server itself knows that for sure
+	if marked && !retain { // the cache may be stale
 		var err error
 		if retain, err = r.retains(ctx, r.Live, name); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (r *Reconciler) markNamespace(ctx context.Context, name string, s *scope) e
 	return nil
 }
 
-// retains reports whether a namespace holds data that does not go with its Site.
+// retains reports whether a namespace has data that is retained when its Site is deleted.
 func (r *Reconciler) retains(ctx context.Context, from client.Reader, namespace string) (bool, error) {
 	claims := &v1alpha1.SiteClaimList{}
 	if err := from.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: namespace}); err != nil {

@@ -11,32 +11,34 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/controllers/apply"
+	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
 const (
-	// databaseDelay is the pause before a database that cannot be used is tried again.
+	// databaseDelay is the delay before the check of an unusable database is repeated.
 	databaseDelay = 20 * time.Second
-	// databaseInterval is between two looks at one that can: nothing tells of its end.
+	// databaseInterval is the interval between checks of a usable database.
 	databaseInterval = 5 * time.Minute
 )
 
 var (
-	postgresReady = verdict{metav1.ConditionTrue, v1alpha1.ReasonPostgresStorage, "records are kept in a Postgres database"}
-	schemaReady   = verdict{metav1.ConditionTrue, v1alpha1.ReasonMigrated, "the tables are those of this release"}
-	noDatabase    = verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDatabase, "no database was reached yet"}
+	postgresReady = verdict{metav1.ConditionTrue, v1alpha1.ReasonPostgresStorage, "Records are stored in a Postgres database."}
+	schemaReady   = verdict{metav1.ConditionTrue, v1alpha1.ReasonMigrated, "The database has the tables of this release."}
+	noDatabase    = verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDatabase, "The database has not been reached yet."}
 	newerSchema   = verdict{
 		metav1.ConditionFalse, v1alpha1.ReasonNewerSchema,
-		"a later release changed the tables so that this one may not use them: upgrade, or restore the database as it was before",
+		"A later release changed the tables in a way that this release does not support. Upgrade Paddock, or restore a backup of the database.",
 	}
 	migrationFailed = verdict{
 		metav1.ConditionFalse, v1alpha1.ReasonMigrationFailed,
-		"the tables could not be migrated; it is tried again, and the controller's log says why",
+		"The migration of the tables failed and is retried. See the error in the controller's log.",
 	}
 )
 
-// postgresStorage finds the connection to the Site's database, brings its tables up to
-// date, and hands the connection to the API servers. While the database is away they keep
-// what they were handed: whether they reach it is theirs to find out.
+// postgresStorage connects to the Site's database, migrates its tables, and publishes the
+// connection for the API servers. While the database is unreachable, the published connection does
+// not change.
 func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	if s.siteClaim == nil {
 		s.found.storageReady, s.found.schemaReady = &noStorage, &noStorage
@@ -47,11 +49,17 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	if s.site.Status.SiteKey == key {
 		s.found.siteKey = key
 	} else {
-		s.found.schemaReady = &noDatabase // what was said of an earlier claim's data no longer holds
+		s.found.schemaReady = &noDatabase // a verdict about the data of an earlier claim no longer applies
 	}
 	connection, bad, err := r.findConnection(ctx, s)
 	if err != nil {
 		return err
+	}
+	if bad != nil && bad.reason == v1alpha1.ReasonSecretsForbidden && r.SecretAccess == secrets.Namespaced {
+		// The right was revoked after mayReadSecret. Reconcile again, so that mayReadSecret reports it
+		// and the verdicts about the data stay.
+		s.lookAgain(apply.ConflictDelay)
+		return nil
 	}
 	if bad != nil {
 		s.found.storageReady = bad
@@ -76,8 +84,8 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findConnection says how to reach the Site's database, which is made first where the Site
-// asks for that. The verdict, unless nil, is why it cannot be reached.
+// findConnection returns the connection to the Site's database, which it provisions if the Site has
+// spec.storage.postgres.provisioned. If the verdict is not nil, it says why there is no connection.
 func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
 	if s.site.Spec.Storage.Postgres.Provisioned != nil {
 		return r.provisionDatabase(ctx, s) // provision.go
@@ -85,7 +93,7 @@ func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connecti
 	return r.connectionOf(ctx, s.site) // connection.go
 }
 
-// migrate brings the tables up to date.
+// migrate migrates the tables to this release and sets the verdict schemaReady.
 func migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
 	_, err := schema.Migrate(ctx, conn)
 	switch {
@@ -101,11 +109,11 @@ func migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
 	}
 }
 
-// eraseDatabase removes the rows of a site key from the database that the Site names. What
-// it returns, unless empty, is why it has to wait.
+// eraseDatabase deletes the rows of a site key from the Site's external database. If wait is not
+// empty, it says why the rows cannot be deleted yet.
 func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key string) (wait string, err error) {
 	if site.Status.SiteKey != key {
-		return "", nil // no API server was ever handed a connection for this key
+		return "", nil // no connection was published for this key, so it has no rows
 	}
 	connection, there, err := r.publishedConnection(ctx, site.Namespace, key)
 	if err != nil {

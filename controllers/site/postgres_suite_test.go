@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 var _ = Describe("Postgres storage", Ordered, func() {
@@ -86,14 +86,14 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		update(ctx, namespace, "db", func(s *corev1.Secret) { s.StringData = data })
 	}
 	published := func(namespace string) client.ObjectKey {
-		return client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(namespace)}
+		return client.ObjectKey{Namespace: connectionsNamespace, Name: v1alpha1.ConnectionName(namespace)}
 	}
 
 	It("says what is missing, then migrates and hands the connection to the API servers", func(ctx SpecContext) {
 		newDatabase(ctx, "oak", "first-secret")
 		s := newPostgresSite(newNamespace(ctx), "pg-oak", v1alpha1.DeletionRetain)
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storageOf(ctx, s).Should(HavePrefix(`False SecretNotFound: there is no Secret "db" of type paddock.health/dsn`))
+		storageOf(ctx, s).Should(HavePrefix(`False SecretNotFound: There is no Secret "db" of type paddock.health/dsn`))
 		Expect(condition(s, v1alpha1.ConditionReady)(ctx)).To(Equal("False SecretNotFound"))
 		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True SecretNotFound"))
 
@@ -109,13 +109,13 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"dsn": "first-secret"}))).To(Succeed())
 		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri is not in the Secret`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", "sslrootcert=/etc/passwd")})
-		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may be sslmode only`))
+		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may contain only sslmode; remove the others`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "169.254.169.254", "")})
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its address is not public"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its address is not public"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "there-is-no-such-host.invalid", "")})
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its host name cannot be resolved"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its host name cannot be resolved"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "wrong-secret", "127.0.0.1", "")})
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: the user or password is wrong"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: the user or password is wrong"))
 		Expect(condition(s, v1alpha1.ConditionReconciling)(ctx)).To(Equal("True DatabaseUnreachable"))
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("Unknown NoDatabase"))
 		Expect(admin.Get(ctx, published(s.Namespace), &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "a not-found error"))
@@ -128,7 +128,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(query(ctx, "oak", "SELECT count(*) FROM res")).To(BeZero())
 		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-oak")
 		Expect(reload(ctx, s).Status.SiteKey).To(Equal(claim.Spec.SiteKey))
-		handed := get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name)
+		handed := get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name)
 		Expect(handed.Type).To(BeEquivalentTo(v1alpha1.SecretTypeDSN))
 		Expect(handed.Labels).To(HaveKeyWithValue(v1alpha1.SiteKeyLabel, claim.Spec.SiteKey))
 		Expect(string(handed.Data["uri"])).To(Equal(uri("oak", "first-secret", "127.0.0.1", "sslmode=verify-full")))
@@ -141,7 +141,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		for _, event := range events.Items {
 			text += event.Note
 		}
-		Expect(text).To(ContainSubstring("the database cannot be used"))
+		Expect(text).To(ContainSubstring("The database cannot be used"))
 		for _, secret := range []string{"first-secret", "wrong-secret", "127.0.0.1", "no-such-host"} {
 			Expect(text).NotTo(ContainSubstring(secret))
 		}
@@ -152,17 +152,17 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "mistyped", "127.0.0.1", "")})
 		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable"))
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"), "what was found stays")
-		Expect(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data).To(Equal(handed.Data))
+		Expect(get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name).Data).To(Equal(handed.Data))
 		setSecret(ctx, s.Namespace, good)
 		expectReady(ctx, s)
 		Eventually(func(ctx context.Context) string {
-			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+			return string(get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name).Data["uri"])
 		}).WithContext(ctx).Should(Equal(good["uri"]))
 
 		By("repairing what was handed over")
-		update(ctx, operatorNamespace, published(s.Namespace).Name, func(s *corev1.Secret) { s.Data = nil })
+		update(ctx, connectionsNamespace, published(s.Namespace).Name, func(s *corev1.Secret) { s.Data = nil })
 		Eventually(func(ctx context.Context) string {
-			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+			return string(get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name).Data["uri"])
 		}).WithContext(ctx).Should(Equal(good["uri"]))
 
 		By("taking it back with the Site, and keeping the rows for the next of that name")
@@ -185,12 +185,12 @@ var _ = Describe("Postgres storage", Ordered, func() {
 			"uri": uri("tls", "tls-secret", "127.0.0.1", ""), "ca.crt": string(stranger),
 		}))).To(Succeed())
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its TLS certificate is not trusted"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "localhost", "sslmode=verify-full"), "ca.crt": authority})
 		expectReady(ctx, s)
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "127.0.0.1", "sslmode=disable")})
 		Eventually(func(ctx context.Context) string {
-			return string(get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name).Data["uri"])
+			return string(get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name).Data["uri"])
 		}).WithContext(ctx).Should(HaveSuffix("sslmode=disable"))
 		expectReady(ctx, s)
 	})
@@ -228,7 +228,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Eventually(func(ctx context.Context) string {
 			c := meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling)
 			return c.Message
-		}).WithContext(ctx).Should(ContainSubstring("the site's records cannot be deleted: the database cannot be used"))
+		}).WithContext(ctx).Should(ContainSubstring("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: The database cannot be used"))
 		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(2))
 
 		By("using what API servers were handed when the tenant's Secret is gone")
@@ -248,12 +248,12 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("idle", "idle-secret", "127.0.0.1", "")}))).To(Succeed())
 		Expect(admin.Create(ctx, s)).To(Succeed())
 		expectReady(ctx, s)
-		before, handed := reload(ctx, s), get[corev1.Secret](ctx, operatorNamespace, published(s.Namespace).Name)
+		before, handed := reload(ctx, s), get[corev1.Secret](ctx, connectionsNamespace, published(s.Namespace).Name)
 		update(ctx, s.Namespace, "db", func(s *corev1.Secret) { s.Labels = map[string]string{"touched": "yes"} })
 		witness := createSite(ctx, newNamespace(ctx), "elm", "pg-idle-witness") // reconciled after that
 		expectReady(ctx, witness)
 		Expect(reload(ctx, s).ResourceVersion).To(Equal(before.ResourceVersion))
-		Expect(get[corev1.Secret](ctx, operatorNamespace, handed.Name).ResourceVersion).To(Equal(handed.ResourceVersion))
+		Expect(get[corev1.Secret](ctx, connectionsNamespace, handed.Name).ResourceVersion).To(Equal(handed.ResourceVersion))
 		Expect(strings.Contains(fmt.Sprint(before.Status.Conditions), "idle-secret")).To(BeFalse())
 	})
 })

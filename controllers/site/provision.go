@@ -20,11 +20,11 @@ import (
 
 var engineMissing = verdict{
 	metav1.ConditionFalse, v1alpha1.ReasonEngineMissing,
-	"CloudNativePG is not installed: install its operator, release 1.25 or later (https://cloudnative-pg.io)",
+	"CloudNativePG is not installed. Install its operator, release 1.25 or later (https://cloudnative-pg.io).",
 }
 
-// provisionDatabase brings the Site's own database to what it asks for, and says how to
-// reach it. The verdict, unless nil, is why it cannot be reached yet.
+// provisionDatabase creates or updates the Site's own database and returns the connection to it. If
+// the verdict is not nil, it says why there is no connection yet.
 func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
 	s.requeueAfter = databaseDelay
 	site := s.site
@@ -68,8 +68,8 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 	return r.connectionTo(ctx, site, secret)
 }
 
-// viewDatabase finds the objects of a database. Those of CloudNativePG are read past the
-// cache, which could not be filled while its kinds are missing.
+// viewDatabase reads the objects of a database. Those of CloudNativePG are read from
+// kube-apiserver, because the cache cannot have them while their kinds are missing.
 func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site) (provision.Objects, error) {
 	key := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
 	var o provision.Objects
@@ -87,7 +87,7 @@ func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha
 	return o, errors.Join(errs[:]...)
 }
 
-// readerOf is where an object of a database is read: as viewDatabase does.
+// readerOf returns the reader for an object of a database, the same as in viewDatabase.
 func (r *Reconciler) readerOf(object client.Object) client.Reader {
 	if _, untyped := object.(*unstructured.Unstructured); untyped {
 		return r.Live
@@ -95,13 +95,13 @@ func (r *Reconciler) readerOf(object client.Object) client.Reader {
 	return r.Client
 }
 
-// decideProvision says why the data that is there, if any, is not the Site's to use.
+// decideProvision returns why the Site cannot use the existing data, or nil.
 func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Objects) *verdict {
 	engine := site.Spec.Storage.Postgres.Provisioned.Engine
 	for _, other := range provision.Engines {
 		if other != engine && objects.Data(other) != nil {
 			return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-				"namespace %q holds a database of engine %s: create the Site with that engine, or delete the database", site.Namespace, other)}
+				"Namespace %q has a database of engine %s. Create the Site with that engine, or delete the database.", site.Namespace, other)}
 		}
 	}
 	data := objects.Data(engine)
@@ -112,27 +112,27 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 	major, noted := data.GetAnnotations()[provision.MajorAnnotation]
 	switch {
 	case data.GetDeletionTimestamp() != nil:
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, "an earlier database of the namespace is being deleted"}
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, "An earlier database in the namespace is being deleted."}
 	case keyed && key != siteKey:
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"namespace %q holds the database %s of another site key. Delete it, take its label %s away to begin anew in it, "+
-				"or have a cluster administrator restore the SiteClaim that it belongs to.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
+			"Namespace %q has the database %s of another site key. Delete the database, remove its label %s to let this Site start in it without records, "+
+				"or ask a cluster administrator to restore the SiteClaim that it belongs to.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
 	case noted && major != provision.Major(site):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonMajorUpgrade, fmt.Sprintf(
-			"the data was written by Postgres %s, and %s cannot read it: set version to %s or a minor version of it. "+
+			"The data was written by Postgres %s, and %s cannot read it. Set version to %s or a minor version of it. "+
 				"To change the major version, make another Site and copy the records by the API.", major, provision.Major(site), major)}
 	default:
 		return nil
 	}
 }
 
-// ensureCredentials finds the Secret of the database, or makes it. Where there is data, its
-// password is what the API servers were handed.
+// ensureCredentials returns the Secret of the database, and creates it if it is missing. If the
+// data exists, the new Secret has the password of the published connection.
 func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
 	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
 	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), name)
 	if err == nil && secret == nil {
-		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has one type only, and may be late
+		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has only one type and may be stale
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -141,7 +141,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		return nil, nil, err
 	case secret != nil && secret.Type != v1alpha1.SecretTypeDSN:
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, fmt.Sprintf(
-			"Secret %q is not of type %s: it has the name of the database's, and must go", provision.Name, v1alpha1.SecretTypeDSN)}, nil
+			"Secret %q has the name of the database's Secret but not the type %s. Delete it.", provision.Name, v1alpha1.SecretTypeDSN)}, nil
 	case secret != nil:
 		return secret, nil, nil
 	}
@@ -153,22 +153,22 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		}
 		if password = provision.Password(connection); !there || password == "" {
 			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-				"Secret %q with the password of the database is gone: restore it", provision.Name)}, nil
+				"Secret %q with the password of the database does not exist. Restore it.", provision.Name)}, nil
 		}
 	}
 	if secret, err = provision.NewSecret(site, o, password); err != nil {
 		return nil, nil, err
 	}
 	switch err := r.Client.Create(ctx, secret, apply.FieldOwner); {
-	case apierrors.IsForbidden(err): // by a quota, or by a role that lets us read alone
-		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("Secret %s is refused: %s", provision.Name, err)}, nil
+	case apierrors.IsForbidden(err): // by a quota, or because the role only allows reading
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("kube-apiserver rejected Secret %s: %s", provision.Name, err)}, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("create Secret %s: %w", name, err)
 	}
 	return secret, nil, nil
 }
 
-// connectionTo says how to reach the Site's database.
+// connectionTo returns the connection to the Site's database.
 func (r *Reconciler) connectionTo(ctx context.Context, site *v1alpha1.Site, secret *corev1.Secret) (dsn.Connection, *verdict, error) {
 	var authority []byte
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
@@ -178,7 +178,7 @@ func (r *Reconciler) connectionTo(ctx context.Context, site *v1alpha1.Site, secr
 		}
 		if theirs == nil {
 			return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf(
-				"CloudNativePG has made no Secret %s yet", provision.AuthoritySecret)}, nil
+				"CloudNativePG has not created Secret %s yet.", provision.AuthoritySecret)}, nil
 		}
 		authority = theirs.Data[dsn.CAKey]
 	}

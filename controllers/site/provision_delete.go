@@ -19,12 +19,12 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// deletionDelay is the pause before it is looked again whether deleted objects are gone:
-// Pods end first, and their volumes with them.
+// deletionDelay is the delay before the next check whether deleted objects still exist. A volume
+// exists until its Pods have ended.
 const deletionDelay = 2 * time.Second
 
-// databaseKinds are deleted in this order: what runs, what it runs on, and last what tells
-// that it is ours.
+// databaseKinds are the kinds of a database in the order of deletion. The last one is the kind of
+// the object with the data.
 var databaseKinds = map[v1alpha1.PostgresEngine][]schema.GroupVersionKind{
 	v1alpha1.EngineStatefulSet: {
 		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
@@ -42,14 +42,14 @@ var databaseKinds = map[v1alpha1.PostgresEngine][]schema.GroupVersionKind{
 	},
 }
 
-// deleteDatabase deletes the database that was made for the Site, whether or not it runs,
-// and returns how long to wait before looking again, zero when all is gone.
+// deleteDatabase deletes the Site's provisioned database, whether or not it runs. It returns the
+// delay before the next check, or zero if all objects are deleted.
 func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
 	var left string
 	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {
 		there, err := r.deleteOurs(ctx, kind, s.site.Namespace, siteKey)
 		if apierrors.IsForbidden(err) && kind.Kind == "Secret" {
-			s.found.failed = "the database cannot be deleted: " + secrets.Forbidden(s.site.Namespace, r.Namespace)
+			s.found.failed = "The database cannot be deleted: " + secrets.Forbidden(s.site.Namespace, r.Namespace)
 			return secrets.RetryInterval, nil
 		}
 		if err != nil {
@@ -62,12 +62,11 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey strin
 	if left == "" {
 		return 0, nil
 	}
-	s.found.failed = "the database is being deleted: " + left + " is still there"
+	s.found.failed = "The database is being deleted: " + left + " still exists."
 	return deletionDelay, nil
 }
 
-// deleteUnasked deletes what the Site asked for once and does no longer: backups would be
-// taken, and paid for, on and on.
+// deleteUnasked deletes the ScheduledBackup of CloudNativePG if the spec has no backup.
 func (r *Reconciler) deleteUnasked(ctx context.Context, site *v1alpha1.Site, siteKey string) error {
 	if site.Spec.Storage.Postgres.Provisioned.Backup != nil {
 		return nil
@@ -76,8 +75,8 @@ func (r *Reconciler) deleteUnasked(ctx context.Context, site *v1alpha1.Site, sit
 	return err
 }
 
-// deleteOurs deletes an object of the database, and reports whether there was one. Another
-// of its name, of other data, stays.
+// deleteOurs deletes an object of the database and reports whether it existed. It keeps an object
+// of the same name with another site key.
 func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, namespace, siteKey string) (there bool, err error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

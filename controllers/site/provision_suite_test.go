@@ -24,7 +24,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/site/provision"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 // There is no node here: what a kubelet would say of a Pod, and the scheduler, the specs
@@ -51,7 +51,7 @@ var _ = Describe("A provisioned database", func() {
 		setPod(ctx, s.Namespace, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: insufficient memory."},
 		}})
-		storageOf(ctx, s).Should(Equal("False PodPending: no node takes Pod paddock-postgres-0: 0/1 nodes are available: insufficient memory."))
+		storageOf(ctx, s).Should(Equal("False PodPending: Pod paddock-postgres-0 cannot be scheduled: 0/1 nodes are available: insufficient memory."))
 		setPod(ctx, s.Namespace, waiting("ImagePullBackOff"))
 		storageOf(ctx, s).Should(HavePrefix("False Unavailable: Pod paddock-postgres-0 does not run: ImagePullBackOff"))
 
@@ -61,7 +61,7 @@ var _ = Describe("A provisioned database", func() {
 		setPod(ctx, s.Namespace, podReady)
 		expectReady(ctx, s)
 		Expect(condition(s, v1alpha1.ConditionSchemaReady)(ctx)).To(Equal("True Migrated"))
-		handed := get[corev1.Secret](ctx, operatorNamespace, v1alpha1.ConnectionName(s.Namespace))
+		handed := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
 		uri := fmt.Sprintf("postgres://paddock:%s@paddock-postgres.%s.svc:5432/paddock?sslmode=verify-full", secret.Data["password"], s.Namespace)
 		Expect(string(handed.Data["uri"])).To(Equal(uri))
 		Expect(handed.Data["ca.crt"]).To(Equal(secret.Data["ca.crt"]))
@@ -115,7 +115,7 @@ var _ = Describe("A provisioned database", func() {
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) {
 			s.Spec.Storage.Postgres.Provisioned.Storage.Size = ptr.To(resource.MustParse("20Gi"))
 		})
-		storageOf(ctx, s).Should(ContainSubstring("False Refused: PersistentVolumeClaim paddock-postgres is refused"))
+		storageOf(ctx, s).Should(ContainSubstring("False Refused: kube-apiserver rejected PersistentVolumeClaim paddock-postgres"))
 		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True Refused"))
 
 		By("keeping it, and its namespace, when the Site is deleted")
@@ -130,7 +130,7 @@ var _ = Describe("A provisioned database", func() {
 		wrong := newProvisionedSite(s.Namespace, "made", v1alpha1.EngineStatefulSet)
 		wrong.Spec.Storage.Postgres.Provisioned.Version = "18"
 		Expect(admin.Create(ctx, wrong)).To(Succeed())
-		storageOf(ctx, wrong).Should(HavePrefix("False MajorUpgrade: the data was written by Postgres 17"))
+		storageOf(ctx, wrong).Should(HavePrefix("False MajorUpgrade: The data was written by Postgres 17"))
 		Expect(condition(wrong, v1alpha1.ConditionStalled)(ctx)).To(Equal("True MajorUpgrade"))
 		deleteAndWait(ctx, wrong)
 		wrong = newProvisionedSite(s.Namespace, "made", v1alpha1.EngineCloudNativePG)
@@ -195,8 +195,8 @@ var _ = Describe("A provisioned database", func() {
 		serve(ctx, other, nil)
 		Expect(admin.Create(ctx, s)).To(Succeed())
 		setPod(ctx, s.Namespace, podReady)
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: the database cannot be used: its TLS certificate is not trusted"))
-		Expect(admin.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(s.Namespace)}, &corev1.Secret{})).
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its TLS certificate is not trusted"))
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: connectionsNamespace, Name: v1alpha1.ConnectionName(s.Namespace)}, &corev1.Secret{})).
 			To(MatchError(apierrors.IsNotFound, "a not-found error"))
 	})
 
@@ -207,7 +207,7 @@ var _ = Describe("A provisioned database", func() {
 		theirs.Namespace, theirs.Name = s.Namespace, provision.Name
 		Expect(admin.Create(ctx, theirs)).To(Succeed())
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storageOf(ctx, s).Should(HavePrefix(`False InvalidSecret: Secret "paddock-postgres" is not of type paddock.health/dsn`))
+		storageOf(ctx, s).Should(HavePrefix(`False InvalidSecret: Secret "paddock-postgres" has the name of the database's Secret but not the type paddock.health/dsn`))
 		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(1), "their Secret")
 	})
 

@@ -1,6 +1,6 @@
-// Package site reconciles Sites: it claims the siteID and the namespace for one
-// Site, makes the storage ready, leads the address that it asks for to the API servers,
-// and says in the status what came of it. It serves no request and reads no record.
+// Package site reconciles Sites: it claims siteID and namespace, prepares the storage, routes the
+// Site's host names to the API servers, and reports the result in the status. It serves no requests
+// and reads no records.
 package site
 
 import (
@@ -14,53 +14,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access/oidc/discovery"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
-// Reconciler brings Sites to what their specs ask for.
+// Reconciler reconciles Sites.
 type Reconciler struct {
-	// Client reads Sites from a cache and writes.
+	// Client reads Sites from a cache, and writes to kube-apiserver.
 	Client client.Client
-	// Live reads past the cache, where an old answer could hurt.
+	// Live reads from kube-apiserver. It is used where a stale cache would cause a wrong decision.
 	Live client.Reader
 	// Recorder records events of Sites.
 	Recorder events.EventRecorder
-	// PublicURL is the address under which API servers are reached, without a trailing slash.
+	// PublicURL is the base URL of the API servers, without a trailing slash.
 	PublicURL string
-	// Drain is how long after a Site's deletion its records may still be written:
-	// API servers have heard of the deletion, and their last requests are done.
+	// Drain is the delay between the deletion of a Site and that of its records. By its end, the API
+	// servers must know of the deletion and have ended their requests.
 	Drain time.Duration
-	// Namespace is the operator's own. Only there do API servers read Secrets.
+	// Namespace is the namespace of the controller.
 	Namespace string
-	// SecretAccess is where Secrets of other namespaces may be read: everywhere, unless given.
+	// ConnectionsNamespace has the Secrets by which the controller passes connections to the API
+	// servers. The API servers read no other Secrets.
+	ConnectionsNamespace string
+	// SecretAccess selects the namespaces whose Secrets can be read. If unset, all can.
 	SecretAccess secrets.Access
-	// Dial reaches the databases that Sites name, or have.
+	// Dial opens connections to the databases of Sites.
 	Dial dsn.Dial
-	// Lookup finds the addresses of their hosts. Nil: as the system does.
+	// DialIssuers opens connections to the issuers of Sites.
+	DialIssuers discovery.Dial
+	// Lookup resolves the host names of databases. If nil, the system's resolver is used.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// PostgresImage and CloudNativePGImage are the images of databases that Sites have
-	// made, without a tag.
+	// PostgresImage and CloudNativePGImage are the images of provisioned databases, without a tag.
 	PostgresImage, CloudNativePGImage string
-	// Exposure says which addresses Sites may have, and how they lead to the API servers.
+	// Exposure has the host names and Gateways that Sites can use, and the Service to route to.
 	Exposure exposure.Options
 	// Now is the clock.
 	Now func() time.Time
 
 	clusters *lateWatch
 	gateways *gatewayAPI
+	issuers  issuerChecks
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sites,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=paddock.health,resources=sites/status,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclaims;namespaceclaims,verbs=get;list;watch;create;update;delete
-// +kubebuilder:rbac:groups=records.paddock.health,resources=records;recordhistories;recordclaims,verbs=list;deletecollection
-// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=records.paddock.health,resources=records;recordhistories;recordclaims;auditsegments;webhookdeliveries;webhookdeliverylogs,verbs=list;deletecollection
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-connections,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
 
-// A database of a Site: all of its objects have one name.
+// The objects of a provisioned database all have the same name.
 // +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
@@ -69,20 +75,20 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0,verbs=get;list;watch
 
-// The Secrets of Sites' namespaces are in roles of their own, which are bound everywhere or by
-// the owners of namespaces: config/rbac/controller_secrets.yaml, site_secrets_role.yaml.
+// Rights on the Secrets in Sites' namespaces are in separate roles, which are bound cluster-wide or
+// by the owners of namespaces: config/rbac/controller_secrets.yaml, site_secrets_role.yaml.
 
-// The way to a Site: in the operator's namespace for all of them, and a route of one name in
-// the Site's own.
+// Exposure: Ingresses are in the controller's namespace, the HTTPRoute is in that of the Site.
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=paddock-facade,verbs=get;list;watch;create;patch;delete
 
-// Reconcile brings one Site's claims, storage and address to what its spec asks for.
+// Reconcile reconciles the claims, storage and exposure of one Site with its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	site := &v1alpha1.Site{}
 	switch err := r.Client.Get(ctx, req.NamespacedName, site); {
 	case apierrors.IsNotFound(err):
+		r.issuers.forget(req.NamespacedName) // issuers.go
 		return ctrl.Result{}, errors.Join(
 			r.withdrawConnection(ctx, req.NamespacedName), // connection.go
 			r.withdrawExposure(ctx, req.NamespacedName),   // expose.go
@@ -97,12 +103,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s := &scope{site: site}
 	next, err := s.run(ctx,
 		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
-		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: present only with deletionPolicy Delete
-		phase{"reading the Secret", r.mayReadSecret},      // secrets.go: where the namespace's owner has to allow it
-		phase{"claiming siteID and namespace", r.claim},   // claim.go: who holds them, the site key
-		phase{"protecting the namespace", r.protect},      // namespace.go: not to be deleted with data that is to stay
-		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no records but the claim's own; a database with our tables
-		phase{"exposing the site", r.expose},              // expose.go: the way from the address that it asks for
+		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: only with deletionPolicy Delete
+		phase{"reading the Secret", r.mayReadSecret},      // secrets.go: if the namespace's owner must allow it
+		phase{"claiming siteID and namespace", r.claim},   // claim.go: SiteClaim and NamespaceClaim, with the site key
+		phase{"protecting the namespace", r.protect},      // namespace.go: a label that prevents its deletion with retained data
+		phase{"checking the storage", r.storage},          // storage.go, postgres.go: no foreign records; a migrated database
+		phase{"exposing the site", r.expose},              // expose.go: Ingress or HTTPRoute
+		phase{"checking the issuers", r.checkIssuers},     // issuers.go: whether their keys can be fetched
 	)
 	if next != leave {
 		err = errors.Join(err, r.patchStatus(ctx, s)) // status.go

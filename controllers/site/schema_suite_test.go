@@ -39,6 +39,8 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a host that begins with digits", "oak", `{exposure: {ingress: {host: 1042.example.org}}}`),
 		Entry("a route", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: infra, name: public, sectionName: https}, {namespace: infra, name: other}],
 			hostnames: [oak.example.org, oak.example.com]}}}`),
+		Entry("no events of changes", "oak", `{events: {sources: []}}`),
+		Entry("sources of events", "oak", `{events: {sources: [{type: AvailabilitySlot, created: appointment.created}, {type: Patient, updated: user.updated}]}}`),
 		Entry("sizes as plain numbers", "oak", `{storage: {cluster: {maxObjectSize: 1024}}, limits: {maxBodySize: 4096}}`),
 	)
 
@@ -54,9 +56,9 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a trailing hyphen", "oak", `{siteID: oak-}`, "spec.siteID"),
 		Entry("an empty siteID", "oak", `{siteID: ""}`, "spec.siteID"),
 		Entry("a siteID that is too long", "oak", `{siteID: `+strings.Repeat("a", 64)+`}`, "spec.siteID"),
-		Entry("a name that is no siteID", "oak.street", `{}`, "metadata.name cannot serve as siteID"),
-		Entry("a name that is no siteID, and no spec", "oak.street", ``, "metadata.name cannot serve as siteID"),
-		Entry("a name that is too long for a siteID", strings.Repeat("a", 64), `{}`, "metadata.name cannot serve as siteID"),
+		Entry("a name that is no siteID", "oak.street", `{}`, "metadata.name cannot be the siteID"),
+		Entry("a name that is no siteID, and no spec", "oak.street", ``, "metadata.name cannot be the siteID"),
+		Entry("a name that is too long for a siteID", strings.Repeat("a", 64), `{}`, "metadata.name cannot be the siteID"),
 		Entry("an unknown engine", "oak", `{storage: {type: SQLite}}`, "spec.storage.type"),
 		Entry("Postgres without a database", "oak", `{storage: {type: Postgres}}`, "storage.type Postgres needs storage.postgres"),
 		Entry("Postgres with no database in particular", "oak", `{storage: {type: Postgres, postgres: {}}}`, "exactly one of"),
@@ -94,7 +96,7 @@ var _ = Describe("The schema of Site", func() {
 		Entry("too many versions", "oak", `{storage: {cluster: {maxVersions: 1001}}}`, "spec.storage.cluster.maxVersions"),
 		Entry("no origin", "oak", `{cors: {allowOrigins: []}}`, "spec.cors.allowOrigins"),
 		Entry("cross-origin requests of nobody", "oak", `{cors: {}}`, "spec.cors.allowOrigins"),
-		Entry("every origin and one", "oak", `{cors: {allowOrigins: ["*", "https://app.example.org"]}}`, "give it alone"),
+		Entry("every origin and one", "oak", `{cors: {allowOrigins: ["*", "https://app.example.org"]}}`, "remove the other origins"),
 		Entry("an origin twice", "oak", `{cors: {allowOrigins: ["https://app.example.org", "https://app.example.org"]}}`, "Duplicate value"),
 		Entry("an origin without its scheme", "oak", `{cors: {allowOrigins: [app.example.org]}}`, "spec.cors.allowOrigins[0]"),
 		Entry("an origin with a path", "oak", `{cors: {allowOrigins: ["https://app.example.org/"]}}`, "spec.cors.allowOrigins[0]"),
@@ -111,12 +113,17 @@ var _ = Describe("The schema of Site", func() {
 		Entry("a host with a port", "oak", `{exposure: {ingress: {host: "oak.example.org:443"}}}`, "spec.exposure.ingress.host"),
 		Entry("a host with a path", "oak", `{exposure: {ingress: {host: oak.example.org/site/other}}}`, "spec.exposure.ingress.host"),
 		Entry("a host in capitals", "oak", `{exposure: {ingress: {host: Oak.example.org}}}`, "spec.exposure.ingress.host"),
-		Entry("a host that is an address", "oak", `{exposure: {ingress: {host: 192.0.2.1}}}`, "must be a name, not an address"),
+		Entry("a host that is an IP address", "oak", `{exposure: {ingress: {host: 192.0.2.1}}}`, "must be a DNS name, not an IP address"),
 		Entry("a route without a Gateway", "oak", `{exposure: {httpRoute: {parentRefs: [], hostnames: [a.example.org]}}}`, "spec.exposure.httpRoute.parentRefs"),
 		Entry("a route without a host", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: a, name: a}], hostnames: []}}}`, "spec.exposure.httpRoute.hostnames"),
 		Entry("a Gateway without its namespace", "oak", `{exposure: {httpRoute: {parentRefs: [{name: a}], hostnames: [a.example.org]}}}`, "namespace"),
 		Entry("a Gateway twice", "oak", `{exposure: {httpRoute: {parentRefs: [{namespace: a, name: a}, {namespace: a, name: a, sectionName: b}], hostnames: [a.example.org]}}}`,
 			"Duplicate value"),
+		Entry("a source that produces no events", "oak", `{events: {sources: [{type: Patient}]}}`, "set created, updated or both"),
+		Entry("a source that there is not", "oak", `{events: {sources: [{type: EventGroup, created: user.created}]}}`, "spec.events.sources[0].type"),
+		Entry("a source without a type", "oak", `{events: {sources: [{created: user.created}]}}`, "spec.events.sources[0].type"),
+		Entry("a source twice", "oak", `{events: {sources: [{type: Patient, created: user.created}, {type: Patient, updated: user.updated}]}}`, "Duplicate value"),
+		Entry("an event that there is not", "oak", `{events: {sources: [{type: Patient, created: user.deleted}]}}`, "spec.events.sources[0].created"),
 		Entry("a displayName that is too long", "oak", `{displayName: `+strings.Repeat("a", 201)+`}`, "spec.displayName"),
 	)
 
@@ -154,6 +161,15 @@ var _ = Describe("The schema of Site", func() {
 		Expect(admin.Create(ctx, s, client.DryRunAll)).To(Succeed())
 		Expect(s.Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
 		Expect(s.Spec.DeletionPolicy).To(Equal(v1alpha1.DeletionRetain))
+		Expect(s.EventSources()).To(Equal(v1alpha1.DefaultEventSources()))
+	})
+
+	It("keeps an empty list of event sources, which is not the default", func(ctx SpecContext) {
+		s := &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "oak"}}
+		s.Spec.Events.Sources = []v1alpha1.EventSource{}
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		Expect(s.EventSources()).To(BeEmpty())
 	})
 })
 

@@ -12,84 +12,86 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// scope is what the phases of one reconcile share.
+// scope is the state that the phases of one reconcile share.
 type scope struct {
-	// site as it was read; no phase changes it.
+	// site is the Site as it was read. Phases do not change it.
 	site *v1alpha1.Site
-	// siteClaim is the claim that the Site holds, else nil.
+	// siteClaim is the SiteClaim that the Site holds, or nil.
 	siteClaim *v1alpha1.SiteClaim
-	// found is what the status will say.
+	// found has the results of the phases for the status.
 	found findings
-	// requeueAfter wakes the Site where no event would.
+	// requeueAfter is the delay of the next reconcile. If zero, only a watch triggers one.
 	requeueAfter time.Duration
 }
 
-// lookAgain wakes the Site no later than that.
+// lookAgain schedules a reconcile after the delay, unless an earlier one is scheduled.
 func (s *scope) lookAgain(after time.Duration) {
 	if s.requeueAfter == 0 || after < s.requeueAfter {
 		s.requeueAfter = after
 	}
 }
 
-// findings are what the phases found out. A nil verdict was not looked at, and
-// leaves the condition as it was.
+// findings are the results of the phases. A nil verdict was not determined, so its condition does
+// not change.
 type findings struct {
 	accepted     *verdict
 	storageReady *verdict
-	// schemaReady is found of Postgres storage alone.
+	// schemaReady is set only with Postgres storage.
 	schemaReady *verdict
-	// exposed is found only of a Site that asks for an address.
+	// exposed is set only with spec.exposure.
 	exposed *verdict
-	// url is the address of the Site, empty where it was not looked at.
+	// issuersReady is set only with spec.access.issuers.
+	issuersReady *verdict
+	// url is the base URL of the site, or empty if it was not determined.
 	url string
-	// siteKey of the data that storageReady and schemaReady speak of.
+	// siteKey is the site key that storageReady and schemaReady apply to.
 	siteKey string
-	// deleting: the Site is on its way out.
+	// deleting is true if the Site is being deleted.
 	deleting bool
-	// failed says what could not be done, in words that stay the same from one
-	// attempt to the next; empty when all went well.
+	// failed is the message if a phase failed, or empty. Repeated attempts give the same text, so that
+	// the status does not change.
 	failed string
 }
 
-// verdict is what a phase says in one condition.
+// verdict is the status, reason and message of one condition.
 type verdict struct {
 	status  metav1.ConditionStatus
 	reason  string
 	message string
 }
 
-// step is what follows a phase.
+// step says how a reconcile continues after a phase.
 type step int
 
 const (
-	// proceed with the next phase.
+	// proceed: run the next phase.
 	proceed step = iota
-	// settle: run no further phase and report the status.
-	settle
-	// leave: run no further phase and write no status, because the Site has
-	// changed or is gone. If it is still there, the change wakes the controller.
+	// finish: run no further phase and report the status.
+	finish
+	// leave: run no further phase and write no status, because the Site was changed or deleted. A
+	// change triggers another reconcile.
 	leave
 )
 
-// phase does one part of the work and notes what it found in the scope.
+// phase is one part of a reconcile. Its results are in the scope.
 type phase struct {
 	name string
 	run  func(context.Context, *scope) (step, error)
 }
 
-// run goes through the phases until one of them ends the reconcile.
+// run runs the phases in order until one of them ends the reconcile.
 func (s *scope) run(ctx context.Context, phases ...phase) (step, error) {
 	for _, p := range phases {
 		next, err := p.run(ctx, s)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return leave, nil //nolint:nilerr // the controller is stopping; the next one begins anew
+			return leave, nil //nolint:nilerr // the controller is stopping; its successor starts over
 		case apierrors.IsConflict(err):
 			s.requeueAfter = apply.ConflictDelay
 			return leave, nil
 		case err != nil:
-			s.found.failed = p.name + " failed; it is tried again, and the controller's log says why"
-			return settle, fmt.Errorf("%s: %w", p.name, err)
+			s.found.failed = "An error occurred while " + p.name + ". The controller retries. See the error in its log."
+			return finish, fmt.Errorf("%s: %w", p.name, err)
 		case next != proceed:
 			return next, nil
 		}

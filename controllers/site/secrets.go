@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// secretName is that of the Secret with the connection to the Site's database, empty where the
-// Site needs none.
+// secretName returns the name of the Secret with the connection to the Site's database, or "" if
+// the Site needs none.
 func secretName(site *v1alpha1.Site) string {
 	switch postgres := site.Spec.Storage.Postgres; {
 	case site.Spec.Storage.Type != v1alpha1.StoragePostgres || postgres == nil:
@@ -26,7 +26,7 @@ func secretName(site *v1alpha1.Site) string {
 	}
 }
 
-// siteSecrets reads Secrets of Sites' namespaces.
+// siteSecrets returns the reader for Secrets in Sites' namespaces.
 func (r *Reconciler) siteSecrets() client.Reader {
 	if r.SecretAccess == secrets.Namespaced {
 		return r.Live
@@ -38,9 +38,9 @@ func secretsForbidden(namespace, operator string) *verdict {
 	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretsForbidden, secrets.Forbidden(namespace, operator)}
 }
 
-// mayReadSecret finds out whether the owner of the namespace lets us read the Secret that the
-// Site needs. Until then the Site takes nothing; what it has taken, and what is known of its
-// data, stays.
+// mayReadSecret checks whether the controller has the right to read the Secret that the Site needs.
+// Without the right, the Site claims nothing. Existing claims, and the conditions of its data,
+// stay.
 func (r *Reconciler) mayReadSecret(ctx context.Context, s *scope) (step, error) {
 	name := secretName(s.site)
 	if r.SecretAccess != secrets.Namespaced || name == "" {
@@ -52,11 +52,11 @@ func (r *Reconciler) mayReadSecret(ctx context.Context, s *scope) (step, error) 
 	}
 	s.found.accepted = secretsForbidden(s.site.Namespace, r.Namespace)
 	s.requeueAfter = secrets.RetryInterval
-	return settle, nil
+	return finish, nil
 }
 
-// lookAtSecretAgain wakes the Site for a Secret that is not watched: soon where nothing else
-// would wake it.
+// lookAtSecretAgain schedules a reconcile for a Secret that is not watched: after Interval, or
+// after RetryInterval if no other reconcile is scheduled.
 func (r *Reconciler) lookAtSecretAgain(s *scope) {
 	switch {
 	case r.SecretAccess != secrets.Namespaced:

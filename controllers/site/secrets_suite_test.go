@@ -130,7 +130,7 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 				return "", err
 			}
 			return c.Message, nil
-		}).WithContext(ctx).Should(ContainSubstring("the database cannot be deleted: the controller may not use Secrets"))
+		}).WithContext(ctx).Should(ContainSubstring("The database cannot be deleted: the controller may not use Secrets"))
 		bind(ctx, s.Namespace)
 		gone := func(ctx context.Context) error {
 			return admin.Get(ctx, client.ObjectKeyFromObject(s), &v1alpha1.Site{})

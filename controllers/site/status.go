@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// ownConditions are the conditions that the controller reports. Others, such as
-// StorageNearLimit, are the API servers' and stay as they are.
+// ownConditions are the conditions that the controller sets. The API servers set others, such as
+// StorageNearLimit, which the controller does not change.
 var ownConditions = []string{
 	v1alpha1.ConditionReady,
 	v1alpha1.ConditionReconciling,
@@ -27,16 +27,18 @@ var ownConditions = []string{
 	v1alpha1.ConditionStorageReady,
 	v1alpha1.ConditionSchemaReady,
 	v1alpha1.ConditionExposed,
+	v1alpha1.ConditionIssuersReady,
 }
 
-// passing are reasons that may pass without anybody acting.
-var passing = []string{
+// transientReasons are the reasons of failures that can end without action by a person.
+var transientReasons = []string{
 	v1alpha1.ReasonDatabaseUnreachable, v1alpha1.ReasonMigrationFailed,
 	v1alpha1.ReasonProvisioning, v1alpha1.ReasonPodPending, v1alpha1.ReasonUnavailable,
 	v1alpha1.ReasonRoutePending,
 }
 
-// statusOf is the status that the findings call for, as far as it is the controller's.
+// statusOf returns the part of the status that the controller sets, given the findings of a
+// reconcile.
 func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Time) v1alpha1.SiteStatus {
 	status := v1alpha1.SiteStatus{
 		ObservedGeneration: site.Generation,
@@ -51,7 +53,7 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 	if accepted.status == metav1.ConditionTrue {
 		status.URL = cmp.Or(found.url, site.Status.URL, publicURL+"/site/"+status.SiteID)
 	}
-	// With the first cause of trouble last.
+	// In reverse order of the phases: summarise reports the last failed one, the root cause.
 	needs := []verdict{storageReady, accepted}
 	verdicts := map[string]verdict{v1alpha1.ConditionAccepted: accepted, v1alpha1.ConditionStorageReady: storageReady}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
@@ -62,15 +64,18 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 		exposed := known(site, v1alpha1.ConditionExposed, found.exposed)
 		needs, verdicts[v1alpha1.ConditionExposed] = append([]verdict{exposed}, needs...), exposed
 	}
+	if len(site.Spec.Access.Issuers) > 0 {
+		verdicts[v1alpha1.ConditionIssuersReady] = known(site, v1alpha1.ConditionIssuersReady, found.issuersReady)
+	}
 	ready, reconciling, stalled := summarise(needs, found, status.URL)
 	verdicts[v1alpha1.ConditionReady] = ready
 	verdicts[v1alpha1.ConditionReconciling] = reconciling
 	verdicts[v1alpha1.ConditionStalled] = stalled
-	// Every own condition comes with its time from the status there is.
+	// SetStatusCondition keeps lastTransitionTime of conditions that do not change.
 	status.Conditions = own(site.Status).Conditions
 	for _, condition := range ownConditions {
 		v, spoken := verdicts[condition]
-		if !spoken { // such as Exposed of a Site that no longer asks for an address
+		if !spoken { // such as Exposed after spec.exposure was removed
 			meta.RemoveStatusCondition(&status.Conditions, condition)
 			continue
 		}
@@ -87,7 +92,7 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 	return status
 }
 
-// known is the new verdict, else that of the last time.
+// known returns the verdict of this reconcile, or else that of the existing condition.
 func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
 	if found != nil {
 		return *found
@@ -95,28 +100,28 @@ func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
 	if c := meta.FindStatusCondition(site.Status.Conditions, condition); c != nil {
 		return verdict{c.Status, c.Reason, c.Message}
 	}
-	return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "the controller has not found out yet"}
+	return verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "The controller has not determined this condition yet."}
 }
 
-// summarise derives what kstatus reads. Ready is true only when a request would
-// succeed; Stalled, when nothing goes on until a person acts. What it needs is listed with
-// the first cause of trouble last.
+// summarise returns the conditions Ready, Reconciling and Stalled (kstatus). Ready is true if all
+// needs are true, and otherwise has the verdict of the last one that is not. Stalled is true if
+// nothing changes until a person acts.
 func summarise(needs []verdict, found findings, url string) (ready, reconciling, stalled verdict) {
-	ready = verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, "the site is served at " + url}
+	ready = verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, "The site is served at " + url + "."}
 	for _, v := range needs {
 		if v.status != metav1.ConditionTrue {
 			ready = v
 		}
 	}
 	if found.deleting {
-		ready = verdict{metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the Site is being deleted"}
+		ready = verdict{metav1.ConditionFalse, v1alpha1.ReasonDeleting, "The Site is being deleted."}
 	}
 	reconciling = verdict{metav1.ConditionFalse, ready.reason, ""}
 	stalled = reconciling
 	switch {
 	case found.failed != "":
 		reconciling = verdict{metav1.ConditionTrue, v1alpha1.ReasonRetrying, found.failed}
-	case found.deleting || ready.status == metav1.ConditionUnknown || slices.Contains(passing, ready.reason):
+	case found.deleting || ready.status == metav1.ConditionUnknown || slices.Contains(transientReasons, ready.reason):
 		reconciling = verdict{metav1.ConditionTrue, ready.reason, ready.message}
 	case ready.status == metav1.ConditionFalse:
 		stalled = verdict{metav1.ConditionTrue, ready.reason, ready.message}
@@ -124,7 +129,7 @@ func summarise(needs []verdict, found findings, url string) (ready, reconciling,
 	return ready, reconciling, stalled
 }
 
-// patchStatus reports the findings, in one write, and in none if they are known.
+// patchStatus applies the status in one write, or none if it is unchanged.
 func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 	before := own(s.site.Status)
 	after := statusOf(s.site, s.found, r.PublicURL, r.Now())
@@ -133,7 +138,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 	}
 	err := apply.Status(ctx, r.Client, s.site, &after)
 	switch {
-	case apierrors.IsConflict(err): // the findings may be about an older Site
+	case apierrors.IsConflict(err): // the Site has changed since it was read
 		s.requeueAfter = apply.ConflictDelay
 		return nil
 	case apierrors.IsNotFound(err):
@@ -145,7 +150,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// own is the part of a status that the controller reports.
+// own returns the part of a status that the controller sets.
 func own(status v1alpha1.SiteStatus) v1alpha1.SiteStatus {
 	status = *status.DeepCopy()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
@@ -159,7 +164,7 @@ func sortConditions(conditions []metav1.Condition) {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// announce records an event when Ready has changed, or the reason why it is not.
+// announce records an event if the status or reason of Ready has changed.
 func (r *Reconciler) announce(site *v1alpha1.Site, after v1alpha1.SiteStatus) {
 	was := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)

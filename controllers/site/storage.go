@@ -14,14 +14,14 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// siteKeyField selects the records of a site.
+// siteKeyField is the field selector for the records of a site.
 const siteKeyField = "spec.siteKey"
 
-// foreignRecordsDelay is the pause before foreign records are looked for again:
-// the controller does not watch records.
+// foreignRecordsDelay is the delay before the check for foreign records is repeated. The controller
+// does not watch records.
 const foreignRecordsDelay = time.Minute
 
-// storage makes the storage ready, as far as it is not.
+// storage prepares the storage of the Site.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		return proceed, r.postgresStorage(ctx, s)
@@ -29,13 +29,13 @@ func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 	return proceed, r.clusterStorage(ctx, s)
 }
 
-// clusterStorage checks that the namespace holds no records of another claim. Etcd-backed
-// storage needs nothing else to be ready.
+// clusterStorage checks that the namespace has no records of another SiteClaim. Storage in etcd
+// needs no other preparation.
 func (r *Reconciler) clusterStorage(ctx context.Context, s *scope) error {
 	view := storageView{namespace: s.site.Namespace, claim: s.siteClaim}
 	if s.siteClaim != nil && !storageChecked(s.site, s.siteClaim.Spec.SiteKey) {
-		// Until it is known: what was said of an earlier claim's data no longer holds.
-		s.found.storageReady = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "the namespace's records were not checked yet"}
+		// A verdict about the data of an earlier claim no longer applies.
+		s.found.storageReady = &verdict{metav1.ConditionUnknown, v1alpha1.ReasonPending, "The records in the namespace have not been checked yet."}
 		foreign := fields.OneTermNotEqualSelector(siteKeyField, s.siteClaim.Spec.SiteKey)
 		name, err := firstOf(ctx, r.Live, "Record", s.site.Namespace, foreign)
 		if err != nil {
@@ -54,21 +54,21 @@ func (r *Reconciler) clusterStorage(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// storageChecked reports whether the storage was found ready under this very key.
+// storageChecked reports whether StorageReady is true for this site key.
 func storageChecked(site *v1alpha1.Site, siteKey string) bool {
 	return site.Status.SiteKey == siteKey &&
 		meta.IsStatusConditionTrue(site.Status.Conditions, v1alpha1.ConditionStorageReady)
 }
 
-// noStorage is said of a Site that holds no claim.
-var noStorage = verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "a Site that is not accepted has no storage"}
+// noStorage is the verdict for a Site that holds no claim.
+var noStorage = verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "The Site is not accepted, so it has no storage. See the condition Accepted."}
 
-// storageView is what is known of a Site's storage.
+// storageView is the observed state of a Site's storage.
 type storageView struct {
 	namespace string
-	// claim that the Site holds, else nil.
+	// claim is the SiteClaim that the Site holds, or nil.
 	claim *v1alpha1.SiteClaim
-	// foreign: the namespace holds Records with another siteKey.
+	// foreign is true if the namespace has Records with another siteKey than the claim.
 	foreign bool
 }
 
@@ -78,15 +78,15 @@ func decideStorage(v storageView) verdict {
 		return noStorage
 	case v.foreign:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"namespace %q holds records of another site key than that of SiteClaim %q. Delete those records, "+
-				"or have a cluster administrator restore the SiteClaim that they belong to.", v.namespace, v.claim.Name)}
+			"Namespace %q has records with another site key than SiteClaim %q. Delete those records, "+
+				"or ask a cluster administrator to restore the SiteClaim that they belong to.", v.namespace, v.claim.Name)}
 	default:
-		return verdict{metav1.ConditionTrue, v1alpha1.ReasonClusterStorage, "records are kept as objects of the cluster"}
+		return verdict{metav1.ConditionTrue, v1alpha1.ReasonClusterStorage, "Records are stored as objects of the cluster."}
 	}
 }
 
-// firstOf names an object of that kind of record that the selector fits, the
-// first by name; empty when there is none.
+// firstOf returns the name of the first object of a kind of records.paddock.health that matches the
+// selector, or "" if there is none.
 func firstOf(ctx context.Context, live client.Reader, kind, namespace string, selector fields.Selector) (string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(recordsv1alpha1.GroupVersion.WithKind(kind + "List"))

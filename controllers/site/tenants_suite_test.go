@@ -55,7 +55,7 @@ func rawSite(namespace string, spec map[string]any) *unstructured.Unstructured {
 
 // The siteID of another, and data retained in another namespace, are in claims_suite_test.go;
 // addresses of databases, and Secrets of other types, in postgres_suite_test.go and in package
-// egress; requests to sites in package localpaddock.
+// egress; requests to sites in hack/test/acceptance.
 var _ = Describe("A tenant who may create and update Sites", func() {
 	var (
 		victim    *v1alpha1.Site
@@ -164,13 +164,13 @@ var _ = Describe("A tenant who may create and update Sites", func() {
 		Expect(tenant.Create(ctx, s)).To(Succeed())
 		own := get[v1alpha1.Site](ctx, namespace, "oak")
 		Eventually(condition(own, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False SecretNotFound"))
-		published := client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ConnectionName(namespace)}
+		published := client.ObjectKey{Namespace: connectionsNamespace, Name: v1alpha1.ConnectionName(namespace)}
 		Expect(admin.Get(ctx, published, &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "a not-found error"))
 	},
 		Entry("by a field for namespaces", func() string { return "db" }),
 		Entry("by a path", func() string { return victim.Namespace + "/db" }),
 		Entry("by a path upwards", func() string { return "../" + victim.Namespace + "/db" }),
-		Entry("by what the API servers were handed", func() string { return operatorNamespace + "/" + v1alpha1.ConnectionName(victim.Namespace) }),
+		Entry("by what the API servers were handed", func() string { return connectionsNamespace + "/" + v1alpha1.ConnectionName(victim.Namespace) }),
 	)
 
 	It("does not fill the controller's memory with what its database sends", func(ctx SpecContext) {

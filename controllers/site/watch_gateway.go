@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
-// gatewayAPI is what the controller sees of the Gateway API, which may not be installed.
+// gatewayAPI watches the kinds of the Gateway API, which may not be installed.
 type gatewayAPI struct {
 	mapper         meta.RESTMapper
 	routes, grants *lateWatch
@@ -39,8 +39,9 @@ func (r *Reconciler) newGatewayAPI(mgr ctrl.Manager, c controller.Controller) (*
 	return g, err
 }
 
-// installed reports whether the kinds are there, and watches their objects from then on. It
-// looks once, and again only where it is asked to: most Sites need none of them.
+// installed reports whether the kinds are installed. If they are, it starts watches of their
+// objects. It caches the result, because most Sites need none of the kinds. If again is true, it
+// checks again whether kinds that were missing are installed.
 func (g *gatewayAPI) installed(again bool) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// lateWatch watches objects of a kind that others install, from the moment that it is known
-// to exist: a watch from the beginning would wait for it, and the controller with it.
+// lateWatch watches objects of a kind that may be installed later. The controller could not start
+// with a watch of a missing kind.
 type lateWatch struct {
 	kind       schema.GroupVersionKind
 	controller controller.Controller
@@ -25,7 +25,7 @@ type lateWatch struct {
 	started bool
 }
 
-// newLateWatch makes a watch of those objects of a kind that the options select.
+// newLateWatch returns a watch of the objects of a kind that the options select. It is not started.
 func newLateWatch(mgr ctrl.Manager, c controller.Controller, kind schema.GroupVersionKind, selected cache.Options, h handler.EventHandler) (*lateWatch, error) {
 	selected.HTTPClient, selected.Scheme, selected.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
 	objects, err := cache.New(mgr.GetConfig(), selected)
@@ -38,7 +38,7 @@ func newLateWatch(mgr ctrl.Manager, c controller.Controller, kind schema.GroupVe
 	return &lateWatch{kind: kind, controller: c, cache: objects, handler: h}, nil
 }
 
-// start is called when the kind is there.
+// start starts the watch. The kind must be installed.
 func (w *lateWatch) start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -29,21 +29,20 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// concurrentReconciles keeps slow deletions, and databases that do not answer, from holding
-// up the other Sites.
+// concurrentReconciles is how many Sites are reconciled concurrently, so that slow deletions and
+// unreachable databases do not delay other Sites.
 const concurrentReconciles = 16
 
-// siteIDIndex finds Sites in the cache by the siteID they ask for.
+// siteIDIndex is the cache index of Sites by siteID.
 const siteIDIndex = "siteID"
 
-// AddToScheme registers the kinds that the controller works with, beside Sites and claims.
+// AddToScheme registers the kinds that the controller uses, in addition to Sites and claims.
 func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme)
 	return builder.AddToScheme(scheme)
 }
 
-// databaseObjects are the kinds that a database consists of, with the name that those of a
-// Site have.
+// databaseObjects are the kinds of a provisioned database, with the name of its objects.
 var databaseObjects = map[client.Object]string{
 	&appsv1.StatefulSet{}:           provision.Name,
 	&corev1.Pod{}:                   provision.PodName,
@@ -53,16 +52,16 @@ var databaseObjects = map[client.Object]string{
 	&networkingv1.NetworkPolicy{}:   provision.Name,
 }
 
-// CachedObjects says what the controller's cache holds of a cluster's objects: the Secrets
-// that say how to reach databases, of all namespaces or of the operator's alone, the objects
-// of the databases that Sites have made, and the Ingresses of the operator's.
-func CachedObjects(access secrets.Access, operator string) map[client.Object]cache.ByObject {
-	connections := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
+// CachedObjects returns which objects the controller's cache has: Secrets of type SecretTypeDSN,
+// the objects of provisioned databases, and the Ingresses in the operator namespace. If access is
+// Namespaced, only the Secrets in the connections namespace are cached.
+func CachedObjects(access secrets.Access, operator, connections string) map[client.Object]cache.ByObject {
+	dsns := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
 	if access == secrets.Namespaced {
-		connections.Namespaces = map[string]cache.Config{operator: {}}
+		dsns.Namespaces = map[string]cache.Config{connections: {}}
 	}
 	cached := map[client.Object]cache.ByObject{
-		&corev1.Secret{}:        connections,
+		&corev1.Secret{}:        dsns,
 		&networkingv1.Ingress{}: {Namespaces: map[string]cache.Config{operator: {}}},
 	}
 	for object, name := range databaseObjects {
@@ -71,8 +70,8 @@ func CachedObjects(access secrets.Access, operator string) map[client.Object]cac
 	return cached
 }
 
-// SetupWithManager registers the controller. A Site is reconciled when it
-// changes, and when a claim that it may be waiting for does.
+// SetupWithManager registers the controller. A Site is reconciled when it, or an object that it
+// depends on, changes.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Site{}, siteIDIndex, func(obj client.Object) []string {
 		site, ok := obj.(*v1alpha1.Site)
@@ -131,25 +130,25 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return err
 }
 
-// neighbours are the Sites of an object's namespace: it is theirs, or, where it is a Site
-// that is gone, the namespace may be.
+// neighbours returns the Sites in an object's namespace: the object may belong to them, or be a
+// deleted Site whose namespace they can take.
 func (r *Reconciler) neighbours(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.sites(ctx, client.InNamespace(obj.GetNamespace()))
 }
 
-// sitesOfSiteClaim are the Sites that want the siteID or live in the namespace of its holder.
+// sitesOfSiteClaim returns the Sites with the siteID, and those in the namespace of its holder.
 func (r *Reconciler) sitesOfSiteClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.sites(ctx, client.MatchingFields{siteIDIndex: obj.GetName()})
 	if claim, ok := obj.(*v1alpha1.SiteClaim); ok {
 		ref := claim.Spec.SiteRef
 		requests = append(requests, r.sites(ctx, client.InNamespace(ref.Namespace))...)
-		// The holder may be gone, and what is left of it changes with the claim.
+		// The holder may have been deleted. The state of its namespace depends on the claim.
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}})
 	}
 	return requests
 }
 
-// sitesOfNamespace are the Sites of a namespace, given it or its claim.
+// sitesOfNamespace returns the Sites of a namespace, given the Namespace or its NamespaceClaim.
 func (r *Reconciler) sitesOfNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	return r.sites(ctx, client.InNamespace(obj.GetName()))
 }
@@ -157,7 +156,7 @@ func (r *Reconciler) sitesOfNamespace(ctx context.Context, obj client.Object) []
 func (r *Reconciler) sites(ctx context.Context, which client.ListOption) []reconcile.Request {
 	list := &v1alpha1.SiteList{}
 	if err := r.Client.List(ctx, list, which); err != nil {
-		logf.FromContext(ctx).Error(err, "list the Sites that a change concerns")
+		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change")
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))

@@ -177,7 +177,7 @@ var _ = Describe("A Site, as it is applied", Ordered, func() {
 		}
 		s := inPostgres(newNamespace(ctx), external("oak-db"))
 		Expect(user.Create(ctx, s)).To(Succeed())
-		Expect(applied.warnings).To(ConsistOf(ContainSubstring("spec.storage.postgres.external.secretRef: SecretNotFound: there is no Secret \"oak-db\"")))
+		Expect(applied.warnings).To(ConsistOf(ContainSubstring("spec.storage.postgres.external.secretRef: SecretNotFound: There is no Secret \"oak-db\"")))
 
 		By("and of one that is another's")
 		applied.warnings = nil
@@ -186,7 +186,7 @@ var _ = Describe("A Site, as it is applied", Ordered, func() {
 		patch := client.MergeFrom(s.DeepCopy())
 		s.Spec.Storage.Postgres = external("opaque")
 		Expect(user.Patch(ctx, s, patch)).To(Succeed())
-		Expect(applied.warnings).To(ConsistOf(ContainSubstring(`there is no Secret "opaque" of type paddock.health/dsn`)))
+		Expect(applied.warnings).To(ConsistOf(ContainSubstring(`There is no Secret "opaque" of type paddock.health/dsn`)))
 
 		By("and of nothing once it is there")
 		applied.warnings = nil

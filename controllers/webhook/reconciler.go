@@ -1,6 +1,6 @@
-// Package webhook reconciles Webhooks: it makes a signing secret for those that name none,
-// says in the status whether they can be used, and notes when kubectl's users changed
-// them. It delivers nothing.
+// Package webhook reconciles Webhooks. It creates missing signing secrets, reports in the status
+// whether Webhooks can be used, copies their Secrets for the delivery process, and records when
+// their specs changed. The delivery process is in package apiserver/delivery.
 package webhook
 
 import (
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,32 +19,41 @@ import (
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
-// Reconciler keeps the secrets and the status of Webhooks.
+// Reconciler reconciles the Secrets and the status of Webhooks.
 type Reconciler struct {
-	// Client reads Webhooks and WebhookEvents from a cache and writes.
+	// Client reads Webhooks and WebhookEvents from a cache, and writes to kube-apiserver.
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads Secrets from kube-apiserver if SecretAccess is Namespaced.
 	Live client.Reader
-	// SecretAccess is where Secrets may be read: everywhere, unless given.
+	// SecretAccess selects the namespaces whose Secrets can be read. If unset, all can.
 	SecretAccess secrets.Access
-	// Namespace is the operator's own.
+	// Namespace is the namespace of the controller.
 	Namespace string
+	// SecretsNamespace has the Secrets for the delivery process, which reads no other Secrets of
+	// webhooks.
+	SecretsNamespace string
 	// Now is the clock.
 	Now func() time.Time
 
-	// secrets has the Secrets of type v1alpha1.SecretTypeWebhook, at least.
+	// secrets reads at least the Secrets of type v1alpha1.SecretTypeWebhook.
 	secrets client.Reader
+	// handed reads the Secrets for the delivery process.
+	handed client.Reader
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=webhookevents;webhooks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks/status,verbs=patch
 
-// Reconcile brings one Webhook's secret and status up to date.
+// Reconcile reconciles the Secrets and the status of one Webhook.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	hook := &v1alpha1.Webhook{}
-	if err := r.Client.Get(ctx, req.NamespacedName, hook); err != nil || !hook.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, req.NamespacedName, hook)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.withdraw(ctx, req.NamespacedName) // handover.go
+	}
+	if err != nil || !hook.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, err
 	}
 	seen, err := r.update(ctx, hook)
 	if apierrors.IsConflict(err) {
@@ -55,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.nextLook(seen)}, nil
 }
 
-// nextLook is when to look again at Secrets that are not watched.
+// nextLook returns the delay before Secrets that are not watched are read again, or zero if all are
+// watched.
 func (r *Reconciler) nextLook(seen surroundings) time.Duration {
 	switch {
 	case r.SecretAccess != secrets.Namespaced:
@@ -69,11 +80,17 @@ func (r *Reconciler) nextLook(seen surroundings) time.Duration {
 
 func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen surroundings, err error) {
 	if wrote, err := apply.Changed(ctx, r.Client, hook); wrote || err != nil {
-		return seen, err // the write wakes the controller again
+		return seen, err // the write triggers another reconcile
 	}
 	seen.secret, err = r.ensureSecret(ctx, hook) // secret.go
 	if ref := hook.Spec.HeadersSecretRef; ref != nil && err == nil {
 		seen.headers, err = r.secret(ctx, hook.Namespace, ref.Name)
+	}
+	if ref := hook.Spec.ClientCertificateSecretRef; ref != nil && err == nil {
+		seen.certificate, err = r.secret(ctx, hook.Namespace, ref.Name)
+	}
+	if previous := hook.Spec.PreviousSecret; previous != nil && err == nil {
+		seen.previous, err = r.secret(ctx, hook.Namespace, previous.Name)
 	}
 	if apierrors.IsForbidden(err) {
 		seen.forbidden, err = secrets.Forbidden(hook.Namespace, r.Namespace), nil
@@ -87,13 +104,21 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 	}
 	seen.enabled = enables(events.Items, hook.Spec.EventType)
 	status := statusOf(hook, seen, r.Now())
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
+		err = r.handOver(ctx, hook, seen.handedOver()) // handover.go
+	} else {
+		err = r.withdraw(ctx, client.ObjectKeyFromObject(hook))
+	}
+	if err != nil {
+		return seen, err
+	}
 	if equality.Semantic.DeepEqual(hook.Status, status) {
 		return seen, nil
 	}
 	return seen, apply.Status(ctx, r.Client, hook, &status)
 }
 
-// secret is a Secret of the type that webhooks use, nil when there is none of the name.
+// secret returns the Secret of type SecretTypeWebhook with the name, or nil if there is none.
 func (r *Reconciler) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
@@ -102,7 +127,7 @@ func (r *Reconciler) secret(ctx context.Context, namespace, name string) (*corev
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case secret.Type != v1alpha1.SecretTypeWebhook: // not from the cache, which has no other
+	case secret.Type != v1alpha1.SecretTypeWebhook: // only from kube-apiserver: the cache has no other types
 		return nil, nil
 	}
 	return secret, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// ensureSecret finds the Secret that signs, and makes it where the Webhook names none.
+// ensureSecret returns the Secret with the signing secret. If the spec names none, it creates a
+// missing Secret. It returns nil if the Secret that the spec names does not exist.
 func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (*corev1.Secret, error) {
 	secret, err := r.secret(ctx, hook.Namespace, hook.SecretName())
 	if err != nil || secret != nil || hook.Spec.SecretRef != nil {
@@ -26,7 +27,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (
 		}
 	}
 	owner := metav1.NewControllerRef(hook, v1alpha1.GroupVersion.WithKind("Webhook"))
-	owner.BlockOwnerDeletion = nil // would need the right to update finalizers
+	owner.BlockOwnerDeletion = nil // would require the right to update finalizers
 	secret = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hook.Namespace, Name: hook.SecretName(), OwnerReferences: []metav1.OwnerReference{*owner}},
 		Type:       v1alpha1.SecretTypeWebhook,
@@ -34,16 +35,16 @@ func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (
 	}
 	err = r.Client.Create(ctx, secret, apply.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, nil // the cache will know it in a moment, and wakes the controller
+		return nil, nil // the watch triggers another reconcile
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create the Secret: %w", err)
+		return nil, fmt.Errorf("create Secret %s: %w", hook.SecretName(), err)
 	}
 	return secret, nil
 }
 
-// checkSecret says what is wrong with a Secret that is to sign, and the public key that
-// belongs to it, if it has one.
+// checkSecret returns an error if a Secret has no valid signing secret. For Ed25519 it returns the
+// public key. The error does not contain the secret.
 func checkSecret(secret *corev1.Secret, how v1alpha1.Signing) (publicKey string, err error) {
 	value := string(secret.Data[v1alpha1.WebhookSecretKey])
 	if how == v1alpha1.SigningEd25519 {

@@ -54,7 +54,7 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "paddock-system", Name: "paddock-controller"}},
 		})).To(Succeed())
 		Eventually(condition(hook, v1alpha1.ConditionActive)).WithContext(ctx).
-			WithTimeout(3 * secrets.RetryInterval).Should(Equal("False NoDelivery"))
+			WithTimeout(3 * secrets.RetryInterval).Should(Equal("True Active"))
 		madeSecret(ctx, hook)
 
 		By("and those of other types are none")

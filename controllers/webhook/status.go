@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"time"
@@ -12,30 +14,32 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// surroundings are what a Webhook's status depends on beside itself.
+// surroundings are the other objects that a Webhook's status depends on.
 type surroundings struct {
-	// secret and headers are nil where they are not there.
-	secret, headers *corev1.Secret
-	// forbidden says, unless empty, that they may not be read.
+	// secret, previous, headers and certificate are the Secrets of the Webhook. Each is nil if it does
+	// not exist.
+	secret, previous, headers, certificate *corev1.Secret
+	// forbidden is a message if the controller has no right to read these Secrets, and empty
+	// otherwise.
 	forbidden string
-	// enabled: a WebhookEvent switches the type on.
+	// enabled is true if a WebhookEvent enables the Webhook's type of events.
 	enabled bool
 }
 
-// verdict is what one condition says.
+// verdict is the status, reason and message of one condition.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// enables reports whether any WebhookEvent switches a type on.
+// enables reports whether any of the WebhookEvents enables a type of events.
 func enables(events []v1alpha1.WebhookEvent, eventType v1alpha1.EventType) bool {
 	return slices.ContainsFunc(events, func(event v1alpha1.WebhookEvent) bool {
 		return event.Spec.EventType == eventType && event.Spec.Enabled != nil && *event.Spec.Enabled && event.DeletionTimestamp.IsZero()
 	})
 }
 
-// statusOf is the status that a Webhook is to have.
+// statusOf returns the desired status of a Webhook.
 func statusOf(hook *v1alpha1.Webhook, seen surroundings, now time.Time) v1alpha1.WebhookStatus {
 	status := *hook.Status.DeepCopy()
 	status.ObservedGeneration, status.SecretName = hook.Generation, hook.SecretName()
@@ -49,31 +53,66 @@ func statusOf(hook *v1alpha1.Webhook, seen surroundings, now time.Time) v1alpha1
 	}
 	set(v1alpha1.ConditionAccepted, accepted)
 	set(v1alpha1.ConditionActive, activate(hook, accepted, seen.enabled))
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDisabled) && !hook.IsDisabled() {
+		set(v1alpha1.ConditionDisabled, verdict{metav1.ConditionFalse, v1alpha1.ReasonEnabled, "The Webhook was enabled again."})
+	}
 	return status
 }
 
-// accept says whether the settings can be used. No message has a secret in it.
+// accept returns the verdict of the condition Accepted and the public key. Messages contain no
+// secrets.
 func accept(hook *v1alpha1.Webhook, seen surroundings) (v verdict, publicKey string) {
 	refuse := func(reason, format string, args ...any) verdict {
 		return verdict{metav1.ConditionFalse, reason, fmt.Sprintf(format, args...)}
 	}
 	if extensions := hook.Spec.Extensions; extensions != nil && len(extensions.Raw) > v1alpha1.MaxExtensions {
-		return refuse(v1alpha1.ReasonExtensionsTooLarge, "extensions has %d bytes; at most %d are taken", len(extensions.Raw), v1alpha1.MaxExtensions), ""
+		return refuse(v1alpha1.ReasonExtensionsTooLarge, "spec.extensions has %d bytes. Shorten it to at most %d bytes.", len(extensions.Raw), v1alpha1.MaxExtensions), ""
 	}
 	if seen.forbidden != "" {
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretsForbidden, seen.forbidden}, ""
 	}
 	if seen.secret == nil {
-		return refuse(v1alpha1.ReasonSecretNotFound, "there is no Secret %s of type %s", hook.SecretName(), v1alpha1.SecretTypeWebhook), ""
+		return refuse(v1alpha1.ReasonSecretNotFound, "There is no Secret %s of type %s. Create it, or correct spec.secretRef.", hook.SecretName(), v1alpha1.SecretTypeWebhook), ""
 	}
 	publicKey, err := checkSecret(seen.secret, hook.Spec.Signing)
 	if err != nil {
-		return refuse(v1alpha1.ReasonInvalidSecret, "key %s of Secret %s cannot sign: %v", v1alpha1.WebhookSecretKey, hook.SecretName(), err), ""
+		return refuse(v1alpha1.ReasonInvalidSecret, "Key %s of Secret %s is not a valid signing secret: %v. Correct its value.", v1alpha1.WebhookSecretKey, hook.SecretName(), err), ""
 	}
 	if ref := hook.Spec.HeadersSecretRef; ref != nil && seen.headers == nil {
-		return refuse(v1alpha1.ReasonSecretNotFound, "there is no Secret %s of type %s for headers", ref.Name, v1alpha1.SecretTypeWebhook), publicKey
+		return refuse(v1alpha1.ReasonSecretNotFound, "There is no Secret %s of type %s. Create it, or correct spec.headersSecretRef.", ref.Name, v1alpha1.SecretTypeWebhook), publicKey
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the settings are taken"}, publicKey
+	if bundle := hook.Spec.CABundle; bundle != nil && !x509.NewCertPool().AppendCertsFromPEM(bundle) {
+		return refuse(v1alpha1.ReasonInvalidCABundle, "spec.caBundle has no PEM certificate. Set it to the certificates of the receiver's authorities, PEM-encoded."), publicKey
+	}
+	if v, ok := checkCertificate(hook.Spec.ClientCertificateSecretRef, seen.certificate); !ok {
+		return v, publicKey
+	}
+	size := 0
+	for name, value := range seen.handedOver() {
+		size += len(name) + len(value)
+	}
+	if size > maxSecrets {
+		return refuse(v1alpha1.ReasonInvalidSecret, "The Secrets of the Webhook have %d bytes in total. Shorten them to at most %d bytes.", size, maxSecrets), publicKey
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "The settings are valid."}, publicKey
+}
+
+// checkCertificate reports whether the Secret of the client certificate is valid or not needed. If
+// not, it returns the verdict. Errors of crypto/tls do not contain the key.
+func checkCertificate(ref *v1alpha1.WebhookSecretReference, secret *corev1.Secret) (v verdict, ok bool) {
+	if ref == nil {
+		return verdict{}, true
+	}
+	if secret == nil {
+		message := fmt.Sprintf("There is no Secret %s of type %s. Create it, or correct spec.clientCertificateSecretRef.", ref.Name, v1alpha1.SecretTypeWebhook)
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, message}, false
+	}
+	if _, err := tls.X509KeyPair(secret.Data[v1alpha1.WebhookCertificateKey], secret.Data[v1alpha1.WebhookPrivateKeyKey]); err != nil {
+		message := fmt.Sprintf("Keys %s and %s of Secret %s are not a certificate with its private key: %v. Correct their values.",
+			v1alpha1.WebhookCertificateKey, v1alpha1.WebhookPrivateKeyKey, ref.Name, err)
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, message}, false
+	}
+	return verdict{}, true
 }
 
 func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
@@ -81,13 +120,12 @@ func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
 	case accepted.status != metav1.ConditionTrue:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, accepted.message}
 	case hook.Spec.Active == nil || !*hook.Spec.Active:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInactive, "the Webhook is not active"}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonInactive, "The Webhook is not active. Set spec.active to true."}
+	case hook.IsDisabled():
+		disabled := meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled)
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, disabled.Message}
 	case !enabled:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "no WebhookEvent enables " + string(hook.Spec.EventType)}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "No WebhookEvent enables the type " + string(hook.Spec.EventType) + ". Create one, or set spec.enabled of one to true."}
 	}
-	return verdict{
-		metav1.ConditionFalse, v1alpha1.ReasonNoDelivery,
-		"This release of Paddock does not deliver events yet, so the Webhook receives none. Nothing has to be changed: " +
-			"the settings are complete, and the Webhook becomes active after an upgrade to a release that delivers events.",
-	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, "Events of the type " + string(hook.Spec.EventType) + " are delivered."}
 }

@@ -1,6 +1,11 @@
 package webhook
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +35,11 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	on, off := true, false
+	presents := func(s *v1alpha1.WebhookSpec) {
+		s.ClientCertificateSecretRef = &v1alpha1.WebhookSecretReference{Name: "c"}
+	}
+	pair := newPair(t)
+	half := &corev1.Secret{Data: map[string][]byte{v1alpha1.WebhookCertificateKey: pair.Data[v1alpha1.WebhookCertificateKey]}}
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.WebhookSpec)
 		seen   surroundings
@@ -37,17 +47,22 @@ func TestStatus(t *testing.T) {
 		want   []string
 		public string
 	}{
-		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False NoDelivery"}, ""},
+		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active"}, ""},
 		"type is off":      {nil, surroundings{secret: shared}, []string{"True Accepted", "False TypeDisabled"}, ""},
 		"inactive":         {func(s *v1alpha1.WebhookSpec) { s.Active = &off }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False Inactive"}, ""},
 		"no secret":        {nil, surroundings{enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
 		"may not read":     {nil, surroundings{forbidden: "bind it", enabled: true}, []string{"False SecretsForbidden", "False NotAccepted"}, ""},
 		"a bad secret":     {nil, surroundings{secret: secretOf("whsec_c2hvcnQ="), enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"an empty secret":  {nil, surroundings{secret: &corev1.Secret{}, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
-		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "False NoDelivery"}, public},
+		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "True Active"}, public},
 		"a secret as key":  {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: shared, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"no header secret": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
-		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "False NoDelivery"}, ""},
+		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "True Active"}, ""},
+		"authorities":      {func(s *v1alpha1.WebhookSpec) { s.CABundle = pair.Data[v1alpha1.WebhookCertificateKey] }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active"}, ""},
+		"no authorities":   {func(s *v1alpha1.WebhookSpec) { s.CABundle = []byte("x") }, surroundings{secret: shared, enabled: true}, []string{"False InvalidCABundle", "False NotAccepted"}, ""},
+		"a certificate":    {presents, surroundings{secret: shared, certificate: pair, enabled: true}, []string{"True Accepted", "True Active"}, ""},
+		"no certificate":   {presents, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
+		"half a pair":      {presents, surroundings{secret: shared, certificate: half, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
 		"too much": {func(s *v1alpha1.WebhookSpec) {
 			s.Extensions = &runtime.RawExtension{Raw: []byte(`{"a":"` + strings.Repeat("x", v1alpha1.MaxExtensions) + `"}`)}
 		}, surroundings{secret: shared, enabled: true}, []string{"False ExtensionsTooLarge", "False NotAccepted"}, ""},
@@ -68,17 +83,72 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" || status.PublicKey != test.public || status.SecretName != "webhook-u" || status.ObservedGeneration != 2 {
 				t.Errorf("status %+v: %s", status, diff)
 			}
-			const told = "This release of Paddock does not deliver events yet, so the Webhook receives none."
-			active := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionActive)
-			if told := strings.HasPrefix(active.Message, told); told != (active.Reason == v1alpha1.ReasonNoDelivery) {
-				t.Errorf("%s: %s", active.Reason, active.Message)
-			}
 			hook.Status = status
 			if diff := cmp.Diff(status, statusOf(hook, test.seen, time.Now().Add(time.Hour))); diff != "" {
 				t.Errorf("a status that nothing changed: %s", diff)
 			}
 		})
 	}
+}
+
+// TestDisabled follows a Webhook that the server disabled until somebody enables it.
+func TestDisabled(t *testing.T) {
+	on, at := true, time.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC)
+	seen := surroundings{secret: secretOf(signing.NewShared()), enabled: true}
+	for name, test := range map[string]struct {
+		generation int64
+		enabledAt  string
+		// Disabled, then Active
+		want []string
+	}{
+		"still":                     {2, "", []string{"True Gone", "False Disabled"}},
+		"enabled before":            {2, "2031-03-01T08:59:59Z", []string{"True Gone", "False Disabled"}},
+		"enabled at no time":        {2, "now", []string{"True Gone", "False Disabled"}},
+		"enabled since":             {2, "2031-03-01T09:00:00.1Z", []string{"False Enabled", "True Active"}},
+		"with another spec":         {3, "", []string{"False Enabled", "True Active"}},
+		"enabled and another, both": {3, "2031-03-01T10:00:00+00:00", []string{"False Enabled", "True Active"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := &v1alpha1.Webhook{
+				ObjectMeta: metav1.ObjectMeta{Name: "hook", UID: "u", Generation: test.generation, Annotations: map[string]string{v1alpha1.EnabledAtAnnotation: test.enabledAt}},
+				Spec:       v1alpha1.WebhookSpec{EventType: "user.created", Active: &on},
+				Status: v1alpha1.WebhookStatus{Conditions: []metav1.Condition{{
+					Type: v1alpha1.ConditionDisabled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGone, Message: "410", ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(at),
+				}}},
+			}
+			status := statusOf(hook, seen, at.Add(time.Minute))
+			var got []string
+			for _, kind := range []string{v1alpha1.ConditionDisabled, v1alpha1.ConditionActive} {
+				c := meta.FindStatusCondition(status.Conditions, kind)
+				got = append(got, string(c.Status)+" "+c.Reason)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// newPair is a Secret with a certificate and its key.
+func newPair(t *testing.T) *corev1.Secret {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{Data: map[string][]byte{
+		v1alpha1.WebhookCertificateKey: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		v1alpha1.WebhookPrivateKeyKey:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}}
 }
 
 func TestEnables(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,13 +21,20 @@ import (
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
-// SetupWithManager registers the controller. A Webhook is reconciled when it changes, and
-// when a WebhookEvent or a Secret of its namespace does.
+// SetupWithManager registers the controller. A Webhook is reconciled when it, its Secret in
+// SecretsNamespace, or a WebhookEvent or Secret in its namespace changes. If SecretAccess is
+// Namespaced, the Secrets in its namespace are not watched but read again at intervals.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	handed, err := newSecretCache(mgr, r.SecretsNamespace)
+	if err != nil {
+		return err
+	}
+	r.handed = handed
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("webhook").
 		For(&v1alpha1.Webhook{}).
 		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
+		WatchesRawSource(source.Kind(handed, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(webhookOf))).
 		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
 		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
 		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)})
@@ -34,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.secrets = r.Live
 		return build.Complete(r)
 	}
-	cached, err := newSecretCache(mgr)
+	cached, err := newSecretCache(mgr, metav1.NamespaceAll)
 	if err != nil {
 		return err
 	}
@@ -44,27 +52,28 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// newSecretCache makes a cache of the Secrets of webhooks: the manager's own has Secrets of
-// another type, and a selector takes but one.
-func newSecretCache(mgr ctrl.Manager) (cache.Cache, error) {
+// newSecretCache returns a cache of Secrets of type SecretTypeWebhook. The manager's cache selects
+// Secrets of another type, and a field selector can select only one type.
+func newSecretCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	cached, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeWebhook)}},
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeWebhook)}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache of the Secrets of webhooks: %w", err)
+		return nil, fmt.Errorf("create a cache of webhook Secrets: %w", err)
 	}
 	if err := mgr.Add(cached); err != nil {
-		return nil, fmt.Errorf("add the cache of the Secrets of webhooks: %w", err)
+		return nil, fmt.Errorf("add the cache of webhook Secrets to the manager: %w", err)
 	}
 	return cached, nil
 }
 
-// neighbours are the Webhooks of an object's namespace.
+// neighbours returns the Webhooks in an object's namespace.
 func (r *Reconciler) neighbours(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &v1alpha1.WebhookList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		logf.FromContext(ctx).Error(err, "list the Webhooks that a change concerns")
+		logf.FromContext(ctx).Error(err, "cannot list the Webhooks in the namespace of a changed object")
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"context"
+	"encoding/base64"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,25 +39,60 @@ var _ = Describe("A Webhook", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx) })
 
-	It("lacks nothing but delivery while its type is on, and the type while it has one", func(ctx SpecContext) {
+	It("is active while its type is on, and the type while it has one", func(ctx SpecContext) {
 		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, event)).To(Succeed())
 		expectActive(ctx, event, "False NoWebhooks")
 		Expect(admin.Create(ctx, hook)).To(Succeed())
-		expectActive(ctx, hook, "False NoDelivery")
-		expectActive(ctx, event, "False NoDelivery")
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
 		Expect(event.Status.Webhooks).To(BeEquivalentTo(1))
 		patch(ctx, event, `{"spec":{"enabled":false}}`)
 		expectActive(ctx, event, "False Disabled")
 		expectActive(ctx, hook, "False TypeDisabled")
 		patch(ctx, event, `{"spec":{"enabled":true}}`)
-		expectActive(ctx, hook, "False NoDelivery")
+		expectActive(ctx, hook, "True Active")
 		patch(ctx, hook, `{"spec":{"active":false}}`)
 		expectActive(ctx, hook, "False Inactive")
 		expectActive(ctx, event, "False NoWebhooks")
 		Expect(admin.Delete(ctx, event)).To(Succeed())
 		patch(ctx, hook, `{"spec":{"active":true}}`)
 		expectActive(ctx, hook, "False TypeDisabled")
+	})
+
+	It("stays disabled by the server until it is enabled", func(ctx SpecContext) {
+		hook, event := newHook(namespace), newEvent(namespace)
+		Expect(admin.Create(ctx, event)).To(Succeed())
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectActive(ctx, hook, "True Active")
+		disable := func() {
+			GinkgoHelper()
+			Eventually(func() error {
+				if err := admin.Get(ctx, client.ObjectKeyFromObject(hook), hook); err != nil {
+					return err
+				}
+				meta.SetStatusCondition(&hook.Status.Conditions, metav1.Condition{
+					Type: v1alpha1.ConditionDisabled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGone, Message: "the receiver is gone", ObservedGeneration: hook.Generation,
+				})
+				return admin.Status().Update(ctx, hook)
+			}).Should(Succeed())
+			expectActive(ctx, hook, "False Disabled")
+			expectActive(ctx, event, "False NoWebhooks")
+		}
+		disable()
+		patch(ctx, hook, `{"metadata":{"labels":{"wake":"up"}}}`)
+		Consistently(condition(hook, v1alpha1.ConditionActive)).WithContext(ctx).WithTimeout(time.Second).Should(Equal("False Disabled"))
+
+		By("by its spec")
+		patch(ctx, hook, `{"spec":{"description":"repaired"}}`)
+		expectActive(ctx, hook, "True Active")
+		Eventually(condition(hook, v1alpha1.ConditionDisabled)).WithContext(ctx).Should(Equal("False Enabled"))
+
+		By("by its annotation")
+		disable()
+		patch(ctx, hook, `{"metadata":{"annotations":{"paddock.health/enabled-at":"`+time.Now().Add(time.Second).UTC().Format(time.RFC3339)+`"}}}`)
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
 	})
 
 	It("gets a secret, if it names none", func(ctx SpecContext) {
@@ -107,7 +144,7 @@ var _ = Describe("A Webhook", func() {
 		hook, event := newHook(namespace), newEvent(namespace)
 		for _, object := range []client.Object{hook, event} {
 			Expect(admin.Create(ctx, object)).To(Succeed())
-			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "False NoDelivery"}[object == hook])
+			expectActive(ctx, object, map[bool]string{true: "False TypeDisabled", false: "True Active"}[object == hook])
 			Expect(object.GetAnnotations()).NotTo(HaveKey(v1alpha1.ChangedAnnotation))
 			began := time.Now().Truncate(time.Second)
 			patch(ctx, object, `{"spec":{"description":"by kubectl"}}`)
@@ -120,8 +157,8 @@ var _ = Describe("A Webhook", func() {
 			}).Should(Succeed())
 			Expect(object.GetAnnotations()[v1alpha1.ChangedAnnotation]).To(HavePrefix("2 "))
 		}
-		expectActive(ctx, hook, "False NoDelivery")
-		expectActive(ctx, event, "False NoDelivery")
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
 
 		By("what is settled is not written again, whoever wakes the controllers")
 		patch(ctx, madeSecret(ctx, hook), `{"metadata":{"labels":{"wake":"up"}}}`)
@@ -137,13 +174,23 @@ var _ = Describe("A Webhook", func() {
 		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, hook)).To(Succeed())
 		Expect(admin.Create(ctx, event)).To(Succeed())
-		expectActive(ctx, hook, "False NoDelivery")
-		expectActive(ctx, event, "False NoDelivery")
-		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "AGE"}))
-		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "False", "1"}))
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "LAST", "SUCCESS", "PENDING", "FAILING", "SINCE", "AGE"}))
+		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "True", "Unknown"}))
 		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Accepted", "webhookevent/event", "webhook/hook", "--timeout=5s")
 	})
 })
+
+var _ = DescribeTable("The schema takes a Webhook", func(ctx SpecContext, change string) {
+	namespace := newNamespace(ctx)
+	hook := newHook(namespace)
+	Expect(admin.Create(ctx, hook)).To(Succeed())
+	patch(ctx, hook, `{"spec":`+change+`}`)
+},
+	Entry("that never retries", `{"retry":{"delaysSeconds":[]}}`), Entry("that retries as often as can be", `{"retry":{"delaysSeconds":[`+strings.Repeat("1,", 19)+`86400]}}`),
+	Entry("with authorities", `{"caBundle":"`+base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----"))+`"}`),
+)
 
 var _ = DescribeTable("The schema refuses a Webhook", func(ctx SpecContext, change string) {
 	namespace := newNamespace(ctx)
@@ -157,6 +204,8 @@ var _ = DescribeTable("The schema refuses a Webhook", func(ctx SpecContext, chan
 	Entry("with a user", `{"url":"https://me@example.org/"}`), Entry("with a fragment", `{"url":"https://example.org/#a"}`), Entry("with an endless address", `{"url":"https://example.org/`+strings.Repeat("a", 2048)+`"}`),
 	Entry("that does not say whether it is active", `{"active":null}`), Entry("with a field twice", `{"fields":["a","a"]}`), Entry("with an empty field", `{"fields":[""]}`),
 	Entry("with a list of extensions", `{"extensions":[]}`), Entry("signed in another way", `{"signing":"RSA"}`), Entry("that waits too long", `{"timeoutSeconds":31}`), Entry("or not at all", `{"timeoutSeconds":-1}`),
+	Entry("that retries too often", `{"retry":{"delaysSeconds":[`+strings.Repeat("1,", 20)+`1]}}`), Entry("that retries at once", `{"retry":{"delaysSeconds":[0]}}`), Entry("that retries too late", `{"retry":{"delaysSeconds":[86401]}}`),
+	Entry("that does not say when it retries", `{"retry":{}}`), Entry("with authorities that are not base64", `{"caBundle":"?"}`), Entry("with a nameless certificate", `{"clientCertificateSecretRef":{}}`),
 	Entry("in another order", `{"ordering":"Random"}`), Entry("with a nameless secret", `{"secretRef":{}}`), Entry("with a long description", `{"description":"`+strings.Repeat("x", 10001)+`"}`),
 )
 

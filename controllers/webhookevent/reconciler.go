@@ -1,6 +1,5 @@
-// Package webhookevent reconciles WebhookEvents: it says in the status whether events of
-// the type have anywhere to go, and notes when kubectl's users changed them. It delivers
-// nothing.
+// Package webhookevent reconciles WebhookEvents. It reports in the status whether events of a
+// WebhookEvent's type have receivers and are delivered. It also records when specs changed.
 package webhookevent
 
 import (
@@ -21,9 +20,9 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// Reconciler keeps the status of WebhookEvents true.
+// Reconciler reconciles the status of WebhookEvents.
 type Reconciler struct {
-	// Client reads from a cache and writes.
+	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
 	// Now is the clock.
 	Now func() time.Time
@@ -33,7 +32,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=paddock.health,resources=webhookevents,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhookevents/status,verbs=patch
 
-// Reconcile brings one WebhookEvent's status up to date.
+// Reconcile reconciles the status of one WebhookEvent.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	event := &v1alpha1.WebhookEvent{}
 	if err := r.Client.Get(ctx, req.NamespacedName, event); err != nil || !event.DeletionTimestamp.IsZero() {
@@ -48,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) update(ctx context.Context, event *v1alpha1.WebhookEvent) error {
 	if wrote, err := apply.Changed(ctx, r.Client, event); wrote || err != nil {
-		return err // the write wakes the controller again
+		return err // the write triggers another reconcile
 	}
 	hooks := &v1alpha1.WebhookList{}
 	if err := r.Client.List(ctx, hooks, client.InNamespace(event.Namespace)); err != nil {
@@ -61,8 +60,8 @@ func (r *Reconciler) update(ctx context.Context, event *v1alpha1.WebhookEvent) e
 	return apply.Status(ctx, r.Client, event, &status)
 }
 
-// SetupWithManager registers the controller. A WebhookEvent is reconciled when it changes,
-// and when a Webhook of its namespace does.
+// SetupWithManager registers the controller. A WebhookEvent is reconciled when it, or a Webhook in
+// its namespace, changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhookevent").
@@ -74,11 +73,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// neighbours are the WebhookEvents of an object's namespace.
+// neighbours returns the WebhookEvents in an object's namespace.
 func (r *Reconciler) neighbours(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &v1alpha1.WebhookEventList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		logf.FromContext(ctx).Error(err, "list the WebhookEvents that a change concerns")
+		logf.FromContext(ctx).Error(err, "cannot list the WebhookEvents in the namespace of a changed object")
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))

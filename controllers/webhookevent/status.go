@@ -2,6 +2,8 @@ package webhookevent
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,22 +12,17 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// verdict is what one condition says.
+// verdict is the status, reason and message of one condition.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// statusOf is the status that a WebhookEvent is to have beside the Webhooks of its namespace.
+// statusOf returns the desired status of a WebhookEvent, given the Webhooks in its namespace.
 func statusOf(event *v1alpha1.WebhookEvent, hooks []v1alpha1.Webhook, now time.Time) v1alpha1.WebhookEventStatus {
-	taking := int32(0)
-	for i := range hooks {
-		if takes(&hooks[i], event.Spec.EventType) {
-			taking++
-		}
-	}
+	taking := slices.DeleteFunc(slices.Clone(hooks), func(hook v1alpha1.Webhook) bool { return !takes(&hook, event.Spec.EventType) })
 	status := *event.Status.DeepCopy()
-	status.ObservedGeneration, status.Webhooks = event.Generation, taking
+	status.ObservedGeneration, status.Webhooks = event.Generation, int32(len(taking))
 	accepted := accept(event)
 	set := func(condition string, v verdict) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -34,13 +31,16 @@ func statusOf(event *v1alpha1.WebhookEvent, hooks []v1alpha1.Webhook, now time.T
 		})
 	}
 	set(v1alpha1.ConditionAccepted, accepted)
-	set(v1alpha1.ConditionActive, activate(event, accepted, taking))
+	active := activate(event, accepted, len(taking))
+	set(v1alpha1.ConditionActive, active)
+	set(v1alpha1.ConditionDelivering, deliver(active, taking))
 	return status
 }
 
-// takes reports whether a Webhook is active, accepted and of a type.
+// takes reports whether a Webhook receives events of the type: it is active, accepted and not
+// disabled.
 func takes(hook *v1alpha1.Webhook, eventType v1alpha1.EventType) bool {
-	return hook.Spec.EventType == eventType && hook.Spec.Active != nil && *hook.Spec.Active && hook.DeletionTimestamp.IsZero() &&
+	return hook.Spec.EventType == eventType && hook.Spec.Active != nil && *hook.Spec.Active && hook.DeletionTimestamp.IsZero() && !hook.IsDisabled() &&
 		meta.IsStatusConditionTrue(hook.Status.Conditions, v1alpha1.ConditionAccepted)
 }
 
@@ -48,24 +48,49 @@ func accept(event *v1alpha1.WebhookEvent) verdict {
 	if extensions := event.Spec.Extensions; extensions != nil && len(extensions.Raw) > v1alpha1.MaxExtensions {
 		return verdict{
 			metav1.ConditionFalse, v1alpha1.ReasonExtensionsTooLarge,
-			fmt.Sprintf("extensions has %d bytes; at most %d are taken", len(extensions.Raw), v1alpha1.MaxExtensions),
+			fmt.Sprintf("spec.extensions has %d bytes. Shorten it to at most %d bytes.", len(extensions.Raw), v1alpha1.MaxExtensions),
 		}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "the settings are taken"}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "The settings are valid."}
 }
 
-func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int32) verdict {
+func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int) verdict {
 	switch {
 	case accepted.status != metav1.ConditionTrue:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, accepted.message}
 	case event.Spec.Enabled == nil || !*event.Spec.Enabled:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "this WebhookEvent does not enable " + string(event.Spec.EventType)}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "This WebhookEvent does not enable the type " + string(event.Spec.EventType) + ". Set spec.enabled to true."}
 	case taking == 0:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "no active Webhook takes " + string(event.Spec.EventType)}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No active Webhook has the type " + string(event.Spec.EventType) + ". Create one, or set spec.active of one to true."}
 	}
-	return verdict{
-		metav1.ConditionFalse, v1alpha1.ReasonNoDelivery,
-		fmt.Sprintf("This release of Paddock does not deliver events yet, so no Webhook receives %s. Nothing has to be changed: "+
-			"the settings are complete, and the WebhookEvent becomes active after an upgrade to a release that delivers events.", event.Spec.EventType),
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking)}
+}
+
+// maxNamed is the maximum number of Webhooks that a message names. Others are omitted.
+const maxNamed = 5
+
+// deliver returns the verdict of the condition Delivering for the Webhooks of the type.
+func deliver(active verdict, taking []v1alpha1.Webhook) verdict {
+	if active.status != metav1.ConditionTrue {
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotActive, active.message}
 	}
+	var failing []string
+	delivered := false
+	for i := range taking {
+		delivered = delivered || taking[i].Status.LastSuccess != nil
+		if taking[i].Status.FailingSince != nil {
+			failing = append(failing, taking[i].Name)
+		}
+	}
+	switch {
+	case len(failing) > 0:
+		slices.Sort(failing)
+		return verdict{
+			metav1.ConditionFalse, v1alpha1.ReasonFailing,
+			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. Check their receivers.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
+		}
+	case !delivered:
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, "No Webhook has accepted an event yet."}
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonDelivered, "The Webhooks accept events."}
 }

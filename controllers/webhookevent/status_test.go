@@ -30,23 +30,34 @@ func hook(eventType v1alpha1.EventType, active bool, accepted metav1.ConditionSt
 }
 
 func TestStatus(t *testing.T) {
+	now := metav1.Now()
+	sent := func(lastSuccess, failingSince *metav1.Time) v1alpha1.Webhook {
+		h := hook(created, true, metav1.ConditionTrue)
+		h.Status.LastSuccess, h.Status.FailingSince = lastSuccess, failingSince
+		return h
+	}
+	gone := hook(created, true, metav1.ConditionTrue)
+	meta.SetStatusCondition(&gone.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDisabled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonGone})
 	deleting := hook(created, true, metav1.ConditionTrue)
 	deleting.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	for name, test := range map[string]struct {
 		event *v1alpha1.WebhookEvent
 		hooks []v1alpha1.Webhook
-		// conditions as status and reason, Accepted first
+		// conditions as status and reason: Accepted, Active, Delivering
 		want     []string
 		webhooks int32
 	}{
-		"nothing takes it":    {event(true, 0), nil, []string{"True Accepted", "False NoWebhooks"}, 0},
-		"one takes it":        {event(true, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "False NoDelivery"}, 1},
-		"disabled":            {event(false, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "False Disabled"}, 1},
-		"extensions: most":    {event(true, v1alpha1.MaxExtensions), nil, []string{"True Accepted", "False NoWebhooks"}, 0},
-		"extensions too many": {event(true, v1alpha1.MaxExtensions+1), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"False ExtensionsTooLarge", "False NotAccepted"}, 1},
+		"nothing takes it":       {event(true, 0), nil, []string{"True Accepted", "False NoWebhooks", "False NotActive"}, 0},
+		"one takes it":           {event(true, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, 1},
+		"disabled":               {event(false, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"True Accepted", "False Disabled", "False NotActive"}, 1},
+		"it arrives":             {event(true, 0), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue), sent(&now, nil)}, []string{"True Accepted", "True Active", "True Delivered"}, 2},
+		"one fails":              {event(true, 0), []v1alpha1.Webhook{sent(&now, nil), sent(nil, &now)}, []string{"True Accepted", "True Active", "False Failing"}, 2},
+		"disabled by the server": {event(true, 0), []v1alpha1.Webhook{gone}, []string{"True Accepted", "False NoWebhooks", "False NotActive"}, 0},
+		"extensions: most":       {event(true, v1alpha1.MaxExtensions), nil, []string{"True Accepted", "False NoWebhooks", "False NotActive"}, 0},
+		"extensions too many":    {event(true, v1alpha1.MaxExtensions+1), []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, []string{"False ExtensionsTooLarge", "False NotAccepted", "False NotActive"}, 1},
 		"others do not take it": {event(true, 0), []v1alpha1.Webhook{
 			hook("user.updated", true, metav1.ConditionTrue), hook(created, false, metav1.ConditionTrue), hook(created, true, metav1.ConditionFalse), deleting,
-		}, []string{"True Accepted", "False NoWebhooks"}, 0},
+		}, []string{"True Accepted", "False NoWebhooks", "False NotActive"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := statusOf(test.event, test.hooks, time.Now())
@@ -56,11 +67,6 @@ func TestStatus(t *testing.T) {
 				if c.ObservedGeneration != 4 {
 					t.Errorf("%s speaks of generation %d", c.Type, c.ObservedGeneration)
 				}
-			}
-			const told = "This release of Paddock does not deliver events yet, so no Webhook receives user.created."
-			active := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionActive)
-			if told := strings.HasPrefix(active.Message, told); told != (active.Reason == v1alpha1.ReasonNoDelivery) {
-				t.Errorf("%s: %s", active.Reason, active.Message)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" || status.Webhooks != test.webhooks || status.ObservedGeneration != 4 {
 				t.Errorf("status %+v: %s", status, diff)

@@ -11,12 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 const (
@@ -60,6 +59,9 @@ func startDatabase(ctx context.Context, in installation, dir string) (*localpost
 	if err := in.paddock.SetSecret(ctx, databaseSite, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
 		return nil, err
 	}
+	if _, err := in.paddock.Kubectl(ctx, "patch", "site", databaseSite, "-n", databaseSite, "--type=merge", "-p", "{\"spec\":{"+unlimited+"}}"); err != nil {
+		return nil, err
+	}
 	_, err = in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", databaseSite, "site/"+databaseSite)
 	return server, err
 }
@@ -94,7 +96,7 @@ func (d *database) sample() []store.Key {
 }
 
 // open is the engine over the database, with what watches its statements.
-func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site, *pgxpool.Pool, error) {
+func (d *database) open(ctx context.Context, watch *statements) (*postgres.Store, *pgxpool.Pool, error) {
 	config, err := postgres.Config(d.uri)
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +108,7 @@ func (d *database) open(ctx context.Context, watch *statements) (*postgres.Site,
 	if err != nil {
 		return nil, nil, err
 	}
-	site, err := postgres.Open(ctx, pool, d.siteKey, postgres.Options{Extract: fhir.Extract, References: fhir.References, Facet: fhir.IsFacet, Fold: fold.String})
+	site, err := postgres.Open(ctx, pool, d.siteKey, postgres.Options{Extractor: extraction.Extractor{}})
 	return site, pool, err
 }
 

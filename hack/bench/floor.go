@@ -36,7 +36,7 @@ type floorOf struct {
 // floorHandler answers as cheaply as a server on this database can.
 type floorHandler struct {
 	database *database
-	site     *postgres.Site
+	site     *postgres.Store
 	pool     *pgxpool.Pool
 	reads    [][]statement
 	searches [][]statement
@@ -120,7 +120,7 @@ func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 }
 
 // readsOf are the statements that read a sample of the records by id.
-func readsOf(ctx context.Context, d *database, site *postgres.Site, watch *statements) ([][]statement, error) {
+func readsOf(ctx context.Context, d *database, site *postgres.Store, watch *statements) ([][]statement, error) {
 	var reads [][]statement
 	for _, key := range d.sample() {
 		sent, err := watch.of(func() error {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 const (
@@ -93,7 +93,7 @@ func (d *database) create(ctx context.Context, name string) error {
 }
 
 // growthWorkloads are searches whose matches are as many in a database of any size.
-func growthWorkloads(ctx context.Context, d *database, site *postgres.Site) ([]workload, error) {
+func growthWorkloads(ctx context.Context, d *database, site *postgres.Store) ([]workload, error) {
 	sample := d.sample()
 	all := []workload{{"read by id", func(ctx context.Context, n int) error {
 		_, err := site.Get(ctx, sample[n%len(sample)])

@@ -14,8 +14,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/paddock-health/paddock/hack/localcluster"
-	"github.com/paddock-health/paddock/hack/localpaddock"
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 )
 
 // gcPercent is the load generator's: what it spends is part of what is measured. The
@@ -39,7 +39,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, aggregated or memory")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, greedy, deliveries, access, aggregated or memory")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -71,6 +71,12 @@ func main() {
 		err = withPaddock(ctx, o, benchEndurance)
 	case *set == "sites":
 		err = withPaddock(ctx, o, benchSites)
+	case *set == "greedy":
+		err = withPaddock(ctx, o, benchGreedy)
+	case *set == "deliveries":
+		err = withPaddock(ctx, o, benchDeliveries)
+	case *set == "access":
+		err = withPaddock(ctx, o, benchAccess)
 	case *set == "aggregated":
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchAggregated)
@@ -78,7 +84,7 @@ func main() {
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchMemory)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, aggregated or memory", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, greedy, deliveries, access, aggregated or memory", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -147,12 +153,15 @@ func benchStorage(ctx context.Context, o options, paddock installation) error {
 	})
 }
 
+// unlimited are limits of a Site that no load generator reaches.
+const unlimited = `"limits":{"requestsPerSecond":1000000,"callerRequestsPerSecond":1000000,"burst":1000000,"concurrentSearches":10000}`
+
 func openSite(ctx context.Context, paddock *localpaddock.Paddock) (*site, error) {
 	if err := paddock.Apply(ctx, filepath.Join("config", "samples")); err != nil {
 		return nil, err
 	}
 	for _, args := range [][]string{
-		{"patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"cluster":{"maxRecords":1000000,"maxSize":"100Gi"}}}}`},
+		{"patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"cluster":{"maxRecords":1000000,"maxSize":"100Gi"}},` + unlimited + `}}`},
 		{"wait", "--for=condition=Ready", "--timeout=30s", "-n", "demo", "site/demo"},
 	} {
 		if _, err := paddock.Kubectl(ctx, args...); err != nil {

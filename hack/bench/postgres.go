@@ -31,7 +31,7 @@ type databaseSearch struct {
 func (s databaseSearch) path() string { return "/" + strings.ToLower(s.typeName) + "?" + s.query }
 
 // asked is the query that asks the engine for the page.
-func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Query, error) {
+func (s databaseSearch) asked(ctx context.Context, site *postgres.Store) (store.Query, error) {
 	values, err := url.ParseQuery(s.query)
 	if err != nil {
 		return store.Query{}, err
@@ -55,7 +55,7 @@ func (s databaseSearch) asked(ctx context.Context, site *postgres.Site) (store.Q
 
 // statementsOf are what the engine sends for a search that was asked for before, as it
 // remembers what it found out, and the query that asks for it.
-func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Site, watch *statements) ([]statement, store.Query, error) {
+func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Store, watch *statements) ([]statement, store.Query, error) {
 	query, err := s.asked(ctx, site)
 	if err != nil {
 		return nil, query, fmt.Errorf("%s: %w", s.name, err)

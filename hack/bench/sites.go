@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// sitesPoll is how often it is looked whether Sites are Ready, settle how long programs
+	// sitesPoll is how often it is looked whether Sites are Ready, drain how long programs
 	// get to finish what they have begun, idle how long they are watched doing nothing.
 	sitesPoll = 100 * time.Millisecond
-	settle    = 10 * time.Second
+	drain     = 10 * time.Second
 	idle      = time.Minute
 	// sitesDeadline is more than any number of Sites takes that is measured here.
 	sitesDeadline = 15 * time.Minute
@@ -116,7 +116,7 @@ func awaitReady(ctx context.Context, objects client.Client, count int) error {
 
 // idleCosts watches programs that nobody asks for anything.
 func idleCosts(ctx context.Context, programs map[string]string) (map[string]programCost, error) {
-	time.Sleep(settle)
+	time.Sleep(drain)
 	before := map[string]programCost{}
 	for name, address := range programs {
 		cost, err := readCost(ctx, address)

@@ -1,8 +1,8 @@
 # Builds the pinned tools into $(BIN); the root Makefile includes this file and sets BIN.
-# Versions live in hack/tools/<group>/go.mod alone: a tool is rebuilt when they change.
-# Tools that use Kubernetes' libraries take them, and what those stand on, in the versions of
-# hack/tools/kubernetes: then they are compiled once for all tools and for Paddock.
-# The control plane can be had elsewhere: set PADDOCK_BIN to a folder with its binaries.
+# Versions are pinned only in hack/tools/<group>/go.mod. A tool is rebuilt when that file changes.
+# Tools that use Kubernetes' libraries have them and their dependencies in the versions of
+# hack/tools/kubernetes, so that these are compiled once for all tools and for Paddock.
+# To use another control plane, set PADDOCK_BIN to a folder with its binaries.
 
 ETCD           := $(BIN)/etcd
 KUBECTL        := $(BIN)/kubectl
@@ -14,7 +14,9 @@ KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL
 NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
 COREDNS        := $(BIN)/coredns
 SKIPPER        := $(BIN)/skipper
+GOVULNCHECK    := $(BIN)/govulncheck
 PROMTOOL       := $(BIN)/promtool
+ISSUER         := $(BIN)/issuer
 CLOUDNATIVEPG  := $(BIN)/cloudnative-pg
 
 # pinned-version(group, module) reads a version from a group's go.mod.
@@ -24,13 +26,15 @@ ETCD_VERSION           := $(call pinned-version,etcd,go.etcd.io/etcd/server/v3)
 KUBE_VERSION           := $(call pinned-version,kubernetes,k8s.io/kubernetes)
 GOLANGCI_LINT_VERSION  := $(call pinned-version,golangci-lint,github.com/golangci/golangci-lint/v2)
 CONTROLLER_GEN_VERSION := $(call pinned-version,controller-gen,sigs.k8s.io/controller-tools)
+OIDC_VERSION           := $(call pinned-version,issuer,github.com/zitadel/oidc/v3)
 COREDNS_VERSION        := $(call pinned-version,coredns,github.com/coredns/coredns)
 SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipper)
 CLOUDNATIVEPG_VERSION  := $(call pinned-version,cloudnative-pg,github.com/cloudnative-pg/cloudnative-pg)
 PROMETHEUS_VERSION     := $(call pinned-version,prometheus,github.com/prometheus/prometheus)
+GOVULNCHECK_VERSION    := $(call pinned-version,govulncheck,golang.org/x/vuln)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
-# Helm and kubectl parse these; a build without them calls itself v0.0.0-master.
+# Helm and kubectl parse these version fields. A build without them has the version v0.0.0-master.
 kube-version-parts   := $(subst ., ,$(KUBE_VERSION:v%=%))
 kube-version-ldflags := $(foreach pkg,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
 	-X $(pkg).gitVersion=$(KUBE_VERSION) \
@@ -38,7 +42,7 @@ kube-version-ldflags := $(foreach pkg,k8s.io/component-base/version k8s.io/clien
 	-X $(pkg).gitMinor=$(word 2,$(kube-version-parts)))
 
 # build-tools(what, first-time duration, group, output, packages, ldflags, tags)
-# Empty GOOS and GOARCH mean this machine, whatever the caller is building for.
+# Empty GOOS and GOARCH select this machine, even if the caller builds images for another one.
 define build-tools
 	@echo "building $(1) (about $(2) the first time) ..."
 	@mkdir -p $(BIN)
@@ -51,18 +55,21 @@ endef
 ##@ Tools
 
 .PHONY: tools
-tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build every pinned tool into bin/.
+tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build the control plane, golangci-lint and controller-gen into bin/.
 
 .PHONY: cluster-tools
 cluster-tools: $(ETCD) $(KUBE_BINARIES) ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/.
 
+.PHONY: issuer
+issuer: $(ISSUER) # Build the OpenID Connect issuer of the tests.
+
 .PHONY: node-tools
-node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build what a real node takes beside them into bin/.
+node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build kubelet, kube-proxy, kube-scheduler, CoreDNS, Skipper and CloudNativePG into bin/.
 
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
 
-# One go build for the three of them compiles what they share once and keeps every core busy.
+# One go build for all three compiles shared packages once and uses all cores.
 $(KUBE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_BINARIES)) $(KUBE_VERSION),4 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_BINARIES))),$(kube-version-ldflags))
 
@@ -72,7 +79,10 @@ $(NODE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 $(COREDNS): hack/tools/coredns/go.mod hack/tools/coredns/go.sum hack/tools/coredns/main.go
 	$(call build-tools,CoreDNS $(COREDNS_VERSION),2 min,coredns,$@,.)
 
-# The last version that takes no databases, brokers and clouds along: they are six times its own code.
+$(ISSUER): hack/tools/issuer/go.mod hack/tools/issuer/go.sum $(wildcard hack/tools/issuer/*.go)
+	$(call build-tools,issuer on zitadel/oidc $(OIDC_VERSION),15 s,issuer,$@,.)
+
+# The last version that does not depend on clients of databases, brokers and clouds, which are six times its own code.
 $(SKIPPER): hack/tools/skipper/go.mod hack/tools/skipper/go.sum
 	$(call build-tools,Skipper $(SKIPPER_VERSION),5 min,skipper,$@,github.com/zalando/skipper/cmd/skipper)
 
@@ -85,13 +95,16 @@ $(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.su
 $(CONTROLLER_GEN): hack/tools/controller-gen/go.mod hack/tools/controller-gen/go.sum
 	$(call build-tools,controller-gen $(CONTROLLER_GEN_VERSION),30 s,controller-gen,$@,sigs.k8s.io/controller-tools/cmd/controller-gen)
 
+$(GOVULNCHECK): hack/tools/govulncheck/go.mod hack/tools/govulncheck/go.sum
+	$(call build-tools,govulncheck $(GOVULNCHECK_VERSION),30 s,govulncheck,$@,golang.org/x/vuln/cmd/govulncheck)
+
 .PHONY: helm-tools
 helm-tools: $(HELM) $(HELM_UNITTEST) ## Build Helm and its unit test runner into bin/.
 
 $(HELM) $(HELM_UNITTEST) &: hack/tools/helm/go.mod hack/tools/helm/go.sum
 	$(call build-tools,helm and helm-unittest $(HELM_VERSION),4 min,helm,$(BIN)/,helm.sh/helm/v4/cmd/helm github.com/helm-unittest/helm-unittest/cmd/helm-unittest,-X helm.sh/helm/v4/internal/version.version=$(HELM_VERSION))
 
-# It reads rules only, so it takes none of what finds things to measure: clouds' own libraries.
-# For the same reason its go.mod is not tidy: `go mod tidy` heeds no tags.
+# The tag omits service discovery, and so the libraries of clouds: promtool only reads rules here.
+# Therefore, its go.mod is not tidy: `go mod tidy` ignores tags.
 $(PROMTOOL): hack/tools/prometheus/go.mod hack/tools/prometheus/go.sum
 	$(call build-tools,promtool $(PROMETHEUS_VERSION),3 min,prometheus,$@,github.com/prometheus/prometheus/cmd/promtool,,remove_all_sd)

@@ -8,21 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FacadeResource is the resource whose subresources lead to the other APIs of a site.
+// FacadeResource is the resource whose subresources serve the FHIR and AHDS APIs of a site.
 const FacadeResource = "facades"
 
-// Facade stands for the other APIs of a site, and has its name. Its subresources, fhir and
-// ahds, serve them to whoever the cluster knows.
+// Facade represents the FHIR and AHDS APIs of a site and has the name of the Site. Its subresources
+// fhir and ahds serve these APIs to callers that kube-apiserver has authenticated.
 type Facade struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 }
 
-// FacadeOptions say what is asked for of a subresource.
+// FacadeOptions are the options of a request to a subresource of a Facade.
 type FacadeOptions struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// path is that below the API's own, such as /patient/rex.
+	// path is the path of the request relative to the base URL of the FHIR or AHDS API, such as
+	// /patient/rex.
 	Path string `json:"path,omitempty"`
 }
 
@@ -38,7 +39,7 @@ func (o *FacadeOptions) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// OpenAPIModelName is the name of the kind's schema.
+// OpenAPIModelName returns the name of the kind's schema.
 func (Facade) OpenAPIModelName() string { return modelPrefix + "Facade" }
 
 func addFacades(scheme *runtime.Scheme) error {

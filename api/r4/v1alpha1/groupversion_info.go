@@ -1,6 +1,5 @@
-// Package v1alpha1 is FHIR R4 as Kubernetes objects, which the aggregated API
-// serves: one Go type, and a kind for each resource type. It imports apimachinery
-// only.
+// Package v1alpha1 has the Kubernetes kinds of FHIR R4 that the aggregated API serves: one generic Go
+// type, and a kind for each resource type. It imports apimachinery only.
 //
 // There are no CRDs of these kinds.
 // +kubebuilder:skip
@@ -12,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the API group and version of the kinds in this package. The
-// FHIR release is in the group, the maturity of the Kubernetes API in the version.
+// GroupVersion is the API group and version of the kinds in this package. The group names the FHIR
+// release. The version names the maturity of the Kubernetes API.
 var GroupVersion = schema.GroupVersion{Group: "r4.fhir.paddock.health", Version: "v1alpha1"}
 
 // SchemeBuilder collects the functions that register this package's kinds.

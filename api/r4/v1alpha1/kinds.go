@@ -7,33 +7,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Category is what kubectl takes for all kinds of the group at once.
+// Category is the category of all kinds of the group, as in kubectl get fhir.
 const Category = "fhir"
 
-// Kind is a kind of the group.
+// Kind describes a kind of the group.
 type Kind struct {
-	// Name is that of the FHIR resource type.
+	// Name is the name of the FHIR resource type.
 	Name string
 	// Plural, Singular and ShortNames are the names of the resource in the API.
 	Plural, Singular string
 	ShortNames       []string
-	// New and NewList make an empty object and an empty list.
+	// New and NewList return an empty object and an empty list.
 	New     func() Object
 	NewList func() ListObject
 }
 
-// ListObject is a List of any type.
+// ListObject is a List of any resource type.
 type ListObject interface {
 	runtime.Object
 	metav1.ListInterface
 }
 
-// Kinds are all kinds, by name.
+// Kinds are all kinds, sorted by name.
 var Kinds = []Kind{
 	kind[device]("devices", "fhirdev"),
 	kind[deviceDefinition]("devicedefinitions", "devdef"),
 	kind[deviceMetric]("devicemetrics", "devmet"),
-	kind[endpoint]("endpoints", "fhirep"), // the core API has the name endpoints for itself
+	kind[endpoint]("endpoints", "fhirep"), // ep is the short name of the core API's endpoints
 	kind[group]("groups", "fhirgrp"),
 	kind[healthcareService]("healthcareservices", "hcsvc"),
 	kind[location]("locations", "loc"),
@@ -58,7 +58,7 @@ func kind[T resourceType](plural string, shortNames ...string) Kind {
 	}
 }
 
-// resourceType is a FHIR resource type, as a Go type that only names it.
+// resourceType is a type parameter that stands for a FHIR resource type. Its values have no content.
 type resourceType interface{ name() string }
 
 func typeName[T resourceType]() string {

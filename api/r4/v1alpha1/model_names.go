@@ -2,9 +2,8 @@ package v1alpha1
 
 import "strings"
 
-// ModelName is the name in OpenAPI of the schema of an R4 type that the kinds are
-// made of: a datatype, such as HumanName, or the inside of an element, such as
-// Patient.contact. No kind has such a name.
+// ModelName returns the OpenAPI name of the schema of an R4 type that kinds contain: a datatype, such
+// as HumanName, or a backbone element, such as Patient.contact. No kind has such a name.
 func ModelName(typeName string) string {
 	var name strings.Builder
 	for part := range strings.SplitSeq(typeName, ".") {

@@ -8,16 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Resource is a FHIR resource as an object. All kinds have this shape. T is there
-// because a runtime.Scheme finds the kind of an object by its Go type: it makes a
-// type for each kind out of one.
+// Resource is a FHIR resource as a Kubernetes object. All kinds have this structure. T gives each kind
+// a Go type of its own, because a runtime.Scheme finds the kind of an object by its Go type.
 type Resource[T resourceType] struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata has the id in lower case as name, the version as generation.
+	// metadata has the id in lower case as its name, and the version as its generation.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the FHIR resource, without resourceType and id: those follow from
-	// kind and name. It stays JSON, so that decimals keep their digits.
+	// spec is the FHIR resource without resourceType and id, which follow from kind and name. It is
+	// JSON text, so that decimals keep their precision.
 	Spec json.RawMessage `json:"spec"`
 }
 
@@ -28,7 +27,7 @@ type List[T resourceType] struct {
 	Items           []Resource[T] `json:"items"`
 }
 
-// Object is a Resource of any type.
+// Object is a Resource of any resource type.
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -73,13 +72,12 @@ func (l *List[T]) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// modelPrefix starts the names of the kinds in OpenAPI: the group and version,
-// turned around, as for custom resources.
+// modelPrefix is the prefix of the OpenAPI names of the kinds: the reversed group and the version, as
+// for custom resources.
 const modelPrefix = "health.paddock.fhir.r4.v1alpha1."
 
-// OpenAPIModelName is the name of the kind's schema. The API machinery asks for it
-// by this method.
+// OpenAPIModelName returns the name of the kind's schema. The API machinery calls it.
 func (Resource[T]) OpenAPIModelName() string { return modelPrefix + typeName[T]() }
 
-// OpenAPIModelName is the name of the list's schema.
+// OpenAPIModelName returns the name of the list's schema.
 func (List[T]) OpenAPIModelName() string { return modelPrefix + typeName[T]() + "List" }

@@ -1,6 +1,6 @@
-// Package v1alpha1 holds the objects in which etcd-backed storage keeps records.
-// They are not for people: read and write records through the FHIR API, the AHDS
-// API or the aggregated API. It imports apimachinery only.
+// Package v1alpha1 has the custom resources in which storage.type Cluster stores records. They are
+// internal: read and write records through the FHIR, AHDS or aggregated API. It imports apimachinery
+// only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=records.paddock.health
@@ -23,7 +23,9 @@ var AddToScheme = SchemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&Record{}, &RecordList{}, &RecordHistory{}, &RecordHistoryList{}, &RecordClaim{}, &RecordClaimList{})
+		&Record{}, &RecordList{}, &RecordHistory{}, &RecordHistoryList{}, &RecordClaim{}, &RecordClaimList{},
+		&AuditSegment{}, &AuditSegmentList{},
+		&WebhookDelivery{}, &WebhookDeliveryList{}, &WebhookDeliveryLog{}, &WebhookDeliveryLogList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

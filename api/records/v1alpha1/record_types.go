@@ -4,107 +4,157 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RecordSpec is the newest version of one record.
+// RecordSpec is the latest version of a record.
 type RecordSpec struct {
 	// siteKey is the key of the site's data, from its SiteClaim.
 	SiteKey string `json:"siteKey"`
 	// type of the record, such as a FHIR resource type.
 	Type string `json:"type"`
-	// id in the spelling that was first stored; the object's name encodes it in lower case.
+	// id of the record in its original case. The object's name has it in lower case.
 	ID string `json:"id"`
-	// uid of the record; a record created again after a delete has another.
+	// uid of the record. It changes when the record is created again after a deletion.
 	UID string `json:"uid"`
-	// lineage is the uid under which the object was first created. It names the
-	// RecordHistory, so that the history of a purged namesake is never met.
+	// lineage is the uid that the record had when this object was created. It is part of the name of
+	// the RecordHistory, so a record that is created again after a purge has another RecordHistory.
 	Lineage string `json:"lineage"`
-	// version counts content changes: 1, 2, 3 …
+	// version is the number of the version: 1, 2, 3 …
 	// +kubebuilder:validation:Minimum=1
 	Version int64 `json:"version"`
-	// method is the HTTP method of the interaction that made this version.
+	// method is the HTTP method of the interaction that wrote this version.
 	Method string `json:"method"`
-	// created is when the record was created (again), in milliseconds.
+	// created is when the record was last created, with a resolution of milliseconds.
 	Created metav1.MicroTime `json:"created"`
-	// updated is when this version was written, in milliseconds, later than every version before.
+	// updated is when this version was written, with a resolution of milliseconds. It is later than
+	// the time of every earlier version.
 	Updated metav1.MicroTime `json:"updated"`
-	// deleted says that the record is gone and this is its tombstone.
+	// deleted marks a tombstone: the record was deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
-	// purging says that the record is being removed with all its history.
+	// purging is true while the record is being removed with its history.
 	// +optional
 	Purging bool `json:"purging,omitempty"`
-	// placeholder says, beside purging, that the record was never more than the
-	// first step of its creation: it has no history, and its creation may yet finish.
+	// placeholder is true, as is purging, during the first step of the creation of a record. There is
+	// no history yet, and the creation may still complete.
 	// +optional
 	Placeholder bool `json:"placeholder,omitempty"`
-	// body is the JSON text of the record, byte for byte.
+	// body is the JSON text of the record, unchanged except that its id is the empty string.
 	// +optional
 	Body string `json:"body,omitempty"`
-	// idOffset and metaOffset are where the facade splices id and meta into body.
+	// idOffset and metaOffset are the byte offsets in body at which the API servers insert the id and
+	// the server's members of meta.
 	// +optional
 	IDOffset int `json:"idOffset,omitempty"`
 	// +optional
 	MetaOffset int `json:"metaOffset,omitempty"`
-	// metadata is what the aggregated API keeps beside the record, as JSON text: labels,
-	// annotations, managed fields.
+	// metadata is the Kubernetes metadata that the aggregated API stores with the record, as JSON text:
+	// labels, annotations, managed fields.
 	// +optional
 	Metadata string `json:"metadata,omitempty"`
-	// metadataVersion is the version that the record was at when metadata was written.
+	// metadataVersion is the record's version when metadata was written.
 	// +optional
 	MetadataVersion int64 `json:"metadataVersion,omitempty"`
-	// history holds the encoded size in bytes of each superseded version kept in
-	// the RecordHistory; the last one is that of version-1.
+	// history holds the encoded size in bytes of each version in the RecordHistory, oldest first. The
+	// last element is the size of the version before the current one.
 	// +optional
 	// +listType=atomic
 	History []int64 `json:"history,omitempty"`
-	// historyUpdated holds when each of those versions was written, in
-	// milliseconds since 1970.
+	// historyUpdated holds when each version listed in history was written, in milliseconds since
+	// 1970.
 	// +optional
 	// +listType=atomic
 	HistoryUpdated []int64 `json:"historyUpdated,omitempty"`
-	// historyDeletions are the numbers of those versions that are tombstones.
+	// historyDeletions are the numbers of the versions listed in history that are tombstones.
 	// +optional
 	// +listType=atomic
 	HistoryDeletions []int64 `json:"historyDeletions,omitempty"`
-	// historyDropped is how many versions this write gave up. The next write
-	// takes them out of the RecordHistory, so that a write that does not finish
-	// takes out nothing that is still counted.
+	// historyLabels holds the privacy labels of each version listed in history, as JSON of
+	// store.Labels. An element is empty if an older release wrote the version.
+	// +optional
+	// +listType=atomic
+	HistoryLabels []string `json:"historyLabels,omitempty"`
+	// labels holds the privacy labels of the previous version, as JSON of store.Labels. Only
+	// tombstones have it.
+	// +optional
+	Labels string `json:"labels,omitempty"`
+	// historyDropped is how many versions this write removed from history. The next write removes them
+	// from the RecordHistory, so that an incomplete write removes no version that is still listed.
 	// +optional
 	HistoryDropped int `json:"historyDropped,omitempty"`
-	// claims are the exclusive claims that the record holds on lines.
+	// claims are the exclusive claims that the record holds.
 	// +optional
 	// +listType=atomic
 	Claims []HeldClaim `json:"claims,omitempty"`
-	// write is the id of the write that made this state, by which a writer whose
-	// answer was lost knows its own work again.
+	// write is the id of the write that produced this state. A writer that received no response
+	// compares it to find out whether its write succeeded.
 	Write string `json:"write"`
-	// fence rises when a claim of an unfinished write is taken away, so that the
-	// write, guarded by resourceVersion, cannot land any more.
+	// fence is incremented when a claim of an incomplete write is revoked. The changed resourceVersion
+	// makes that write fail.
 	// +optional
 	Fence int64 `json:"fence,omitempty"`
+	// hasEvents is true if events is not empty.
+	// +optional
+	HasEvents bool `json:"hasEvents,omitempty"`
+	// events are the events of writes of the record that have no WebhookDelivery yet, in the order of
+	// acceptance. A purge does not delete an object that has events.
+	// +optional
+	// +listType=atomic
+	Events []PendingEvent `json:"events,omitempty"`
 }
 
-// HeldClaim is a claim as its owner records it. The RecordClaim of the line
-// holds an entry with the same nonce.
+// PendingEvent is an event for which no WebhookDelivery exists yet.
+type PendingEvent struct {
+	// id of the event within its site.
+	ID string `json:"id"`
+	// type of the event, such as user.created.
+	Type string `json:"type"`
+	// subject is what the event is about, such as Practitioner/1.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// targets are the ids of the webhooks that receive the event.
+	// +optional
+	// +listType=atomic
+	Targets []string `json:"targets,omitempty"`
+	// restricted is true if only webhooks with clearance Privileged receive the event's data.
+	// +optional
+	Restricted bool `json:"restricted,omitempty"`
+	// accepted is the time of the write that produced the event, with a resolution of milliseconds.
+	Accepted metav1.MicroTime `json:"accepted"`
+	// position numbers the events of one write, from 0.
+	// +optional
+	Position int32 `json:"position,omitempty"`
+	// resourceVersion is the object's resourceVersion after the write that produced the event. If it is
+	// unset, the object still has that resourceVersion. The next write sets it.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// envelope is the JSON text to deliver, without its sequence, compressed with zstd (RFC 8878).
+	Envelope []byte `json:"envelope"`
+	// sequenceOffset is the byte offset in the text at which the sequence is inserted.
+	SequenceOffset int32 `json:"sequenceOffset"`
+}
+
+// HeldClaim is an exclusive claim on a line, such as the resource of a slot, in the record that
+// holds the claim. The RecordClaim of the line has an entry with the same nonce.
 type HeldClaim struct {
-	// line is the name of what is claimed.
+	// line is the name of the claimed resource.
 	Line string `json:"line"`
-	// nonce tells this claim from every other one on the line.
+	// nonce identifies the claim among those on the line.
 	Nonce string `json:"nonce"`
-	// from and until bound a half-open interval; both absent claim the whole line.
+	// from and until are a half-open interval. If both are unset, the whole line is claimed.
 	// +optional
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// expires is when the claim ends by itself; absent, it lasts as long as the record.
+	// expires is when the claim expires. If it is unset, the claim lasts as long as the record.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
 }
 
-// Record is one record of one site in its newest version.
+// Record is the latest version of one record of a site.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=records,categories=paddock-records
 // +kubebuilder:selectablefield:JSONPath=`.spec.siteKey`
+// +kubebuilder:selectablefield:JSONPath=`.spec.hasEvents`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.spec.version`

@@ -4,39 +4,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClaimEntry is one claim on a line. It counts when its owner's Record lists the
-// same nonce, or while the write that makes it so has not run out of time.
+// ClaimEntry is one claim on a line. The owner is the record that makes the claim. The claim is
+// effective if the owner's Record has a claim with the same nonce, or until the deadline of the
+// owner's write.
 type ClaimEntry struct {
 	// record is the name of the owner's Record.
 	Record string `json:"record"`
-	// nonce tells this claim from every other one on the line.
+	// nonce identifies the claim among those on the line.
 	Nonce string `json:"nonce"`
-	// from and until bound a half-open interval; both absent claim the whole line.
+	// from and until are a half-open interval. If both are unset, the whole line is claimed.
 	// +optional
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// expires is when the claim ends by itself.
+	// expires is when the claim expires. If it is unset, the claim lasts as long as the record.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
-	// deadline of the write that takes the claim; absent once the write is done.
+	// deadline is the time by which the write that makes the claim must be complete. It is unset when
+	// the write is complete.
 	// +optional
 	Deadline *metav1.MicroTime `json:"deadline,omitempty"`
 }
 
-// RecordClaimSpec is the ledger of one line.
+// RecordClaimSpec holds the claims on one line.
 type RecordClaimSpec struct {
 	// siteKey is the key of the site's data.
 	SiteKey string `json:"siteKey"`
-	// line is the name of what is claimed.
+	// line is the name of the claimed resource.
 	Line string `json:"line"`
-	// entries of the line; those that count never overlap.
+	// entries are the claims on the line. Effective claims never overlap.
 	// +optional
 	// +listType=atomic
 	Entries []ClaimEntry `json:"entries,omitempty"`
 }
 
-// RecordClaim is the ledger of one line, changed by compare-and-swap alone.
+// RecordClaim is the claim table of one line, such as the resource of a slot. Every update has the
+// resourceVersion that was read, so only one of two concurrent updates succeeds.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=recordclaims,categories=paddock-records

@@ -8,19 +8,19 @@ import (
 type SupersededVersion struct {
 	// uid of the record at that version.
 	UID string `json:"uid"`
-	// method is the HTTP method of the interaction that made the version.
+	// method is the HTTP method of the interaction that wrote the version.
 	Method string `json:"method"`
-	// created is when the record was created (again).
+	// created is when the record was last created.
 	Created metav1.MicroTime `json:"created"`
 	// updated is when the version was written.
 	Updated metav1.MicroTime `json:"updated"`
-	// deleted marks a tombstone.
+	// deleted marks a tombstone: the version by which the record was deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
 	// body is the JSON text, compressed with zstd (RFC 8878).
 	// +optional
 	Body []byte `json:"body,omitempty"`
-	// idOffset and metaOffset are those of the Record.
+	// idOffset and metaOffset have the same meaning as in the Record.
 	// +optional
 	IDOffset int `json:"idOffset,omitempty"`
 	// +optional
@@ -35,12 +35,13 @@ type RecordHistorySpec struct {
 	Record string `json:"record"`
 	// lineage of the Record.
 	Lineage string `json:"lineage"`
-	// versions by number. A version that is not older than the Record belongs to
-	// a write that has not finished and is not shown.
+	// versions are the superseded versions by version number. A number that is not below the version
+	// of the Record belongs to an incomplete write, and readers ignore it.
 	Versions map[string]SupersededVersion `json:"versions,omitempty"`
 }
 
-// RecordHistory holds the superseded versions of one Record, bounded in number and bytes.
+// RecordHistory holds the superseded versions of one Record. maxVersions and maxObjectSize of the
+// Site's spec.storage.cluster limit their number and size.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=recordhistories,categories=paddock-records

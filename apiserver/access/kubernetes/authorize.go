@@ -16,10 +16,9 @@ import (
 
 var _ access.Authorizer = (*Access)(nil)
 
-// Authorize implements access.Authorizer by Kubernetes RBAC in the site's
-// namespace. A right on all objects of a resource is asked for first: its answer
-// serves every later request, whichever record that is about.
-func (a *Access) Authorize(ctx context.Context, caller access.Caller, site access.Site, action access.Action) error {
+// Authorize implements access.Authorizer by Kubernetes RBAC in the Site's namespace. It checks the
+// right to all objects of a resource first, because that result serves requests for every record.
+func (a *Access) Authorize(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) error {
 	wide := action
 	wide.Name = ""
 	allowed, err := a.allowed(ctx, caller, site, wide)
@@ -29,44 +28,17 @@ func (a *Access) Authorize(ctx context.Context, caller access.Caller, site acces
 	if allowed || err != nil {
 		return err
 	}
-	visible, err := a.visible(ctx, caller, site)
-	if err != nil {
-		return err
-	}
-	if !visible {
-		return access.ErrSiteHidden
-	}
 	return &access.ForbiddenError{Caller: caller.Name, Action: action}
 }
 
-var verbs = []string{"list", "get", "create", "update", "patch", "delete"}
-
-// visible reports whether the caller has any right on a site: to read the Site
-// object, or to do anything with any of its records.
-func (a *Access) visible(ctx context.Context, caller access.Caller, site access.Site) (bool, error) {
-	allowed, err := a.allowed(ctx, caller, site, access.Action{Verb: "get", Group: "paddock.health", Resource: "sites", Name: site.Name})
-	if allowed || err != nil {
-		return allowed, err
-	}
-	for _, verb := range verbs {
-		for _, resource := range a.resources {
-			allowed, err := a.allowed(ctx, caller, site, access.Action{Verb: verb, Group: resource.Group, Resource: resource.Resource})
-			if allowed || err != nil {
-				return allowed, err
-			}
-		}
-	}
-	return false, nil
+// rightKey is the cache key of a right.
+type rightKey struct {
+	caller string
+	action access.Action
 }
 
-// question is what a right is remembered by.
-type question struct {
-	caller, namespace string
-	action            access.Action
-}
-
-// identity is all of a caller that rights can hang on, each part with its length, so
-// that none can pass for two.
+// identity returns a key of all fields of a caller on which rights can depend. Each part has its
+// length as a prefix, so that different callers have different keys.
 func identity(caller access.Caller) string {
 	var all strings.Builder
 	write := func(parts ...string) {
@@ -86,34 +58,42 @@ func identity(caller access.Caller) string {
 	return all.String()
 }
 
-// allowed asks for a right, or remembers it: the key that the library's own cache makes
-// of each question costs as much as a search.
-func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.Site, action access.Action) (bool, error) {
+// allowed reports whether a caller has a right, from the cache or by a SubjectAccessReview. The
+// cache of the library is not used: computing its key costs as much as a search, and all Sites
+// would share the cache.
+func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) (bool, error) {
 	if caller.Identity == "" {
 		caller.Identity = identity(caller)
 	}
-	q := question{caller.Identity, site.Namespace, action}
-	if answer, ok := a.answers.Get(q); ok {
-		return answer.(bool), nil
+	rights := a.caches.of(site.Namespace).rights
+	key := rightKey{caller.Identity, action}
+	if allowed, known := rights.get(key); known {
+		return allowed, nil
 	}
-	allowed, err := a.ask(ctx, caller, site, action)
+	allowed, err := a.reviewAccess(ctx, caller, site, action)
 	if err == nil {
-		a.answers.Add(q, allowed, rightsTTL/2)
+		rights.add(key, allowed, rightsTTL)
 	}
 	return allowed, err
 }
 
-func (a *Access) ask(ctx context.Context, caller access.Caller, site access.Site, action access.Action) (bool, error) {
+// reviewAccess reports whether a caller has a right, by a SubjectAccessReview.
+// Errors: access.ErrUnavailable.
+func (a *Access) reviewAccess(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) (bool, error) {
 	ctx, cancel := withReviewTimeout(ctx)
 	defer cancel()
+	resource, subresource, _ := strings.Cut(action.Resource, "/")
 	decision, _, err := a.rights.Authorize(ctx, authorizer.AttributesRecord{
 		User:      &user.DefaultInfo{Name: caller.Name, UID: caller.UID, Groups: caller.Groups, Extra: caller.Extra},
 		Verb:      action.Verb,
 		Namespace: site.Namespace,
 		APIGroup:  action.Group, APIVersion: "*",
-		Resource: action.Resource, Name: action.Name,
+		Resource: resource, Subresource: subresource, Name: action.Name,
 		ResourceRequest: true,
 	})
+	if err == nil && decision != authorizer.DecisionAllow {
+		err = a.ready.confirm(ctx)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
 	}

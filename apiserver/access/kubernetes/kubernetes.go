@@ -1,7 +1,6 @@
-// Package kubernetes asks the API server who a caller is (TokenReview) and what
-// the caller may do (SubjectAccessReview), and remembers the answers for a short
-// while. When the API server is away, remembered answers still count until they
-// expire; afterwards access.ErrUnavailable is the answer to everything.
+// Package kubernetes authenticates callers by TokenReview and authorizes them by
+// SubjectAccessReview. It caches results for up to a minute. While kube-apiserver is unavailable,
+// cached results are used until they expire. Other requests get access.ErrUnavailable.
 package kubernetes
 
 import (
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -21,59 +21,63 @@ import (
 )
 
 const (
-	// tokenTTL is how long an accepted token counts without being reviewed again, never
-	// past its own expiry: half of it as an answer of the API server, half of it as ours.
+	// tokenTTL is how long an accepted token is accepted without another review, but not after its
+	// expiry. Two caches take half of it each: of TokenReviews, and of accepted tokens.
 	tokenTTL = time.Minute
-	// refusedTokenTTL is how long a refused one is refused without asking.
+	// refusedTokenTTL is how long a refused token is refused without another review.
 	refusedTokenTTL = 10 * time.Second
-	// rightsTTL is how long a right, or its lack, is remembered: half of it as an
-	// answer of the API server, half of it as ours.
+	// rightsTTL is how long a right, or its lack, is cached.
 	rightsTTL = 10 * time.Second
-	// remembered is how many rights, and accepted tokens, are remembered at most.
-	remembered = 4096
-	// reviewTimeout bounds one question to the API server.
+	// maxAccepted is how many accepted tokens the process caches. At the limit the least recently used
+	// one is evicted.
+	maxAccepted = 4096
+	// reviewTimeout is the time limit of one review.
 	reviewTimeout = 5 * time.Second
 )
 
-// Access answers with the API server's word.
+// Access authenticates and authorizes callers by the review APIs of kube-apiserver. It is safe for
+// concurrent use.
 type Access struct {
 	tokens    authenticator.Token
 	accepted  *utilcache.LRUExpireCache
 	rights    authorizer.Authorizer
-	answers   *utilcache.LRUExpireCache
+	ready     *readiness
+	caches    *siteCaches
+	verdicts  singleflight.Group
 	resources []schema.GroupResource
 	now       func() time.Time
 }
 
-// New makes an Access. Resources are those by which a caller can see that a site
-// exists: one right on any of them is enough.
+// New returns an Access. A hidden Site exists for a caller with a right to any of the resources.
 func New(config *rest.Config, resources []schema.GroupResource) (*Access, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	ready := new(readiness)
+	ready.count(config)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the review APIs: %w", err)
+		return nil, fmt.Errorf("create a client for TokenReview and SubjectAccessReview: %w", err)
 	}
+	ready.client = clients.Discovery().RESTClient()
 	rights, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: clients.AuthorizationV1(),
-		AllowCacheTTL:             rightsTTL / 2,
-		DenyCacheTTL:              rightsTTL / 2,
 		WebhookRetryBackoff:       &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3},
 	}.New()
 	if err != nil {
-		return nil, fmt.Errorf("make a delegating authorizer: %w", err)
+		return nil, fmt.Errorf("create a delegating authorizer: %w", err)
 	}
 	return &Access{
-		tokens:    cache.New(&reviewer{reviews: clients.AuthenticationV1().TokenReviews()}, false, tokenTTL/2, refusedTokenTTL),
-		accepted:  utilcache.NewLRUExpireCache(remembered),
+		tokens:    cache.New(newReviewer(clients.AuthenticationV1().TokenReviews()), false, tokenTTL/2, refusedTokenTTL),
+		accepted:  utilcache.NewLRUExpireCache(maxAccepted),
 		rights:    rights,
-		answers:   utilcache.NewLRUExpireCache(remembered),
+		ready:     ready,
+		caches:    newSiteCaches(),
 		resources: resources,
 		now:       time.Now,
 	}, nil
 }
 
-// withReviewTimeout bounds the questions that one decision asks.
+// withReviewTimeout returns a context for one review.
 func withReviewTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, reviewTimeout)
 }

@@ -1,22 +1,23 @@
-// Package eventgroup knows event groups: their fields and how lists find them. It knows
-// neither HTTP nor storage engines.
+// Package eventgroup defines the fields and searchable values of event groups. It does not depend
+// on HTTP or a storage engine.
 package eventgroup
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Type is the type of the records of event groups.
+// Type is the store type of event groups.
 const Type = "EventGroup"
 
-// IDField is the field with the id of an event group.
+// IDField is the name of an event group's id field.
 const IDField = "eventgroupId"
 
+// The maximum number of characters of fields, and of bytes of extensions.
 const (
 	maxName        = 200
 	maxCategory    = 64
@@ -24,36 +25,36 @@ const (
 	maxExtensions  = 16 << 10
 )
 
-// statuses are those that an event group can have.
+// statuses are the valid statuses of an event group.
 var statuses = []string{"active", "inactive", "archived"}
 
-// Fields are those of an event group.
-var Fields = document.Fields{
-	{Name: "name", Check: document.Text(1, maxName), Required: true},
-	{Name: "status", Check: document.OneOf(statuses...), Required: true},
-	{Name: "category", Check: document.Text(0, maxCategory), Default: `""`},
-	{Name: "description", Check: document.Text(0, maxDescription), Default: `""`},
-	{Name: "locationId", Check: document.ID(), Default: `""`},
-	{Name: "organizationId", Check: document.ID(), Default: `""`},
-	{Name: "extensions", Check: document.AnyObject(maxExtensions), Default: "{}"},
+// Fields are the fields of an event group.
+var Fields = schema.Fields{
+	{Name: "name", Check: schema.Text(1, maxName), Required: true},
+	{Name: "status", Check: schema.OneOf(statuses...), Required: true},
+	{Name: "category", Check: schema.Text(0, maxCategory), Default: `""`},
+	{Name: "description", Check: schema.Text(0, maxDescription), Default: `""`},
+	{Name: "locationId", Check: schema.ID(), Default: `""`},
+	{Name: "organizationId", Check: schema.ID(), Default: `""`},
+	{Name: "extensions", Check: schema.AnyObject(maxExtensions), Default: "{}"},
 	{Name: "createdAt", Served: true},
 	{Name: "updatedAt", Served: true},
 }
 
-// Facets are the parameters that have few values.
+// Facets are the search parameters that have few distinct values.
 var Facets = []string{"status"}
 
-// Entries are the searchable values of an event group, by the names of their fields.
-func Entries(content document.Content) []store.Entry {
-	var entries []store.Entry
+// Values returns the searchable values of an event group. Parameters have the names of fields.
+func Values(content schema.Content) []store.IndexValue {
+	var values []store.IndexValue
 	token := func(name, code string) {
 		if code != "" {
-			entries = append(entries, store.Entry{Param: name, Value: store.Token{Code: code}})
+			values = append(values, store.IndexValue{Param: name, Value: store.Token{Code: code}})
 		}
 	}
 	text := func(name string) {
 		if folded := list.Fold(content.Text(name)); folded != "" {
-			entries = append(entries, store.Entry{Param: name, Value: store.Text{Folded: folded, Original: folded}})
+			values = append(values, store.IndexValue{Param: name, Value: store.Text{Folded: folded, Original: folded}})
 		}
 	}
 	text("name")
@@ -64,10 +65,10 @@ func Entries(content document.Content) []store.Entry {
 	text("description")
 	token("locationId", strings.ToLower(content.Text("locationId")))
 	token("organizationId", strings.ToLower(content.Text("organizationId")))
-	return entries
+	return values
 }
 
-// Lists say what a list of event groups can be asked.
+// Lists are the parameters of a list of event groups.
 var Lists = list.Options[store.Condition]{
 	SortBy: []string{"createdAt", "updatedAt", "name", "status", "category"},
 	Filters: []list.Filter[store.Condition]{
@@ -80,7 +81,7 @@ var Lists = list.Options[store.Condition]{
 	},
 }
 
-// Sorts are the orders that a list of event groups can have.
+// Sorts are the sort orders of a list of event groups, by the name of the field.
 var Sorts = map[string]store.Sort{
 	"":          {Field: store.SortCreated},
 	"createdAt": {Field: store.SortCreated},
@@ -90,7 +91,7 @@ var Sorts = map[string]store.Sort{
 	"category":  {Field: store.SortText, Param: "category"},
 }
 
-// Partial are the fields to sort by that an event group need not have.
+// Partial are the sort fields that some event groups lack.
 var Partial = []string{"category"}
 
 type parse = func(value string) (store.Condition, string)
@@ -98,17 +99,17 @@ type parse = func(value string) (store.Condition, string)
 func contains(param string) parse {
 	return func(value string) (store.Condition, string) {
 		if value == "" {
-			return store.All{}, "" // is part of every text
+			return store.All{}, "" // every text contains the empty one
 		}
 		return store.TextIs{Param: param, Match: store.Contains, Text: list.Fold(value)}, ""
 	}
 }
 
-// is takes what equals a value; ids do so whatever their case.
+// is returns the filter on records with an equal value. If id is set, case is ignored.
 func is(param string, id bool) parse {
 	return func(value string) (store.Condition, string) {
 		if value == "" {
-			return nil, "this is empty; leave it out to take all"
+			return nil, "the value is empty; omit the parameter to select all"
 		}
 		if id {
 			value = strings.ToLower(value)
@@ -117,7 +118,7 @@ func is(param string, id bool) parse {
 	}
 }
 
-// status takes one status or several, with commas between them.
+// status parses one or several statuses, separated by commas.
 func status(value string) (store.Condition, string) {
 	words := strings.Split(value, ",")
 	slices.Sort(words)

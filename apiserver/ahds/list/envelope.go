@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Envelope is the answer of a list: one page of it, and how long the whole is.
+// Envelope returns the response of a list: the items of a page and the total count.
 func (r Request[C]) Envelope(items []jsontext.Value, total int64) []byte {
 	text := []byte(`{"data":[`)
 	for i, item := range items {

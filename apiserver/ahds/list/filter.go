@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 )
 
-// Bool reads the value of a filter on a boolean.
+// Bool parses the value of a filter on a boolean. problem is the message for an invalid value.
 func Bool(value string) (is bool, problem string) {
 	switch value {
 	case "true":
@@ -17,34 +17,34 @@ func Bool(value string) (is bool, problem string) {
 	case "false":
 		return false, ""
 	default:
-		return false, fault.Quote(value) + " is not a boolean; give true or false"
+		return false, fielderror.Quote(value) + " is not a boolean; send true or false"
 	}
 }
 
-// UUID reads the value of a filter on a UUID; it is in lower case.
+// UUID parses the value of a filter on a UUID. id is in lower case.
 func UUID(value string) (id, problem string) {
-	if !document.IsUUID(value) {
-		return "", document.NotUUID(value)
+	if !schema.IsUUID(value) {
+		return "", schema.NotUUID(value)
 	}
 	return strings.ToLower(value), ""
 }
 
-// OneOf reads the value of a filter on one of some words.
+// OneOf parses the value of a filter that must be one of words.
 func OneOf(value string, words ...string) (word, problem string) {
 	for _, word := range words {
 		if value == word {
 			return value, ""
 		}
 	}
-	return "", fault.Quote(value) + " is none of " + strings.Join(words, ", ")
+	return "", fielderror.Quote(value) + " is not supported; send one of " + strings.Join(words, ", ")
 }
 
-// plusLost matches where the + of an offset was not escaped, and arrived as a space.
+// plusLost matches an offset whose + was not escaped and is therefore a space.
 var plusLost = regexp.MustCompile(` (\d{2}:\d{2})$`)
 
-// Instant reads the value of a filter on a time.
+// Instant parses the value of a filter on a time.
 func Instant(value string) (at time.Time, problem string) {
-	at, err := document.ParseInstant(plusLost.ReplaceAllString(value, "+$1"))
+	at, err := schema.ParseInstant(plusLost.ReplaceAllString(value, "+$1"))
 	if err != nil {
 		return time.Time{}, err.Error()
 	}

@@ -5,6 +5,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold is a text without case, in Unicode's normal form: how filters and orders compare
+// Fold returns text case-folded and in Unicode normal form NFC, as filters and sort orders compare
 // free text.
 func Fold(text string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(text))) }

@@ -1,6 +1,6 @@
-// Package list reads the query parameters of the AHDS facade's lists and writes their
-// answers: numbered pages, sorted by one field, filtered by others. What a filter makes
-// of its value is the type parameter's: a condition of a store, or a test of an object.
+// Package list parses the query parameters of the AHDS facade's lists and writes their responses:
+// numbered pages, sorted by one field and filtered by others. The type parameter is what a filter
+// returns for its value: a condition of a store or a test of an object.
 package list
 
 import (
@@ -11,14 +11,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 )
 
-// The bounds of pages. Contract 4.2.
+// The default and maximum number of items of a page. A larger pageSize is refused. Contract 4.2.
 const (
 	DefaultPageSize = 10
 	MaxPageSize     = 100
-	// maxPage is past every end, and a number that JSON can say.
+	// maxPage is a page number after the end of each list. A larger one is replaced by it, because
+	// JSON numbers are exact up to 2^53.
 	maxPage = 1 << 53 / MaxPageSize
 )
 
@@ -28,108 +29,125 @@ const (
 	Descending = "desc"
 )
 
-// Filter is a parameter that chooses from a list.
+// Filter is a query parameter that selects items of a list.
 type Filter[C any] struct {
 	Name string
-	// Parse makes a condition of the value, or tells what is wrong with it.
+	// Parse returns the condition for a value. If the value is invalid, problem is the message.
 	Parse func(value string) (condition C, problem string)
 }
 
-// Options say what a list can be asked.
+// Options are the parameters that a list supports.
 type Options[C any] struct {
-	// SortBy are the fields to sort by.
+	// SortBy are the fields that sortBy supports.
 	SortBy []string
-	// Default is the field that a list is sorted by when nothing is said; empty: by creation.
+	// Default is the sort field without sortBy. If empty, the list is sorted by creation.
 	Default string
+	// Fixed is set if the list has one order. It then does not support sortBy and sortOrder.
+	Fixed   bool
 	Filters []Filter[C]
 }
 
-// Request is what a list is asked.
+// Request is the parsed parameters of a list.
 type Request[C any] struct {
 	Page, PageSize int
-	// SortBy is one of the options' or empty: by creation.
+	// SortBy is one of Options.SortBy. If empty, the list is sorted by creation.
 	SortBy     string
 	Descending bool
-	// Where are the conditions of the filters that were given.
+	// Where are the conditions of the filters. All of them must match.
 	Where []C
 }
 
-// Skip is how many entries come before the page.
+// Skip returns the number of items before the page.
 func (r Request[C]) Skip() int { return r.Page * r.PageSize }
 
-// parameters of every list.
-var parameters = []string{"page", "pageSize", "sortBy", "sortOrder"}
+// paging are the parameters of every list. sorting are those of lists without a fixed order.
+var (
+	paging  = []string{"page", "pageSize"}
+	sorting = []string{"sortBy", "sortOrder"}
+)
 
-// Read reads the parameters of a list. The error is of type fault.Faults.
-func Read[C any](query url.Values, options Options[C]) (Request[C], error) {
+// Parse parses the parameters of a list. Errors: fielderror.Errors.
+func Parse[C any](query url.Values, options Options[C]) (Request[C], error) {
 	request := Request[C]{PageSize: DefaultPageSize, SortBy: options.Default}
-	var faults fault.Faults
+	var errs fielderror.Errors
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) > 1 {
-			faults = append(faults, wrong(name, fault.CodeRepeated, "is given more than once; give it once"))
+			errs = append(errs, wrong(name, fielderror.CodeRepeated, "the parameter is repeated; send it once"))
 			continue
 		}
-		if f, ok := request.take(name, query.Get(name), options); !ok {
-			faults = append(faults, f)
+		if f, ok := request.set(name, query.Get(name), options); !ok {
+			errs = append(errs, f)
 		}
 	}
-	return request, faults.Err()
+	return request, errs.Err()
 }
 
-// take reads one parameter.
-func (r *Request[C]) take(name, value string, options Options[C]) (f fault.Fault, ok bool) {
+// set parses one parameter. f is its error unless ok is set.
+func (r *Request[C]) set(name, value string, options Options[C]) (f fielderror.Error, ok bool) {
+	if options.Fixed && slices.Contains(sorting, name) {
+		return options.unknown(name), false
+	}
 	switch name {
 	case "page":
 		r.Page, ok = whole(value, 0, maxPage)
-		return wrong(name, fault.CodeOutOfRange, fault.Quote(value)+" is not a page number; give a whole number from 0"), ok
+		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page number; send a whole number from 0"), ok
 	case "pageSize":
 		r.PageSize, ok = whole(value, 1, MaxPageSize)
-		return wrong(name, fault.CodeOutOfRange, fault.Quote(value)+" is not a page size; give a whole number from 1 to 100"), ok
+		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page size; send a whole number from 1 to 100"), ok
 	case "sortBy":
 		r.SortBy = value
-		return wrong(name, fault.CodeInvalidValue, fault.Quote(value)+" is nothing to sort by; give one of "+strings.Join(options.SortBy, ", ")),
+		return wrong(name, fielderror.CodeInvalidValue, fielderror.Quote(value)+" is not a field to sort by; send one of "+strings.Join(options.SortBy, ", ")),
 			slices.Contains(options.SortBy, value)
 	case "sortOrder":
 		r.Descending = value == Descending
-		return wrong(name, fault.CodeInvalidValue, fault.Quote(value)+" is not an order; give asc or desc"), r.Descending || value == Ascending
+		return wrong(name, fielderror.CodeInvalidValue, fielderror.Quote(value)+" is not an order; send asc or desc"), r.Descending || value == Ascending
 	}
 	at := slices.IndexFunc(options.Filters, func(f Filter[C]) bool { return f.Name == name })
 	if at < 0 {
-		return wrong(name, fault.CodeUnknownParameter, fault.Quote(name)+" is not a parameter here"+fault.Nearest(name, options.names())), false
+		return options.unknown(name), false
 	}
 	condition, problem := options.Filters[at].Parse(value)
 	if problem != "" {
-		return wrong(name, fault.CodeInvalidValue, problem), false
+		return wrong(name, fielderror.CodeInvalidValue, problem), false
 	}
 	r.Where = append(r.Where, condition)
-	return fault.Fault{}, true
+	return fielderror.Error{}, true
+}
+
+// unknown returns the error of a parameter that the list does not support.
+func (o Options[C]) unknown(name string) fielderror.Error {
+	return wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+fielderror.Suggest(name, o.names()))
 }
 
 func (o Options[C]) names() []string {
-	names := slices.Clone(parameters)
+	names := slices.Clone(paging)
+	if !o.Fixed {
+		names = append(names, sorting...)
+	}
 	for _, f := range o.Filters {
 		names = append(names, f.Name)
 	}
 	return names
 }
 
-// ReadNone refuses all parameters, where none are known.
-func ReadNone(query url.Values) error {
-	var faults fault.Faults
+// ParseNone returns an error for each parameter of a request that supports none. Errors:
+// fielderror.Errors.
+func ParseNone(query url.Values) error {
+	var errs fielderror.Errors
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		faults = append(faults, wrong(name, fault.CodeUnknownParameter, fault.Quote(name)+" is not a parameter here; there are none"))
+		errs = append(errs, wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not supported; send no query parameters"))
 	}
-	return faults.Err()
+	return errs.Err()
 }
 
-func wrong(name, code, detail string) fault.Fault {
-	return fault.Fault{In: fault.Parameter, At: name, Code: code, Detail: detail}
+func wrong(name, code, detail string) fielderror.Error {
+	return fielderror.Error{In: fielderror.Parameter, At: name, Code: code, Detail: detail}
 }
 
 var wholeForm = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 
-// whole reads a whole number within bounds. One that is too large to be a number of this
-// machine is larger than any bound but the largest.
+// whole parses a whole number from least to most. With maxPage as most it replaces larger numbers
+// by maxPage.
 func whole(text string, least, most int) (int, bool) {
 	if !wholeForm.MatchString(text) {
 		return 0, false

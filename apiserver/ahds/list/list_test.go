@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 )
 
 var options = Options[bool]{
@@ -16,11 +16,11 @@ var options = Options[bool]{
 	Filters: []Filter[bool]{{Name: "isActive", Parse: Bool}},
 }
 
-func TestRead(t *testing.T) {
+func TestParse(t *testing.T) {
 	tests := map[string]struct {
-		query  string
-		want   Request[bool]
-		faults []string
+		query string
+		want  Request[bool]
+		errs  []string
 	}{
 		"nothing":           {"", Request[bool]{PageSize: 10, SortBy: "name"}, nil},
 		"all":               {"page=3&pageSize=7&sortBy=createdAt&sortOrder=desc&isActive=true", Request[bool]{3, 7, "createdAt", true, []bool{true}}, nil},
@@ -48,18 +48,18 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Read(query, options)
-			var faults fault.Faults
+			got, err := Parse(query, options)
+			var errs fielderror.Errors
 			var told []string
-			if errors.As(err, &faults) {
-				for _, f := range faults {
+			if errors.As(err, &errs) {
+				for _, f := range errs {
 					told = append(told, f.At+" "+f.Code)
 				}
 			}
-			if diff := cmp.Diff(test.faults, told); diff != "" {
+			if diff := cmp.Diff(test.errs, told); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" && test.faults == nil {
+			if diff := cmp.Diff(test.want, got); diff != "" && test.errs == nil {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if got.Skip() < 0 {
@@ -107,5 +107,19 @@ func TestFold(t *testing.T) {
 	}
 	if Fold("é") == Fold("e") {
 		t.Error("accents count")
+	}
+}
+
+func TestFixedLists(t *testing.T) {
+	fixed := Options[bool]{Fixed: true}
+	for _, name := range []string{"sortBy", "sortOrder"} {
+		_, err := Parse(url.Values{name: {"asc"}}, fixed)
+		var errs fielderror.Errors
+		if !errors.As(err, &errs) || len(errs) != 1 || errs[0].At != name || errs[0].Code != fielderror.CodeUnknownParameter {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Parse(url.Values{"page": {"1"}, "pageSize": {"5"}}, fixed); err != nil {
+		t.Error(err)
 	}
 }

@@ -13,12 +13,12 @@ type Event struct {
 	State   State
 	Version int64
 	Updated time.Time
-	// Now decides whether a hold counts.
+	// Now is the current time. A hold is shown unless it ended before.
 	Now time.Time
 }
 
-// WriteCalendar writes slots as a calendar (RFC 5545). What a slot is for is told, its
-// notes and extensions are not: whoever has the address can read it.
+// WriteCalendar writes slots as a calendar (RFC 5545). It includes the service type but not the
+// notes and extensions, because anyone with the URL can read the calendar.
 func WriteCalendar(to io.Writer, name string, events []Event) error {
 	calendar := ics.NewCalendar()
 	calendar.SetProductId("-//Paddock//Availability slots//EN")
@@ -56,7 +56,7 @@ func (e Event) addTo(calendar *ics.Calendar) {
 	to.SetTimeTransparency(shown)
 }
 
-// service is what the slot is for, in words if there are some.
+// service returns the display text of the service type, or its code without one.
 func (e Event) service() string {
 	if display := e.State.Content.Member("serviceType", "display"); display != "" {
 		return display

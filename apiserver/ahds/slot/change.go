@@ -3,11 +3,11 @@ package slot
 import (
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The codes of what stands against a change.
+// The codes of refused changes. Clients depend on them.
 const (
 	CodeBooked   = "slot_booked"
 	CodeHeld     = "slot_held"
@@ -16,18 +16,18 @@ const (
 	CodeConflict = "slot_conflict"
 )
 
-// RefusedError says that a slot is not in a state for what is asked.
+// RefusedError reports that the state of a slot does not allow a change.
 type RefusedError struct {
 	Code, Detail string
-	// Slot is the id of the one that is asked for.
+	// Slot is the id of the slot.
 	Slot string
 }
 
 func (e *RefusedError) Error() string { return e.Detail }
 
-// Hold keeps a slot for somebody for a while.
+// Hold reserves a slot for a client until a time.
 type Hold struct {
-	// Nonce makes the token of each hold another.
+	// Nonce is a random text, another one for each hold. The hold's token is computed from it.
 	Nonce string    `json:"nonce"`
 	Until time.Time `json:"until"`
 }
@@ -35,14 +35,15 @@ type Hold struct {
 // State is a slot as it is stored.
 type State struct {
 	ID      string
-	Content document.Content
-	// Hold is the last one, nil when it was given up or used. It counts until it ends.
+	Content schema.Content
+	// Hold is the last hold, which may have ended. It is nil after a release or a booking.
 	Hold *Hold
 }
 
 func (s State) held(now time.Time) bool { return s.Hold != nil && now.Before(s.Hold.Until) }
 
-// Claims are what a slot holds: nothing, its time until the hold ends, or its time.
+// Claims returns the claim of an active slot on its resource's time: without expiry if it is
+// booked, and until the end of the hold if it is held. Other slots have no claim.
 func (s State) Claims(now time.Time) []store.Claim {
 	switch slot := Read(s.Content); {
 	case !slot.Active:
@@ -56,23 +57,22 @@ func (s State) Claims(now time.Time) []store.Claim {
 	}
 }
 
-// Write is how a client changes a slot's content.
+// Write is a client's change of a slot's content.
 type Write struct {
-	Content document.Content
-	// Books tells that the client asks for the slot to be booked, and not only leaves it so.
+	Content schema.Content
+	// Books is set if the client sent isBooked: true.
 	Books bool
-	// Seen tells that the client has seen the slot as it is now.
+	// Seen is set if the client knows the current version of the slot.
 	Seen bool
 }
 
-// Change is what a client's write makes of a slot. Only one of the clients that set
-// isBooked may believe that the slot is theirs: whoever comes later is refused, unless
-// they show that they know of the booking.
+// Change returns the slot after a client's write. If several clients set isBooked, only the first
+// one succeeds. A later one is refused unless it knows the current version. Errors: *RefusedError.
 func (s State) Change(w Write, now time.Time) (State, error) {
 	before, after := Read(s.Content), Read(w.Content)
 	switch {
 	case w.Books && before.Booked && !w.Seen:
-		return State{}, s.refused(CodeBooked, "the slot is booked already")
+		return State{}, s.refused(CodeBooked, alreadyBooked)
 	case after.Booked && !before.Booked && s.held(now):
 		return State{}, s.isHeld()
 	}
@@ -83,8 +83,10 @@ func (s State) Change(w Write, now time.Time) (State, error) {
 	return next, nil
 }
 
+const alreadyBooked = "the slot is already booked; choose another slot"
+
 func (s State) refused(code, detail string) error { return &RefusedError{code, detail, s.ID} }
 
 func (s State) isHeld() error {
-	return s.refused(CodeHeld, "the slot is held until "+document.Stamp(s.Hold.Until)+"; whoever holds it books it with the token of the hold")
+	return s.refused(CodeHeld, "the slot is held until "+schema.Stamp(s.Hold.Until)+"; send the holdToken of the hold, or wait for its end")
 }

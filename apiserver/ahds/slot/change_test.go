@@ -8,20 +8,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 var (
 	midnight = time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
-	tokens   = Tokens{Key: []byte("key"), Slot: "demo/1"}
+	tokens   = Tokens{Keys: [][]byte{[]byte("key")}, Slot: "demo/1"}
 )
 
 // in is a slot in a state: of the words active, inactive, free, booked, held and ended, the
 // last of which is a hold that has.
 func in(t *testing.T, words ...string) State {
 	t.Helper()
-	s := State{ID: "1", Content: document.Content{
+	s := State{ID: "1", Content: schema.Content{
 		"startAt": jsontext.Value(`"2031-03-01T09:00:00Z"`), "endAt": jsontext.Value(`"2031-03-01T10:00:00Z"`),
 		"isActive": jsontext.Value("true"), "isBooked": jsontext.Value("false"), "resourceId": jsontext.Value(`"A"`),
 	}}
@@ -62,12 +62,12 @@ func codeOf(err error) string {
 }
 
 func TestTransitions(t *testing.T) {
-	ask := func(text string) document.Content {
-		object, err := document.Parse([]byte(text))
+	ask := func(text string) schema.Content {
+		object, err := schema.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		content, _, err := HoldFields.Create(object, document.Identity{})
+		content, _, err := HoldFields.Create(object, schema.Identity{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,14 +75,14 @@ func TestTransitions(t *testing.T) {
 	}
 	none, wrong := ask(`{}`), ask(`{"holdToken":"x"}`)
 	right := ask(`{"holdToken":"` + tokens.Of(&Hold{Nonce: "n"}) + `"}`)
-	take := func(s State, asked document.Content) (State, error) { return s.Take(tokens, asked, "new", midnight) }
-	book := func(s State, asked document.Content) (State, error) { return s.Book(tokens, asked, midnight) }
-	release := func(s State, asked document.Content) (State, error) { return s.Release(tokens, asked, midnight) }
+	take := func(s State, asked schema.Content) (State, error) { return s.Take(tokens, asked, "new", midnight) }
+	book := func(s State, asked schema.Content) (State, error) { return s.Book(tokens, asked, midnight) }
+	release := func(s State, asked schema.Content) (State, error) { return s.Release(tokens, asked, midnight) }
 	free, bookedNow, heldNow := []string{"active", "free"}, []string{"active", "booked", "claims for good"}, []string{"active", "free", "held", "claims for a while"}
 	tests := map[string]struct {
 		from  []string
-		do    func(State, document.Content) (State, error)
-		asked document.Content
+		do    func(State, schema.Content) (State, error)
+		asked schema.Content
 		want  []string
 		code  string
 	}{
@@ -168,13 +168,13 @@ func TestChange(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	hold := &Hold{Nonce: "n"}
-	same := Tokens{Key: []byte("key"), Slot: "demo/1"}.Of(&Hold{Nonce: "n", Until: midnight})
+	same := Tokens{Keys: [][]byte{[]byte("key")}, Slot: "demo/1"}.Of(&Hold{Nonce: "n", Until: midnight})
 	if same != tokens.Of(hold) {
 		t.Error("a token depends on when the hold ends")
 	}
 	for what, other := range map[string]string{
-		"key":  Tokens{Key: []byte("yek"), Slot: "demo/1"}.Of(hold),
-		"slot": Tokens{Key: []byte("key"), Slot: "demo/2"}.Of(hold),
+		"key":  Tokens{Keys: [][]byte{[]byte("yek")}, Slot: "demo/1"}.Of(hold),
+		"slot": Tokens{Keys: [][]byte{[]byte("key")}, Slot: "demo/2"}.Of(hold),
 		"hold": tokens.Of(&Hold{Nonce: "m"}),
 	} {
 		if other == same {

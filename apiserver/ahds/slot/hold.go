@@ -6,61 +6,66 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 )
 
-// maxHold is how long a hold may last; five minutes are the default.
+// maxHold is the maximum duration of a hold, which ttlSeconds sets. Default: 300 seconds.
 const maxHold = time.Hour
 
-// The fields of what is asked of a slot by POST. All may be left out.
+// HoldFields are the fields of a request to hold a slot, TokenFields those of a request to book or
+// release one. All are optional.
 var (
-	HoldFields = document.Fields{
-		{Name: "ttlSeconds", Check: document.Integer(1, int64(maxHold/time.Second)), Default: "300"},
+	HoldFields = schema.Fields{
+		{Name: "ttlSeconds", Check: schema.Integer(1, int64(maxHold/time.Second)), Default: "300"},
 		tokenField,
 	}
-	TokenFields = document.Fields{tokenField}
-	tokenField  = document.Field{Name: "holdToken", Check: document.Text(0, 256), Default: `""`}
+	TokenFields = schema.Fields{tokenField}
+	tokenField  = schema.Field{Name: "holdToken", Check: schema.Text(0, 256), Default: `""`}
 )
 
-// Tokens makes the tokens of the holds of one slot. Nothing that is stored tells them: they
-// follow from the hold by a secret key.
+// Tokens computes and verifies the tokens of the holds of one slot. A token is not stored. It is an
+// HMAC of the hold's nonce.
 type Tokens struct {
-	Key []byte
-	// Slot names the slot among those of all sites.
+	// Keys are the secret keys. The first one signs, and all of them verify.
+	Keys [][]byte
+	// Slot identifies the slot among those of all sites.
 	Slot string
 }
 
-// Of is the token of a hold.
-func (t Tokens) Of(hold *Hold) string {
-	mac := hmac.New(sha256.New, t.Key)
+// Of returns the token of a hold.
+func (t Tokens) Of(hold *Hold) string { return t.by(t.Keys[0], hold) }
+
+func (t Tokens) by(key []byte, hold *Hold) string {
+	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("hold\x00" + t.Slot + "\x00" + hold.Nonce))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// fit reports whether a token is that of a hold.
+// fit reports whether token is that of a hold.
 func (t Tokens) fit(hold *Hold, token string) bool {
-	return hmac.Equal([]byte(t.Of(hold)), []byte(token))
+	return slices.ContainsFunc(t.Keys, func(key []byte) bool { return hmac.Equal([]byte(t.by(key, hold)), []byte(token)) })
 }
 
-// NewNonce makes the nonce of a new hold.
+// NewNonce returns the nonce of a new hold.
 func NewNonce() string { return rand.Text() }
 
 func (s State) hasEnded() error {
-	return s.refused(CodeEnded, "this hold has ended; hold the slot again, if it is still free")
+	return s.refused(CodeEnded, "the hold of the token has ended; hold the slot again if it is free")
 }
 
-// admit says whether somebody with a token, or with none, may have a slot that is not
-// booked.
+// admit returns an error unless a client with the token, which may be empty, may hold or book the
+// slot.
 func (s State) admit(t Tokens, token string, now time.Time) error {
 	switch slot := Read(s.Content); {
 	case !slot.Active:
-		return s.refused(CodeInactive, "the slot is not active")
+		return s.refused(CodeInactive, "the slot is not active; choose another slot")
 	case slot.Booked:
-		return s.refused(CodeBooked, "the slot is booked already")
+		return s.refused(CodeBooked, alreadyBooked)
 	case token != "" && (!s.held(now) || !t.fit(s.Hold, token)):
 		return s.hasEnded()
 	case token == "" && s.held(now):
@@ -69,9 +74,9 @@ func (s State) admit(t Tokens, token string, now time.Time) error {
 	return nil
 }
 
-// Take holds a slot, or prolongs the hold that the token is of. It asks for what HoldFields
-// have taken.
-func (s State) Take(t Tokens, asked document.Content, nonce string, now time.Time) (State, error) {
+// Take holds a slot, or extends the hold of the token. asked has the HoldFields. nonce is that of a
+// new hold. Errors: *RefusedError.
+func (s State) Take(t Tokens, asked schema.Content, nonce string, now time.Time) (State, error) {
 	token := asked.Text("holdToken")
 	if err := s.admit(t, token, now); err != nil {
 		return State{}, err
@@ -79,22 +84,22 @@ func (s State) Take(t Tokens, asked document.Content, nonce string, now time.Tim
 	if token != "" {
 		nonce = s.Hold.Nonce
 	}
-	ttl := time.Duration(document.Int(asked["ttlSeconds"])) * time.Second
+	ttl := time.Duration(schema.Int(asked["ttlSeconds"])) * time.Second
 	until := now.Add(ttl).UTC().Truncate(time.Millisecond)
 	return State{ID: s.ID, Content: s.Content, Hold: &Hold{Nonce: nonce, Until: until}}, nil
 }
 
-// Book books a slot: that of the hold that the token is of, or a free one.
-func (s State) Book(t Tokens, asked document.Content, now time.Time) (State, error) {
+// Book books a slot that is free or that has the hold of the token. Errors: *RefusedError.
+func (s State) Book(t Tokens, asked schema.Content, now time.Time) (State, error) {
 	if err := s.admit(t, asked.Text("holdToken"), now); err != nil {
 		return State{}, err
 	}
 	return State{ID: s.ID, Content: s.booked(true)}, nil
 }
 
-// Release gives up a hold, with its token, or a booking, without one. There is nothing to
-// do where the slot is free.
-func (s State) Release(t Tokens, asked document.Content, now time.Time) (State, error) {
+// Release ends the hold of the token, or without a token the booking. A free slot stays unchanged.
+// Errors: *RefusedError.
+func (s State) Release(t Tokens, asked schema.Content, now time.Time) (State, error) {
 	token, booked := asked.Text("holdToken"), Read(s.Content).Booked
 	switch {
 	case token != "" && booked, token != "" && s.held(now) && !t.fit(s.Hold, token):
@@ -108,7 +113,7 @@ func (s State) Release(t Tokens, asked document.Content, now time.Time) (State, 
 	}
 }
 
-func (s State) booked(is bool) document.Content {
+func (s State) booked(is bool) schema.Content {
 	content := maps.Clone(s.Content)
 	content["isBooked"] = jsontext.Value("false")
 	if is {

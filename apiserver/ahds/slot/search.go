@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -18,40 +18,41 @@ const (
 	paramResource = "resourceId"
 	paramService  = "serviceType"
 	paramNotes    = "notes"
-	// paramTime is from startAt to endAt, paramEnd endAt alone.
+	// paramTime is the period from startAt to endAt. paramEnd is endAt alone.
 	paramTime = "time"
 	paramEnd  = "endAt"
 )
 
-// Facets are the parameters that have few values.
+// Facets are the search parameters that have few distinct values.
 var Facets = []string{paramActive, paramBooked}
 
-// Entries are the searchable values of a slot.
-func Entries(content document.Content) []store.Entry {
+// Values returns the searchable values of a slot.
+func Values(content schema.Content) []store.IndexValue {
 	slot := Read(content)
 	location := strings.ToLower(content.Text("locationId"))
 	start, end := slot.Start.UnixMicro(), slot.End.UnixMicro()
-	entries := []store.Entry{
+	values := []store.IndexValue{
 		{Param: paramActive, Value: store.Token{Code: strconv.FormatBool(slot.Active)}},
 		{Param: paramBooked, Value: store.Token{Code: strconv.FormatBool(slot.Booked)}},
 		{Param: paramLocation, Value: store.Token{Code: location}},
 		{Param: paramResource, Value: store.Token{Code: slot.Resource}},
-		// Texts are what an order compares.
+		// Sort orders compare texts.
 		{Param: paramLocation, Value: store.Text{Folded: location, Original: location}},
 		{Param: paramResource, Value: store.Text{Folded: slot.Resource, Original: slot.Resource}},
 		{Param: paramTime, Value: store.Period{From: start, Until: end}},
 		{Param: paramEnd, Value: store.Period{From: end, Until: end + 1}},
 	}
 	if code := content.Member("serviceType", "code"); code != "" {
-		entries = append(entries, store.Entry{Param: paramService, Value: store.Token{System: content.Member("serviceType", "system"), Code: code}})
+		values = append(values, store.IndexValue{Param: paramService, Value: store.Token{System: content.Member("serviceType", "system"), Code: code}})
 	}
 	if notes := list.Fold(content.Text("notes")); notes != "" {
-		entries = append(entries, store.Entry{Param: paramNotes, Value: store.Text{Folded: notes, Original: notes}})
+		values = append(values, store.IndexValue{Param: paramNotes, Value: store.Text{Folded: notes, Original: notes}})
 	}
-	return entries
+	return values
 }
 
-// Lists say what a list of slots can be asked. Ranges of time are half-open.
+// Lists are the parameters of a list of slots. A range of time includes its start and excludes its
+// end.
 var Lists = list.Options[store.Condition]{
 	SortBy:  []string{"startAt", "endAt", "createdAt", "updatedAt", "resourceId", "locationId"},
 	Default: "startAt",
@@ -72,7 +73,7 @@ var Lists = list.Options[store.Condition]{
 	},
 }
 
-// Sorts are the orders that a list of slots can have.
+// Sorts are the sort orders of a list of slots, by the name of the field.
 var Sorts = map[string]store.Sort{
 	"startAt":    {Field: store.SortPeriod, Param: paramTime},
 	"endAt":      {Field: store.SortPeriod, Param: paramEnd},
@@ -101,19 +102,19 @@ func id(param string) parse {
 
 func notes(value string) (store.Condition, string) {
 	if value == "" {
-		return store.All{}, "" // is part of every text
+		return store.All{}, "" // every text contains the empty one
 	}
 	return store.TextIs{Param: paramNotes, Match: store.Contains, Text: list.Fold(value)}, ""
 }
 
-// service takes a code of any system, or system|code.
+// service parses a code of any system, or system|code.
 func service(value string) (store.Condition, string) {
 	system, code, whole := strings.Cut(value, "|")
 	if !whole {
 		system, code = "", value
 	}
 	if code == "" {
-		return nil, "this has no code; give code or system|code"
+		return nil, "the value has no code; send code or system|code"
 	}
 	is := store.TokenIs{Param: paramService, Code: &code}
 	if whole {
@@ -136,8 +137,8 @@ func starts(least, most int64) store.Condition {
 	return store.PeriodIs{Param: paramTime, From: store.Bounds{Least: least, Most: most}, Until: store.Unbounded}
 }
 
-// ends also says when such slots begin, since no slot is longer than some: that is what
-// indexes lead by.
+// ends returns the condition on endAt. It also bounds startAt, which indexes begin with: no slot is
+// longer than maxLength.
 func ends(least, most int64) store.Condition {
 	is := store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Bounds{Least: least, Most: most}}
 	if least != store.TheBeginning {
@@ -146,8 +147,8 @@ func ends(least, most int64) store.Condition {
 	return is
 }
 
-// Where joins the conditions of a list. Those of the slot's time become one, so that what
-// is looked through begins and ends where they do together.
+// Where joins the conditions of a list. It intersects those on the slot's time, so that an engine
+// scans one range.
 func Where(conditions []store.Condition) store.Condition {
 	during := store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Unbounded}
 	var joined store.All
@@ -170,8 +171,8 @@ func updatedFrom(value string) (store.Condition, string) {
 	return store.UpdatedIn{From: at}, problem
 }
 
-// Between is the condition of the slots of a resource, active ones only, that are not over
-// at one time and begin before another.
+// Between returns the condition for the active slots of a resource that end after from and start
+// before to.
 func Between(resource string, from, to time.Time) store.Condition {
 	active := strconv.FormatBool(true)
 	return Where([]store.Condition{

@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -40,7 +40,7 @@ func TestWhere(t *testing.T) {
 
 // TestLongestSlotIsFound shows that the bound on beginnings leaves no slot out.
 func TestLongestSlotIsFound(t *testing.T) {
-	content := document.Content{
+	content := schema.Content{
 		"startAt": jsontext.Value(`"2031-03-01T00:00:00Z"`), "endAt": jsontext.Value(`"2031-04-01T00:00:00Z"`),
 		"isActive": jsontext.Value("true"), "isBooked": jsontext.Value("false"),
 	}

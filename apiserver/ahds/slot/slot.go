@@ -1,6 +1,6 @@
-// Package slot knows availability slots: their fields, how lists find them, and what may
-// become of one when it is booked, held, released, moved or changed. It knows neither
-// HTTP nor storage engines.
+// Package slot defines availability slots: their fields, their searchable values, and the state
+// transitions when a slot is booked, held, released or changed. It does not depend on HTTP or a
+// storage engine.
 package slot
 
 import (
@@ -9,58 +9,58 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Type is the type of the records of slots.
+// Type is the store type of slots.
 const Type = "AvailabilitySlot"
 
-// IDField is the field with the id of a slot. Contract 2.1.
+// IDField is the name of a slot's id field. Contract 2.1.
 const IDField = "availabilitySlotId"
 
 const (
-	// maxLength is how long a slot may be.
+	// maxLength is the maximum time from startAt to endAt.
 	maxLength = 31 * 24 * time.Hour
-	// maxNotes is how many characters of notes a slot may have.
+	// maxNotes is the maximum number of characters of notes.
 	maxNotes = 10_000
-	// maxWord is how many characters codes and names may have.
+	// maxWord is the maximum number of characters of codes and names.
 	maxWord = 256
-	// maxExtensions is how many bytes extensions may have.
+	// maxExtensions is the maximum size of extensions in bytes.
 	maxExtensions = 16 << 10
 )
 
-// Fields are those of a slot. Contract 2.1.
-var Fields = document.Fields{
-	{Name: "startAt", Check: document.Instant(), Required: true},
-	{Name: "endAt", Check: document.Instant(), Required: true},
-	{Name: "isActive", Check: document.Boolean(), Default: "true"},
-	{Name: "isBooked", Check: document.Boolean(), Default: "false"},
-	{Name: "locationId", Check: document.UUID(), Required: true},
-	{Name: "resourceId", Check: document.UUID(), Required: true},
-	{Name: "serviceType", Check: document.Nested(document.Fields{
-		{Name: "code", Check: document.Text(1, maxWord), Required: true},
-		{Name: "system", Check: document.URI(), Default: "null"},
-		{Name: "display", Check: document.Text(0, maxWord), Default: "null"},
+// Fields are the fields of a slot. Contract 2.1.
+var Fields = schema.Fields{
+	{Name: "startAt", Check: schema.Instant(), Required: true},
+	{Name: "endAt", Check: schema.Instant(), Required: true},
+	{Name: "isActive", Check: schema.Boolean(), Default: "true"},
+	{Name: "isBooked", Check: schema.Boolean(), Default: "false"},
+	{Name: "locationId", Check: schema.UUID(), Required: true},
+	{Name: "resourceId", Check: schema.UUID(), Required: true},
+	{Name: "serviceType", Check: schema.Nested(schema.Fields{
+		{Name: "code", Check: schema.Text(1, maxWord), Required: true},
+		{Name: "system", Check: schema.URI(), Default: "null"},
+		{Name: "display", Check: schema.Text(0, maxWord), Default: "null"},
 	}), Default: "null"},
-	{Name: "notes", Check: document.Text(0, maxNotes), Default: `""`},
-	{Name: "extensions", Check: document.AnyObject(maxExtensions), Default: "{}"},
+	{Name: "notes", Check: schema.Text(0, maxNotes), Default: `""`},
+	{Name: "extensions", Check: schema.AnyObject(maxExtensions), Default: "{}"},
 	{Name: "heldUntil", Served: true},
 	{Name: "createdAt", Served: true},
 	{Name: "updatedAt", Served: true},
 }
 
-// Slot is what decisions need to know of a slot's content.
+// Slot is the part of a slot's content that transitions depend on.
 type Slot struct {
 	Start, End     time.Time
 	Active, Booked bool
-	// Resource is in lower case.
+	// Resource is the resourceId in lower case.
 	Resource string
 }
 
-// Read reads a content that Fields have taken.
-func Read(content document.Content) Slot {
+// Read returns the Slot of a content that Fields has validated.
+func Read(content schema.Content) Slot {
 	return Slot{
 		Start: content.Time("startAt"), End: content.Time("endAt"),
 		Active: content.Bool("isActive"), Booked: content.Bool("isBooked"),
@@ -68,30 +68,30 @@ func Read(content document.Content) Slot {
 	}
 }
 
-// Check finds what fields have wrong together. Fields that are wrong themselves are not
-// judged.
-func Check(content document.Content) fault.Faults {
+// Check returns an error if endAt does not fit startAt. If one of them is invalid itself, it
+// returns none.
+func Check(content schema.Content) fielderror.Errors {
 	slot := Read(content)
 	at := string(jsontext.Pointer("").AppendToken("endAt"))
 	switch {
 	case slot.Start.IsZero() || slot.End.IsZero():
 		return nil
 	case !slot.End.After(slot.Start):
-		return fault.Faults{{At: at, Code: fault.CodeOutOfRange, Detail: "endAt is not later than startAt"}}
+		return fielderror.Errors{{At: at, Code: fielderror.CodeOutOfRange, Detail: "endAt is not later than startAt; send a later endAt"}}
 	case slot.End.Sub(slot.Start) > maxLength:
-		return fault.Faults{{At: at, Code: fault.CodeOutOfRange, Detail: "the slot is longer than 31 days"}}
+		return fielderror.Errors{{At: at, Code: fielderror.CodeOutOfRange, Detail: "the slot is longer than 31 days; send an earlier endAt"}}
 	}
 	return nil
 }
 
-// linePrefix begins the names of the lines that slots take claims on.
+// linePrefix is the prefix of the claim lines of slots. Each resource has a line.
 const linePrefix = "slot/"
 
-// Claim is the hold of a slot on its resource's time. It ends by itself at a time, unless
-// that is zero.
+// Claim returns the claim of a slot on its resource's time. If expires is zero, the claim does not
+// expire.
 func (s Slot) Claim(expires time.Time) store.Claim {
 	return store.Claim{Line: linePrefix + s.Resource, From: s.Start.UTC(), Until: s.End.UTC(), Expires: expires}
 }
 
-// IsClaim reports whether a claim is one of a slot on its resource's time.
+// IsClaim reports whether a claim is that of a slot on its resource's time.
 func IsClaim(claim store.Claim) bool { return strings.HasPrefix(claim.Line, linePrefix) }

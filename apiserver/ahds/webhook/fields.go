@@ -8,119 +8,126 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
-	"github.com/paddock-health/paddock/apiserver/ahds/fault"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/events"
 )
 
-// The fields with the ids.
+// EventIDField and IDField are the names of the id fields of webhook events and webhooks.
 const (
 	EventIDField = "webhookEventId"
 	IDField      = "webhookId"
 )
 
 const (
+	// maxDescription is the maximum number of characters of a description.
 	maxDescription = 10_000
-	maxExtensions  = 16 << 10
-	maxFields      = 64
-	maxFieldName   = 128
+	// maxExtensions is the maximum size of extensions in bytes.
+	maxExtensions = 16 << 10
+	// maxFields is the maximum number of names in fields, and maxFieldName the maximum number of
+	// characters of a name.
+	maxFields    = 64
+	maxFieldName = 128
 )
 
-// eventTypes are those that there are. Contract 6.
-var eventTypes = []string{
-	"appointment.created", "appointment.updated", "product.created", "product.updated", "user.created", "user.updated",
-	"consult.created", "consult.updated", "therapeutic.created", "therapeutic.updated",
-}
+// The clearances of a webhook. With ClearancePrivileged it receives data of records that privacy
+// rules hide. Responses omit ClearanceNormal.
+const (
+	ClearanceNormal     = "normal"
+	ClearancePrivileged = "privileged"
+)
 
-// EventFields are those of a webhook event. Contract 2.2.
-var EventFields = document.Fields{
-	{Name: "eventType", Check: document.OneOf(eventTypes...), Required: true},
-	{Name: "isEnabled", Check: document.Boolean(), Required: true},
-	{Name: "description", Check: document.Text(0, maxDescription), Default: `""`},
+// EventFields are the fields of a webhook event. Contract 2.2.
+var EventFields = schema.Fields{
+	{Name: "eventType", Check: schema.OneOf(events.TypeNames()...), Required: true},
+	{Name: "isEnabled", Check: schema.Boolean(), Required: true},
+	{Name: "description", Check: schema.Text(0, maxDescription), Default: `""`},
 	{Name: "extensions", Check: extensions, Default: "{}"},
 	{Name: "createdAt", Served: true},
 	{Name: "updatedAt", Served: true},
 }
 
-// Fields are those of a webhook.
-var Fields = document.Fields{
-	{Name: "eventType", Check: document.OneOf(eventTypes...), Required: true},
+// Fields are the fields of a webhook.
+var Fields = schema.Fields{
+	{Name: "eventType", Check: schema.OneOf(events.TypeNames()...), Required: true},
 	{Name: "webhookUrl", Check: address, Required: true},
-	{Name: "isActive", Check: document.Boolean(), Required: true},
+	{Name: "isActive", Check: schema.Boolean(), Required: true},
 	{Name: "fields", Check: names, Default: "[]"},
-	{Name: "description", Check: document.Text(0, maxDescription), Default: `""`},
+	{Name: "clearance", Check: schema.OneOf(ClearanceNormal, ClearancePrivileged), Default: `"` + ClearanceNormal + `"`, Optional: true},
+	{Name: "description", Check: schema.Text(0, maxDescription), Default: `""`},
 	{Name: "extensions", Check: extensions, Default: "{}"},
 	{Name: "secret", Served: true},
 	{Name: "publicKey", Served: true},
 	{Name: "previousSecretUntil", Served: true},
+	{Name: "disabledAt", Served: true},
+	{Name: "disabledReason", Served: true},
 	{Name: "createdAt", Served: true},
 	{Name: "updatedAt", Served: true},
 }
 
-func one(at jsontext.Pointer, code, detail string) fault.Faults {
-	return fault.Faults{{At: string(at), Code: code, Detail: detail}}
+func one(at jsontext.Pointer, code, detail string) fielderror.Errors {
+	return fielderror.Errors{{At: string(at), Code: code, Detail: detail}}
 }
 
-// address takes what the schema of the custom resource takes.
-func address(at jsontext.Pointer, value jsontext.Value) fault.Faults {
-	if faults := document.URI()(at, value); faults != nil {
-		return faults
+// address accepts the URLs that the schema of the custom resource accepts.
+func address(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	if errs := schema.URI()(at, value); errs != nil {
+		return errs
 	}
-	text := document.String(value)
+	text := schema.String(value)
 	parsed, err := url.ParseRequestURI(text)
 	if err != nil || !strings.HasPrefix(text, "https://") || parsed.Hostname() == "" || parsed.User != nil || strings.Contains(text, "#") {
-		return one(at, fault.CodeInvalidValue, fault.Quote(text)+" is not an https URL with a host, without user and fragment, such as https://example.org/hook")
+		return one(at, fielderror.CodeInvalidValue, fielderror.Quote(text)+" is not supported; send an https URL with a host and without user and fragment, such as https://example.org/hook")
 	}
 	return nil
 }
 
-// names takes an array of the names of fields.
-func names(at jsontext.Pointer, value jsontext.Value) fault.Faults {
+// names accepts an array of distinct field names.
+func names(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 	var items []jsontext.Value
 	if value.Kind() != jsontext.KindBeginArray || json.Unmarshal(value, &items) != nil {
-		return one(at, fault.CodeWrongType, "this is not an array; send an array of the names of fields")
+		return one(at, fielderror.CodeWrongType, "the value is not an array; send an array of field names")
 	}
 	if len(items) > maxFields {
-		return one(at, fault.CodeTooLong, "this has "+strconv.Itoa(len(items))+" names; at most "+strconv.Itoa(maxFields)+" are taken")
+		return one(at, fielderror.CodeTooLong, "the array has "+strconv.Itoa(len(items))+" names; send at most "+strconv.Itoa(maxFields))
 	}
-	var faults fault.Faults
+	var errs fielderror.Errors
 	seen := map[string]bool{}
 	for i, item := range items {
 		place := at.AppendToken(strconv.Itoa(i))
-		if wrong := document.Text(1, maxFieldName)(place, item); wrong != nil {
-			faults = append(faults, wrong...)
+		if wrong := schema.Text(1, maxFieldName)(place, item); wrong != nil {
+			errs = append(errs, wrong...)
 			continue
 		}
-		name := document.String(item)
+		name := schema.String(item)
 		if seen[name] {
-			faults = append(faults, one(place, fault.CodeInvalidValue, fault.Quote(name)+" is there already; send each name once")...)
+			errs = append(errs, one(place, fielderror.CodeInvalidValue, fielderror.Quote(name)+" is repeated; send each name once")...)
 		}
 		seen[name] = true
 	}
-	return faults
+	return errs
 }
 
-// extensions takes any object that comes back equal as JSON: one whose numbers Kubernetes
-// keeps as they are.
-func extensions(at jsontext.Pointer, value jsontext.Value) fault.Faults {
-	if faults := document.AnyObject(maxExtensions)(at, value); faults != nil {
-		return faults
+// extensions accepts objects whose numbers Kubernetes stores without loss.
+func extensions(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	if errs := schema.AnyObject(maxExtensions)(at, value); errs != nil {
+		return errs
 	}
 	decoder := jsontext.NewDecoder(strings.NewReader(string(value)))
 	for decoder.InputOffset() < int64(len(value)) {
 		token, err := decoder.ReadToken()
 		if err != nil {
-			return one(at+decoder.StackPointer(), fault.CodeUnparseable, "this cannot be read: "+err.Error())
+			return one(at+decoder.StackPointer(), fielderror.CodeUnparseable, "the value is not valid JSON: "+err.Error())
 		}
 		if token.Kind() == jsontext.KindNumber && !isKept(token.String()) {
 			place := at + decoder.StackPointer()
-			return one(place, fault.CodeOutOfRange, fault.Quote(token.String())+" is a number that would not be kept exactly; send it as a string")
+			return one(place, fielderror.CodeOutOfRange, fielderror.Quote(token.String())+" cannot be stored exactly as a number; send it as a string")
 		}
 	}
 	return nil
 }
 
-// isKept reports whether a number of JSON is what an integer or a float of 64 bits comes
-// back as.
+// isKept reports whether a 64-bit integer or float represents a JSON number exactly.
 func isKept(number string) bool {
 	if _, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return true
@@ -134,10 +141,11 @@ func isKept(number string) bool {
 	return sent == back && sentPower == backPower
 }
 
-// digits are those of a number that count, and the power of ten of the last one.
+// digits returns the sign and significant digits of a number, and the power of ten of the last
+// digit.
 func digits(number string) (significant string, power int) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
-	power, _ = strconv.Atoi(strings.TrimPrefix(exponent, "+")) // none is 0
+	power, _ = strconv.Atoi(strings.TrimPrefix(exponent, "+")) // without an exponent the power is 0
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	power -= len(fraction)
 	sign := ""

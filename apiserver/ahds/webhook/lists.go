@@ -4,9 +4,10 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/events"
 )
 
-// EventLists say what a list of webhook events can be asked. Contract 4.2.
+// EventLists are the parameters of a list of webhook events. Contract 4.2.
 var EventLists = list.Options[Test]{
 	SortBy: sortBy,
 	Filters: []list.Filter[Test]{
@@ -16,7 +17,7 @@ var EventLists = list.Options[Test]{
 	},
 }
 
-// Lists say what a list of webhooks can be asked.
+// Lists are the parameters of a list of webhooks.
 var Lists = list.Options[Test]{
 	SortBy: sortBy,
 	Filters: []list.Filter[Test]{
@@ -29,7 +30,7 @@ var Lists = list.Options[Test]{
 
 type parse = func(value string) (Test, string)
 
-// contains takes texts that have a part, whatever its case.
+// contains returns the filter on fields that contain a value, ignoring case.
 func contains(field string) parse {
 	return func(value string) (Test, string) {
 		part := list.Fold(value)
@@ -38,7 +39,7 @@ func contains(field string) parse {
 }
 
 func eventType(value string) (Test, string) {
-	word, problem := list.OneOf(value, eventTypes...)
+	word, problem := list.OneOf(value, events.TypeNames()...)
 	return func(r Resource) bool { return r.Content.Text("eventType") == word }, problem
 }
 

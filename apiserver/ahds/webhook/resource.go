@@ -1,5 +1,5 @@
-// Package webhook knows the webhook events and webhooks of a site: their fields, and how
-// lists choose and sort them. It knows neither HTTP nor Kubernetes.
+// Package webhook defines the webhook events and webhooks of a site: their fields, and the filters
+// and sort orders of lists. It does not depend on HTTP or Kubernetes.
 package webhook
 
 import (
@@ -8,36 +8,43 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 )
 
 // Resource is a webhook event or a webhook.
 type Resource struct {
 	// ID is a UUID in lower case.
 	ID string
-	// UID tells the resources apart that had the id one after the other.
+	// UID distinguishes resources that had the same id one after the other.
 	UID string
-	// Generation rises with every change of what people ask for.
+	// Generation is incremented by each change of the spec.
 	Generation       int64
 	Created, Updated time.Time
-	Content          document.Content
-	// Kept is what the facade keeps of the resource and does not show.
-	Kept string
-	// PublicKey checks the signatures of a webhook that signs with a private key.
+	Content          schema.Content
+	// ServiceData is data of the facade that clients do not see.
+	ServiceData string
+	// PublicKey verifies the signatures of a webhook that signs with a private key.
 	PublicKey string
-	// PreviousUntil is how long the secret before the last rotation counts; zero: there
-	// is none.
+	// PreviousUntil is the time until which the secret before the last rotation is also used. It is
+	// zero if there is no such secret.
 	PreviousUntil time.Time
+	// DisabledAt and DisabledReason are when and why the server disabled the webhook. They are zero
+	// if the webhook is not disabled.
+	DisabledAt     time.Time
+	DisabledReason string
+	// Enable is an input of a change. If set, it enables a webhook that the server disabled, even if
+	// the content stays the same.
+	Enable bool
 }
 
-// Test chooses resources.
+// Test reports whether a filter selects a resource.
 type Test func(Resource) bool
 
-// Order compares resources.
+// Order compares two resources like cmp.Compare.
 type Order func(a, b Resource) int
 
-// Orders that lists can have, by the name of the field. Without a name: by creation.
+// Orders are the sort orders of lists, by the name of the field. The empty name sorts by creation.
 var Orders = map[string]Order{
 	"":          byCreated,
 	"createdAt": byCreated,
@@ -51,7 +58,7 @@ func byCreated(a, b Resource) int { return a.Created.Compare(b.Created) }
 
 var sortBy = []string{"createdAt", "updatedAt", "description"}
 
-// Page is the part of the resources that a list is asked for, and how many there are in all.
+// Page returns the requested page of the resources, and the number of resources on all pages.
 func Page(all []Resource, asked list.Request[Test]) (page []Resource, total int64) {
 	chosen := slices.DeleteFunc(slices.Clone(all), func(r Resource) bool {
 		return slices.ContainsFunc(asked.Where, func(test Test) bool { return !test(r) })

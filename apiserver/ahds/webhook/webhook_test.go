@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/document"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
 )
 
@@ -22,11 +22,11 @@ func TestNumbersInExtensions(t *testing.T) {
 		"9223372036854775808": false, "9223372036854775809": false, "12345678901234567890": false, "0.1234567890123456789": false, "1e309": false, "1e-400": false, "1.00000000000000000001": false,
 		"1e99999999999999999999": false, "1e-99999999999999999999": false, "0e99999999999999999999": true,
 	} {
-		_, _, err := webhook.EventFields.Create(document.Object{
+		_, _, err := webhook.EventFields.Create(schema.Object{
 			{Name: "eventType", Value: jsontext.Value(`"user.created"`)},
 			{Name: "isEnabled", Value: jsontext.Value("true")},
 			{Name: "extensions", Value: jsontext.Value(`{"a":["` + strings.Repeat("1", 30) + `",` + number + `]}`)},
-		}, document.Identity{})
+		}, schema.Identity{})
 		if (err == nil) != kept {
 			t.Errorf("%s: %v, want kept %t", number, err, kept)
 		}
@@ -41,7 +41,7 @@ func TestPages(t *testing.T) {
 		all = append(all, webhook.Resource{
 			ID:      fmt.Sprintf("%02d", i*7%23),
 			Created: begin.Add(time.Duration(i/5) * time.Second), Updated: begin.Add(time.Duration(i*5%23) * time.Second),
-			Content: document.Content{
+			Content: schema.Content{
 				"description": jsontext.Value([]string{`"b"`, `"A"`, `""`}[i%3]), "eventType": jsontext.Value(`"user.created"`), "isEnabled": jsontext.Value([]string{"true", "false"}[i%2]),
 			},
 		})
@@ -55,7 +55,7 @@ func TestPages(t *testing.T) {
 					if field != "" {
 						query.Set("sortBy", field)
 					}
-					asked, err := list.Read(query, webhook.EventLists)
+					asked, err := list.Parse(query, webhook.EventLists)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -83,8 +83,8 @@ func naive(all []webhook.Resource, field, order string) []string {
 			continue
 		}
 		key := map[string]string{
-			"": document.Stamp(r.Created), "createdAt": document.Stamp(r.Created), "updatedAt": document.Stamp(r.Updated),
-			"description": strings.ToLower(document.String(r.Content["description"])),
+			"": schema.Stamp(r.Created), "createdAt": schema.Stamp(r.Created), "updatedAt": schema.Stamp(r.Updated),
+			"description": strings.ToLower(schema.String(r.Content["description"])),
 		}[field]
 		keys = append(keys, key+"\x00"+r.ID)
 	}

@@ -1,6 +1,6 @@
-// Package integrity keeps the references between the records of a site in step: what is
-// referred to is there, and nothing refers to what is removed. It is the last step of
-// every write of FHIR resources, through whichever API.
+// Package integrity enforces the integrity of references between the records of a site: referenced
+// records exist, and deleted records are not referenced. Every write of FHIR resources passes
+// through it, whichever API it comes from.
 package integrity
 
 import (
@@ -16,65 +16,68 @@ import (
 
 // Writer writes for one caller to one site that enforces references.
 type Writer struct {
-	Store      store.Store
+	Store      store.Restricted
 	Authorizer access.Authorizer
 	Caller     access.Caller
-	Site       access.Site
-	// Bases are the addresses of the site: what refers there refers to its records.
+	Site       access.Tenant
+	// Bases are the addresses of the site. A reference below one of them is the same as a relative
+	// one.
 	Bases []string
 }
 
-// Reference is a literal reference to a record that this site can have.
+// Reference is a literal reference to a record of this site. The record need not exist.
 type Reference struct {
 	r4.Literal
+	// To is the key of the record, with the id in lower case.
 	To store.Key
 }
 
-// localReferences lists the literal references of what an operation stores, as far as
-// they are to records of this site: relative, or below one of its addresses. That a
-// reference is to a version asks for the record only. R4 references.html#literal.
+// localReferences returns the literal references in a body to records of this site: those that are
+// relative or below one of its addresses. A reference to a version counts as one to the record. R4
+// references.html#literal.
 func localReferences(recordType string, body []byte, bases []string) []Reference {
 	var found []Reference
 	for _, literal := range r4.Literals(body, recordType) {
 		base, typeName, id, ok := r4.SplitAddress(literal.Reference)
 		if ok && (base == "" || slices.Contains(bases, base)) {
-			found = append(found, Reference{literal, folded(store.Key{Type: typeName, ID: id})})
+			found = append(found, Reference{literal, canonicalKey(store.Key{Type: typeName, ID: id})})
 		}
 	}
 	return found
 }
 
-// folded is a key as records are told apart by it.
-func folded(key store.Key) store.Key {
+// canonicalKey returns a key with the id in lower case, because ids that differ only in case are
+// the same.
+func canonicalKey(key store.Key) store.Key {
 	return store.Key{Type: key.Type, ID: strings.ToLower(key.ID)}
 }
 
-// Write writes operations, only if what is referred to is there and nothing refers to what
-// is removed.
-// Errors: *DanglingError and *ReferencedError, and those of the store.
+// Write writes operations. It writes none unless all records that they refer to exist and no record
+// refers to one that they delete. Errors: *DanglingError, *ReferencedError, those of the store.
 func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
-	guarded, err := w.guarded(ctx, ops)
+	prepared, err := w.addPreconditions(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
-	results, err := w.Store.Write(ctx, guarded)
-	return results, w.explain(ctx, err, ops)
+	results, err := w.Store.Write(ctx, prepared)
+	return results, w.convertError(ctx, err, ops)
 }
 
-// Check tells what Write would say of references, without writing. What refers to a record
-// that is to be removed it does not look for.
+// Check returns the error that Write would return for the references in the body of op, without
+// writing. It does not check whether records refer to a record that op deletes. Errors:
+// *DanglingError and those of the store.
 func (w *Writer) Check(ctx context.Context, op store.Op) error {
-	guarded, err := w.guarded(ctx, []store.Op{op})
+	prepared, err := w.addPreconditions(ctx, []store.Op{op})
 	if err != nil {
 		return err
 	}
 	missing := &store.MissingReferenceError{Key: op.Key}
-	for _, key := range guarded[0].Requires {
-		if key == folded(op.Key) {
+	for _, key := range prepared[0].Requires {
+		if key == canonicalKey(op.Key) {
 			continue
 		}
 		_, err := w.Store.Get(ctx, key)
-		if isAbsent(err) {
+		if store.IsAbsent(err) {
 			missing.Missing = append(missing.Missing, key)
 		} else if err != nil {
 			return err
@@ -83,34 +86,36 @@ func (w *Writer) Check(ctx context.Context, op store.Op) error {
 	if len(missing.Missing) == 0 {
 		return nil
 	}
-	return w.explain(ctx, missing, []store.Op{op})
+	return w.convertError(ctx, missing, []store.Op{op})
 }
 
-// guarded makes operations depend on the records that they refer to, or that refer to theirs.
-func (w *Writer) guarded(ctx context.Context, ops []store.Op) ([]store.Op, error) {
-	guarded := slices.Clone(ops)
+// addPreconditions returns the operations with preconditions on the records that they refer to, or
+// that refer to theirs.
+func (w *Writer) addPreconditions(ctx context.Context, ops []store.Op) ([]store.Op, error) {
+	prepared := slices.Clone(ops)
 	put := map[store.Key]bool{}
 	for _, op := range ops {
-		put[folded(op.Key)] = op.Kind == store.Put
+		put[canonicalKey(op.Key)] = op.Kind == store.Put
 	}
-	for i := range guarded {
-		if err := w.guard(ctx, &guarded[i], put); err != nil {
+	for i := range prepared {
+		if err := w.prepare(ctx, &prepared[i], put); err != nil {
 			return nil, err
 		}
 	}
-	return guarded, nil
+	return prepared, nil
 }
 
-// guard makes an operation depend on the records that it refers to, or that refer to it.
-func (w *Writer) guard(ctx context.Context, op *store.Op, put map[store.Key]bool) error {
+// prepare adds the preconditions of addPreconditions to one operation. put has true for each record
+// that an operation writes, and false for each that one deletes.
+func (w *Writer) prepare(ctx context.Context, op *store.Op, put map[store.Key]bool) error {
 	if op.Kind != store.Put {
 		op.Unreferenced, op.Bases = true, w.Bases
 		return nil
 	}
 	references := localReferences(op.Key.Type, op.Body.JSON, w.Bases)
-	hidden, err := w.hidden(ctx, references, put)
+	hidden, err := w.hiddenReferences(ctx, references, put)
 	if err == nil && len(hidden) > 0 {
-		hidden, err = w.without(ctx, hidden, op.Key)
+		hidden, err = w.withoutExisting(ctx, hidden, op.Key)
 	}
 	switch {
 	case err != nil:
@@ -128,29 +133,35 @@ func (w *Writer) guard(ctx context.Context, op *store.Op, put map[store.Key]bool
 	return nil
 }
 
-// hidden are the references to records that the caller may not read, beside those put:
-// the first ones, where there are more than are told of. They count as missing, so that
-// nobody can find out by references what is there.
-func (w *Writer) hidden(ctx context.Context, references []Reference, put map[store.Key]bool) ([]Reference, error) {
+// hiddenReferences returns the references to records that the caller may not read, except those
+// that are put, up to maxDangling. These references are errors, as if the records were missing, so
+// that they do not reveal which records exist.
+func (w *Writer) hiddenReferences(ctx context.Context, references []Reference, put map[store.Key]bool) ([]Reference, error) {
 	var hidden []Reference
 	for _, reference := range references {
-		if put[reference.To] || len(hidden) == mostTold {
+		if put[reference.To] || len(hidden) == maxDangling {
 			continue
 		}
-		readable, err := w.mayRead(ctx, reference.To)
+		visible, err := w.canRead(ctx, reference.To)
+		if err == nil && visible {
+			var unseen []store.Key
+			unseen, err = w.Store.Hidden(ctx, []store.Key{reference.To})
+			visible = len(unseen) == 0
+		}
 		if err != nil {
 			return nil, err
 		}
-		if !readable {
+		if !visible {
 			hidden = append(hidden, reference)
 		}
 	}
 	return hidden, nil
 }
 
-// mayRead reports whether the caller may read a record, by any right. That to all records
-// of its type is asked for first: it is likelier, and known from the last one.
-func (w *Writer) mayRead(ctx context.Context, key store.Key) (bool, error) {
+// canRead reports whether any right lets the caller read a record. The right to all records of the
+// type is checked first, because it is the most likely one and the same for all records of the
+// type.
+func (w *Writer) canRead(ctx context.Context, key store.Key) (bool, error) {
 	kind, _ := r4.TypeOf(key.Type)
 	for _, action := range []access.Action{{Verb: "list"}, {Verb: "get"}, {Verb: "get", Name: strings.ToLower(key.ID)}} {
 		action.Group, action.Resource = r4.Group, kind.Resource
@@ -162,52 +173,52 @@ func (w *Writer) mayRead(ctx context.Context, key store.Key) (bool, error) {
 	return false, nil
 }
 
-// without leaves out the references that the record has already, if the caller may read
-// it: an update need not drop what others wrote.
-func (w *Writer) without(ctx context.Context, references []Reference, key store.Key) ([]Reference, error) {
-	if readable, err := w.mayRead(ctx, key); err != nil || !readable {
+// withoutExisting removes the references that the stored record already has, if the caller may read
+// that record. An update need not drop references that another caller wrote.
+func (w *Writer) withoutExisting(ctx context.Context, references []Reference, key store.Key) ([]Reference, error) {
+	if readable, err := w.canRead(ctx, key); err != nil || !readable {
 		return references, err
 	}
 	current, err := w.Store.Get(ctx, key)
-	if isAbsent(err) {
+	if store.IsAbsent(err) {
 		return references, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	there := map[store.Key]bool{}
+	existing := map[store.Key]bool{}
 	for _, reference := range localReferences(key.Type, current.Body.JSON, w.Bases) {
-		there[reference.To] = true
+		existing[reference.To] = true
 	}
-	return slices.DeleteFunc(references, func(reference Reference) bool { return there[reference.To] }), nil
+	return slices.DeleteFunc(references, func(reference Reference) bool { return existing[reference.To] }), nil
 }
 
-// explain tells which elements refer to what is not there, and of what refers to a record
-// only that which the caller may list.
-func (w *Writer) explain(ctx context.Context, err error, ops []store.Op) error {
+// convertError converts an error of the store about references. The result names the elements with
+// the references, and only records that the caller may list.
+func (w *Writer) convertError(ctx context.Context, err error, ops []store.Op) error {
 	var missing *store.MissingReferenceError
 	var referenced *store.ReferencedError
 	switch {
 	case errors.As(err, &missing):
-		return w.dangling(missing, ops)
+		return w.danglingError(missing, ops)
 	case errors.As(err, &referenced):
-		return w.referenced(ctx, referenced)
+		return w.referencedError(ctx, referenced)
 	}
 	return err
 }
 
-func (w *Writer) dangling(missing *store.MissingReferenceError, ops []store.Op) error {
+func (w *Writer) danglingError(missing *store.MissingReferenceError, ops []store.Op) error {
 	dangling := &DanglingError{Key: missing.Key}
-	gone := map[store.Key]bool{}
+	missingKeys := map[store.Key]bool{}
 	for _, key := range missing.Missing {
-		gone[key] = true
+		missingKeys[key] = true
 	}
 	for _, op := range ops {
 		if op.Key != missing.Key || op.Kind != store.Put {
 			continue
 		}
 		for _, reference := range localReferences(op.Key.Type, op.Body.JSON, w.Bases) {
-			if gone[reference.To] {
+			if missingKeys[reference.To] {
 				dangling.References = append(dangling.References, reference)
 			}
 		}
@@ -215,20 +226,20 @@ func (w *Writer) dangling(missing *store.MissingReferenceError, ops []store.Op) 
 	return dangling
 }
 
-// mostTold bounds how many references are told of.
-const mostTold = 50
+// maxDangling is the maximum number of references to hidden records in a DanglingError.
+const maxDangling = 50
 
-// maxReferrers bounds how many records are named that refer to another.
+// maxReferrers is the maximum number of referring records that a ReferencedError names.
 const maxReferrers = 10
 
-func (w *Writer) referenced(ctx context.Context, by *store.ReferencedError) error {
+func (w *Writer) referencedError(ctx context.Context, by *store.ReferencedError) error {
 	var types []string
 	for _, key := range by.By {
 		if _, known := r4.TypeOf(key.Type); known && !slices.Contains(types, key.Type) {
 			types = append(types, key.Type)
 		}
 	}
-	listed, err := w.listed(ctx, types)
+	listed, err := w.listableTypes(ctx, types)
 	if err != nil {
 		return err
 	}
@@ -237,8 +248,8 @@ func (w *Writer) referenced(ctx context.Context, by *store.ReferencedError) erro
 	return &ReferencedError{Key: by.Key, named: named, others: by.More || len(by.By) > len(named)}
 }
 
-// listed are those of the types that the caller may list.
-func (w *Writer) listed(ctx context.Context, typeNames []string) ([]string, error) {
+// listableTypes returns those of the types that the caller may list.
+func (w *Writer) listableTypes(ctx context.Context, typeNames []string) ([]string, error) {
 	var listed []string
 	for _, typeName := range typeNames {
 		kind, _ := r4.TypeOf(typeName)
@@ -254,19 +265,13 @@ func (w *Writer) listed(ctx context.Context, typeNames []string) ([]string, erro
 	return listed, nil
 }
 
-// isRefusal reports whether the caller has no such right, or none at all that shows.
 func isRefusal(err error) bool {
 	var forbidden *access.ForbiddenError
-	return errors.As(err, &forbidden) || errors.Is(err, access.ErrSiteHidden)
+	return errors.As(err, &forbidden)
 }
 
-func isAbsent(err error) bool {
-	var deleted *store.DeletedError
-	return errors.Is(err, store.ErrNotFound) || errors.As(err, &deleted)
-}
-
-// DanglingError says that records are not there, or not for the caller to know of, that
-// a resource refers to.
+// DanglingError is the error of a resource with references to records that do not exist or that the
+// caller may not read.
 type DanglingError struct {
 	Key        store.Key
 	References []Reference
@@ -280,13 +285,13 @@ func (e *DanglingError) Error() string {
 	return strings.Join(wrong, "; ")
 }
 
-// Problem says what is wrong with a reference to what is not there.
+// Problem returns the message about a reference to a record that does not exist or is hidden.
 func (r Reference) Problem() string {
-	return r4.Quote(r.Reference) + " is no record of this site, or none that the caller may read; write a reference to one that is, or write that record first"
+	return r4.Quote(r.Reference) + " does not exist, or the caller may not read it; refer to another record, or write that record first"
 }
 
-// ReferencedError says that records refer to one that was to be deleted. Those that the
-// caller may not list are others.
+// ReferencedError is the error of a deletion of a record to which other records refer. others is
+// true if some of them are not named, because the caller may not list them or they are too many.
 type ReferencedError struct {
 	Key    store.Key
 	named  []store.Key
@@ -299,7 +304,7 @@ func (e *ReferencedError) Error() string {
 		by = append(by, key.Type+"/"+key.ID)
 	}
 	if e.others || len(by) == 0 {
-		by = append(by, "others")
+		by = append(by, "other records")
 	}
-	return e.Key.Type + "/" + e.Key.ID + " cannot be deleted: it is referred to by " + strings.Join(by, ", ") + "; change or delete what refers to it first"
+	return e.Key.Type + "/" + e.Key.ID + " cannot be deleted, because it is referenced by " + strings.Join(by, ", ") + "; change or delete the referring records first"
 }

@@ -9,33 +9,34 @@ import (
 // editor applies operations to one document.
 type editor struct {
 	root *node
-	// size is how many bytes the document takes at most, copied how many bytes were
-	// copied so far. Both are bounded by limit.
+	// size is an upper bound of the document's length in bytes, and copied counts the bytes that
+	// copy operations copied. Neither may exceed limit.
 	size, copied, limit int
-	// work is how many parts were gone through so far.
-	work int
+	// visited counts the members and elements that were visited.
+	visited int
 }
 
-// maxWork bounds that: some tenths of a second.
-const maxWork = 5_000_000
+// maxVisited is the maximum number of members and elements that one patch visits, which takes some
+// tenths of a second. Beyond it the patch fails with CostError.
+const maxVisited = 5_000_000
 
 func (e *editor) sizeOf(n *node) int {
 	size, parts := n.size()
-	e.work += parts
+	e.visited += parts
 	return size
 }
 
-// child is node.child. Members are looked through, elements are not.
-func (e *editor) child(n *node, name string) int {
-	at := n.child(name)
+// childIndex is node.childIndex and counts the members that it searches. Elements are not searched.
+func (e *editor) childIndex(n *node, name string) int {
+	at := n.childIndex(name)
 	if n.kind() == jsontext.KindBeginObject {
-		e.work += len(n.parts)
+		e.visited += len(n.children)
 	}
 	return at
 }
 
-// do applies one operation. The problem, if any, is how it does not fit.
-func (e *editor) do(op operation) (problem string, err error) {
+// apply applies one operation. problem says why it cannot be applied, and is empty if it was.
+func (e *editor) apply(op operation) (problem string, err error) {
 	switch op.name {
 	case "remove":
 		return e.remove(op.path), nil
@@ -69,35 +70,34 @@ func (e *editor) do(op operation) (problem string, err error) {
 	}
 }
 
-// find returns the node at a path.
 func (e *editor) find(path pointer) (n *node, problem string) {
 	n = e.root
 	for i, name := range path {
-		at := e.child(n, name)
+		at := e.childIndex(n, name)
 		if at < 0 {
-			return nil, "there is nothing at " + path[:i+1].String()
+			return nil, path[:i+1].String() + " does not exist"
 		}
-		n = n.parts[at].value
+		n = n.children[at].value
 	}
 	return n, ""
 }
 
-// remove takes the node at a path, which is not that of the document, out.
+// remove removes the node at a path, which must not be the whole document.
 func (e *editor) remove(path pointer) (problem string) {
 	n, problem := e.find(path)
 	if problem != "" {
 		return problem
 	}
 	parent, _ := e.find(path.parent())
-	at := e.child(parent, path.last())
-	e.work += len(parent.parts) - at
+	at := e.childIndex(parent, path.last())
+	e.visited += len(parent.children) - at
 	e.size -= e.sizeOf(n)
-	parent.parts = slices.Delete(parent.parts, at, at+1)
+	parent.children = slices.Delete(parent.children, at, at+1)
 	return ""
 }
 
-// put adds a value at a path. In an array it goes before the element that is
-// there, unless it replaces that. RFC 6902 §4.1.
+// put adds a value at a path. In an array the value is inserted before the element at the index or,
+// if replace is set, replaces that element. RFC 6902 §4.1.
 func (e *editor) put(path pointer, value *node, replace bool) (problem string, err error) {
 	if len(path) == 0 {
 		e.size = e.sizeOf(value)
@@ -109,26 +109,26 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 		return problem, nil
 	}
 	name := path.last()
-	at := e.child(parent, name)
+	at := e.childIndex(parent, name)
 	switch kind := parent.kind(); {
 	case kind == jsontext.KindBeginObject && at < 0:
-		parent.open()
-		before, _ := jsontext.AppendQuote(nil, name) // what is not UTF-8 cannot be in a patch
-		parent.parts = append(parent.parts, part{name: name, before: append(before, ':'), value: value})
+		parent.expand()
+		before, _ := jsontext.AppendQuote(nil, name) // a valid patch has no invalid UTF-8
+		parent.children = append(parent.children, child{name: name, before: append(before, ':'), value: value})
 		e.size += len(before) + 2
 	case kind == jsontext.KindBeginObject, kind == jsontext.KindBeginArray && replace:
-		e.size -= e.sizeOf(parent.parts[at].value)
-		parent.parts[at].value = value
+		e.size -= e.sizeOf(parent.children[at].value)
+		parent.children[at].value = value
 	case kind == jsontext.KindBeginArray:
-		parent.open()
-		if i, ok := index(name); name == "-" || ok && i == len(parent.parts) {
-			at = len(parent.parts)
+		parent.expand()
+		if i, ok := index(name); name == "-" || ok && i == len(parent.children) {
+			at = len(parent.children)
 		}
 		if at < 0 {
-			return path.String() + " is behind the end of the array", nil
+			return path.String() + " is after the end of the array", nil
 		}
-		e.work += len(parent.parts) - at
-		parent.parts = slices.Insert(parent.parts, at, part{value: value})
+		e.visited += len(parent.children) - at
+		parent.children = slices.Insert(parent.children, at, child{value: value})
 		e.size++
 	default:
 		return path.parent().String() + " is neither an object nor an array", nil
@@ -144,14 +144,13 @@ func (e *editor) checkSize() error {
 	return nil
 }
 
-// test compares a value with the one at a path.
 func (e *editor) test(op operation) (problem string) {
 	n, problem := e.find(op.path)
 	if problem != "" {
 		return problem
 	}
 	if !equal(n, &node{text: op.value}) {
-		return "the value at " + op.path.String() + " is not the one tested for"
+		return "the value at " + op.path.String() + " differs from the value of the test"
 	}
 	return ""
 }

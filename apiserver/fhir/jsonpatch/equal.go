@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// equal compares two values as RFC 6902 §4.6 has it: strings by their characters,
-// numbers by their value, objects without regard to order.
+// equal reports whether two values are equal: strings by their characters, numbers by their value,
+// objects without regard to the order of members. RFC 6902 §4.6.
 func equal(a, b *node) bool {
 	if a.text != nil && bytes.Equal(a.text, b.text) {
 		return true
@@ -23,28 +23,27 @@ func equal(a, b *node) bool {
 	case jsontext.KindString:
 		return unquote(a.text) == unquote(b.text)
 	case jsontext.KindNumber:
-		return number(string(a.text)) == number(string(b.text))
+		return canonicalNumber(string(a.text)) == canonicalNumber(string(b.text))
 	case jsontext.KindBeginObject, jsontext.KindBeginArray:
-		a.open()
-		b.open()
-		if len(a.parts) != len(b.parts) {
+		a.expand()
+		b.expand()
+		if len(a.children) != len(b.children) {
 			return false
 		}
 		if kind == jsontext.KindBeginObject {
-			return equalMembers(a.parts, b.parts)
+			return equalMembers(a.children, b.children)
 		}
-		for i := range a.parts {
-			if !equal(a.parts[i].value, b.parts[i].value) {
+		for i := range a.children {
+			if !equal(a.children[i].value, b.children[i].value) {
 				return false
 			}
 		}
 	}
-	return true // of null, true and false there is one each
+	return true // null, true and false have no content
 }
 
-// equalMembers compares as many members as there are in either object; names are
-// unique in valid JSON.
-func equalMembers(a, b []part) bool {
+// equalMembers compares objects with the same number of members. Names are unique in valid JSON.
+func equalMembers(a, b []child) bool {
 	byName := make(map[string]*node, len(a))
 	for _, p := range a {
 		byName[p.name] = p.value
@@ -62,10 +61,9 @@ func unquote(text []byte) string {
 	return string(value)
 }
 
-// number writes a JSON number in a way that equal numbers share: digits without
-// zeros at either end, and a power of ten. Numbers with a power beyond int64, which
-// no program means, are left as they are.
-func number(text string) string {
+// canonicalNumber returns the same text for equal JSON numbers: digits without zeros at either end,
+// and a power of ten. A number whose power overflows is returned unchanged.
+func canonicalNumber(text string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	unsigned := strings.TrimPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(unsigned, ".")

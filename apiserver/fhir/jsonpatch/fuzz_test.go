@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// FuzzPatch applies any patch to any document: the outcome is valid JSON within
-// bounds, or one of the errors; undoing an added element restores every byte.
+// FuzzPatch applies any patch to any document. The result is valid JSON within the limit or one of
+// the documented errors, and undoing an added element restores every byte.
 func FuzzPatch(f *testing.F) {
 	for _, file := range []string{"tests.json", "spec_tests.json"} {
 		content, err := os.ReadFile(filepath.Join("testdata", file))

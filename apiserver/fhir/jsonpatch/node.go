@@ -7,27 +7,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is a value of the document. It is text until an operation goes through it.
+// node is a value of the document. It is kept as text until an operation has a path into it.
 type node struct {
-	// text is the value as written; nil once it is opened.
+	// text is the value as written, or nil once it is expanded.
 	text []byte
-	// Of an opened object or array: its brackets, its parts, and the white space
-	// in it while it has none.
+	// brackets, children and space describe an expanded object or array. space is the white space
+	// in an empty one.
 	brackets string
-	parts    []part
+	children []child
 	space    []byte
 }
 
-// part is a member of an object or an element of an array.
-type part struct {
+// child is a member of an object or an element of an array.
+type child struct {
 	name string
-	// before and after are what is written around the value: the name and its
-	// colon, and white space.
+	// before and after are what is written around the value: the name, its colon and white space.
 	before, after []byte
 	value         *node
 }
 
-// kind is that of the value.
 func (n *node) kind() jsontext.Kind {
 	if n.text == nil {
 		return jsontext.Kind(n.brackets[0])
@@ -35,14 +33,14 @@ func (n *node) kind() jsontext.Kind {
 	return jsontext.Value(n.text).Kind()
 }
 
-// open takes an object or array apart, one level deep.
-func (n *node) open() {
+// expand splits an object or array into its children, one level deep.
+func (n *node) expand() {
 	if n.text == nil {
 		return
 	}
 	text := n.text
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
-	_, _ = decoder.ReadToken() // the document is valid, so are its parts
+	_, _ = decoder.ReadToken() // the document is valid, so reading cannot fail
 	object := text[0] == '{'
 	at := int(decoder.InputOffset())
 	start := at
@@ -50,7 +48,7 @@ func (n *node) open() {
 		if kind := decoder.PeekKind(); kind == jsontext.KindEndObject || kind == jsontext.KindEndArray {
 			break
 		}
-		var p part
+		var p child
 		if object {
 			name, _ := decoder.ReadToken()
 			p.name = name.String()
@@ -58,13 +56,13 @@ func (n *node) open() {
 		value, _ := decoder.ReadValue()
 		end := int(decoder.InputOffset())
 		p.before, p.value = text[at:end-len(value)], &node{text: text[end-len(value) : end]}
-		at = end + separator(text[end:])
+		at = end + separatorOffset(text[end:])
 		p.after = text[end:at]
-		n.parts = append(n.parts, p)
+		n.children = append(n.children, p)
 		at++ // the comma, or the end
 	}
-	if len(n.parts) == 0 {
-		n.space = text[start : start+separator(text[start:])]
+	if len(n.children) == 0 {
+		n.space = text[start : start+separatorOffset(text[start:])]
 	}
 	n.brackets = "[]"
 	if object {
@@ -73,58 +71,57 @@ func (n *node) open() {
 	n.text = nil
 }
 
-// separator is how far it is to the comma or bracket that follows a value.
-func separator(rest []byte) int { return bytes.IndexAny(rest, ",]}") }
+// separatorOffset returns the offset of the comma or bracket after a value.
+func separatorOffset(rest []byte) int { return bytes.IndexAny(rest, ",]}") }
 
-// child finds a part of an object or array; -1 when there is none.
-func (n *node) child(name string) int {
+// childIndex returns the index of a child, or -1.
+func (n *node) childIndex(name string) int {
 	switch n.kind() {
 	case jsontext.KindBeginObject:
-		n.open()
-		return slices.IndexFunc(n.parts, func(p part) bool { return p.name == name })
+		n.expand()
+		return slices.IndexFunc(n.children, func(p child) bool { return p.name == name })
 	case jsontext.KindBeginArray:
-		n.open()
-		if i, ok := index(name); ok && i < len(n.parts) {
+		n.expand()
+		if i, ok := index(name); ok && i < len(n.children) {
 			return i
 		}
 	}
 	return -1
 }
 
-// clone copies a node. Text is shared: it is never changed.
+// clone copies a node. The text is shared, because it is never changed.
 func (n *node) clone() *node {
 	copied := *n
-	copied.parts = slices.Clone(n.parts)
-	for i := range copied.parts {
-		copied.parts[i].value = copied.parts[i].value.clone()
+	copied.children = slices.Clone(n.children)
+	for i := range copied.children {
+		copied.children[i].value = copied.children[i].value.clone()
 	}
 	return &copied
 }
 
-// size is how many bytes the node is written in, and how many parts had to be asked.
+// size returns the length of the node in bytes, and how many children were visited to compute it.
 func (n *node) size() (size, parts int) {
 	if n.text != nil {
 		return len(n.text), 0
 	}
-	size, parts = len(n.brackets)+len(n.space)+max(0, len(n.parts)-1), len(n.parts)
-	for _, p := range n.parts {
-		ofValue, asked := p.value.size()
+	size, parts = len(n.brackets)+len(n.space)+max(0, len(n.children)-1), len(n.children)
+	for _, p := range n.children {
+		ofValue, visited := p.value.size()
 		size += len(p.before) + ofValue + len(p.after)
-		parts += asked
+		parts += visited
 	}
 	return size, parts
 }
 
-// append writes the node.
 func (n *node) append(dst []byte) []byte {
 	if n.text != nil {
 		return append(dst, n.text...)
 	}
 	dst = append(dst, n.brackets[0])
-	if len(n.parts) == 0 {
+	if len(n.children) == 0 {
 		dst = append(dst, n.space...)
 	}
-	for i, p := range n.parts {
+	for i, p := range n.children {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

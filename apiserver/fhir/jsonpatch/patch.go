@@ -1,6 +1,6 @@
-// Package jsonpatch applies JSON Patch (RFC 6902) to JSON text and leaves what no
-// operation touches as it was written: order, digits, escapes and white space. It
-// knows neither FHIR nor HTTP.
+// Package jsonpatch applies JSON Patch (RFC 6902) to JSON text. It leaves everything that no
+// operation touches as it was written: order, digits, escapes and white space. It depends on
+// neither FHIR nor HTTP.
 package jsonpatch
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxOperations bounds the work of one patch.
+// maxOperations is the maximum number of operations of a patch. Parse rejects a longer patch.
 const maxOperations = 1000
 
-// Patch is a patch that has been read and can be applied.
+// Patch is a JSON Patch: operations that Apply applies in order.
 type Patch []operation
 
 // operation is one operation of a patch. RFC 6902 §4.
@@ -27,46 +27,47 @@ type operation struct {
 	value      jsontext.Value
 }
 
-// InvalidError says what is wrong with a patch, whatever it is applied to.
+// InvalidError is the error of a patch that is invalid for any document.
 type InvalidError struct{ problem string }
 
 func (e *InvalidError) Error() string { return "the patch is not valid: " + e.problem }
 
-// ConflictError says that an operation does not fit the document. No operation is
-// done then.
+// ConflictError is the error of an operation that cannot be applied to the document, or of a test
+// that fails. Apply then returns no document.
 type ConflictError struct {
-	// Operation is its place in the patch, from 0.
+	// Operation is the index of the operation in the patch, counted from 0.
 	Operation int
-	// Test is set where the operation is a test that failed.
+	// Test is true if the operation is a test.
 	Test    bool
 	problem string
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("operation %d of the patch does not fit the resource: %s", e.Operation, e.problem)
+	return fmt.Sprintf("operation %d of the patch (counted from 0) cannot be applied to the resource: %s", e.Operation, e.problem)
 }
 
-// SizeError says that the patch makes the document larger than it may be.
+// SizeError is the error of a patch whose result, or whose copied values together, exceed Max
+// bytes.
 type SizeError struct{ Max int }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("the patch makes the resource larger than %d bytes", e.Max)
+	return fmt.Sprintf("the patched resource or all values that the patch copies have more than %d bytes; send a smaller patch", e.Max)
 }
 
-// CostError says that the patch takes too long to apply.
+// CostError is the error of a patch that visits more than maxVisited members and elements.
 type CostError struct{}
 
 func (e *CostError) Error() string {
-	return "the patch goes through too many members and elements; send fewer operations, or the whole resource"
+	return "the patch goes through too many members and elements; send fewer operations, or the whole resource by PUT"
 }
 
-// arguments are the members that each operation has beside op and path.
-var arguments = map[string]struct{ from, value bool }{
+// requiredMembers are the members that an operation must have in addition to op and path.
+var requiredMembers = map[string]struct{ from, value bool }{
 	"add": {value: true}, "remove": {}, "replace": {value: true},
 	"move": {from: true}, "copy": {from: true}, "test": {value: true},
 }
 
-// Parse reads a patch. The error, if any, is an *InvalidError.
+// Parse parses a JSON Patch. Errors: *InvalidError.
 func Parse(text []byte) (Patch, error) {
 	var sent []struct {
 		Op    *string        `json:"op"`
@@ -75,27 +76,27 @@ func Parse(text []byte) (Patch, error) {
 		Value jsontext.Value `json:"value"`
 	}
 	if err := json.Unmarshal(text, &sent); err != nil {
-		return nil, &InvalidError{reason(err)}
+		return nil, &InvalidError{syntaxProblem(err)}
 	}
 	switch {
 	case sent == nil:
 		return nil, &InvalidError{"it is null; it must be a JSON array of operations"}
 	case len(sent) > maxOperations:
-		return nil, &InvalidError{fmt.Sprintf("it has %d operations; at most %d are taken", len(sent), maxOperations)}
+		return nil, &InvalidError{fmt.Sprintf("it has %d operations; send at most %d", len(sent), maxOperations)}
 	}
 	patch := make(Patch, len(sent))
 	for i, each := range sent {
 		op, err := parseOperation(each.Op, each.Path, each.From, each.Value)
 		if err != nil {
-			return nil, &InvalidError{fmt.Sprintf("operation %d: %s", i, err)}
+			return nil, &InvalidError{fmt.Sprintf("operation %d (counted from 0): %s", i, err)}
 		}
 		patch[i] = op
 	}
 	return patch, nil
 }
 
-// reason says why a text is no array of operations.
-func reason(err error) string {
+// syntaxProblem describes why a text is not an array of operations.
+func syntaxProblem(err error) string {
 	var kind *json.SemanticError
 	if !errors.As(err, &kind) {
 		return "it is not valid JSON: " + strings.TrimPrefix(err.Error(), "jsontext: ")
@@ -109,18 +110,18 @@ func reason(err error) string {
 
 func parseOperation(name, path, from *string, value jsontext.Value) (operation, error) {
 	if name == nil {
-		return operation{}, fmt.Errorf("op is missing")
+		return operation{}, fmt.Errorf("op is missing; it must be add, remove, replace, move, copy or test")
 	}
-	takes, known := arguments[*name]
+	takes, known := requiredMembers[*name]
 	switch {
 	case !known:
 		return operation{}, fmt.Errorf("op is %.40q; it must be add, remove, replace, move, copy or test", *name)
 	case path == nil:
-		return operation{}, fmt.Errorf("%s has no path", *name)
+		return operation{}, fmt.Errorf("%s has no path; send one", *name)
 	case takes.from && from == nil:
-		return operation{}, fmt.Errorf("%s has no from", *name)
+		return operation{}, fmt.Errorf("%s has no from; send one", *name)
 	case takes.value && value == nil:
-		return operation{}, fmt.Errorf("%s has no value", *name)
+		return operation{}, fmt.Errorf("%s has no value; send one", *name)
 	}
 	op := operation{name: *name, value: value}
 	var err error
@@ -134,30 +135,29 @@ func parseOperation(name, path, from *string, value jsontext.Value) (operation, 
 	}
 	switch {
 	case op.name == "remove" && len(op.path) == 0:
-		return operation{}, fmt.Errorf("the whole document cannot be removed")
+		return operation{}, fmt.Errorf("the whole document cannot be removed; give the path of a member or element")
 	case op.name == "move" && op.path.isBelow(op.from):
-		return operation{}, fmt.Errorf("%s cannot be moved into itself", op.from)
+		return operation{}, fmt.Errorf("%s cannot be moved into itself; give another path", op.from)
 	}
 	return op, nil
 }
 
-// Apply returns the document with the patch applied, which may have up to limit
-// bytes. The document must be valid JSON; it is neither changed nor kept. Errors:
-// *ConflictError, *SizeError, *CostError.
+// Apply returns the patched document, which may have up to limit bytes. document must be valid
+// JSON. Apply neither changes nor retains document. Errors: *ConflictError, *SizeError, *CostError.
 func (p Patch) Apply(document []byte, limit int) ([]byte, error) {
 	const space = " \t\r\n"
 	start := len(document) - len(bytes.TrimLeft(document, space))
 	end := len(bytes.TrimRight(document, space))
 	doc := &editor{root: &node{text: document[start:end]}, size: len(document), limit: limit}
 	for i, op := range p {
-		problem, err := doc.do(op)
+		problem, err := doc.apply(op)
 		if problem != "" {
 			return nil, &ConflictError{Operation: i, Test: op.name == "test", problem: problem}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if doc.work > maxWork {
+		if doc.visited > maxVisited {
 			return nil, &CostError{}
 		}
 	}

@@ -22,7 +22,7 @@ func apply(document, patch string, limit int) (string, error) {
 	return string(patched), err
 }
 
-// TestSuites runs the tests that implementations of RFC 6902 share.
+// TestSuites runs the test suites that implementations of RFC 6902 share.
 func TestSuites(t *testing.T) {
 	ran := 0
 	for _, file := range []string{"tests.json", "spec_tests.json"} {
@@ -74,8 +74,8 @@ func value(t *testing.T, text string) any {
 	return v
 }
 
-// TestKeeps shows that what no operation touches stays as it was written.
-func TestKeeps(t *testing.T) {
+// TestUntouchedTextIsKept shows that what no operation touches stays as it was written.
+func TestUntouchedTextIsKept(t *testing.T) {
 	const document = " {\"z\": 1.50, \"a\" :1e400,\n\t\"\\u0062\":\"\\u00e9 \\/ <é\", \"n\" : {\"y\":1,  \"x\": [ 1 , 2 ]},\"e\":{ },\"f\":[\t] } \n"
 	for patch, want := range map[string]string{
 		`[]`: document,

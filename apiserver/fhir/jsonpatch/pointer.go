@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pointer is a JSON Pointer, in its unescaped parts. RFC 6901.
+// pointer is a JSON Pointer as its unescaped reference tokens. RFC 6901.
 type pointer []string
 
 func parsePointer(text string) (pointer, error) {
@@ -21,7 +21,7 @@ func parsePointer(text string) (pointer, error) {
 	for i, part := range parts {
 		for at := strings.IndexByte(part, '~'); at >= 0; {
 			if at+1 == len(part) || part[at+1] != '0' && part[at+1] != '1' {
-				return nil, fmt.Errorf("%.100q has a ~ that is followed by neither 0 nor 1", text)
+				return nil, fmt.Errorf("%.100q has a ~ that is followed by neither 0 nor 1; write ~0 for a ~ in a name", text)
 			}
 			next := strings.IndexByte(part[at+1:], '~')
 			if next < 0 {
@@ -46,18 +46,18 @@ func (p pointer) String() string {
 	return fmt.Sprintf("%.200s", text.String())
 }
 
-// parent is the pointer to what holds the target.
+// parent returns the pointer to the parent of the target.
 func (p pointer) parent() pointer { return p[:len(p)-1] }
 
-// last is the name or index of the target in its parent.
+// last returns the name or index of the target in its parent.
 func (p pointer) last() string { return p[len(p)-1] }
 
-// isBelow reports whether the target is inside that of another pointer.
+// isBelow reports whether the target is inside that of other.
 func (p pointer) isBelow(other pointer) bool {
 	return len(p) > len(other) && slices.Equal(p[:len(other)], other)
 }
 
-// index reads an array index: digits without a leading zero. RFC 6901 §4.
+// index parses an array index: digits without a leading zero. RFC 6901 §4.
 func index(part string) (int, bool) {
 	i, err := strconv.Atoi(part)
 	return i, err == nil && i >= 0 && strconv.Itoa(i) == part

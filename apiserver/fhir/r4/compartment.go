@@ -2,27 +2,27 @@ package r4
 
 import "slices"
 
-// Compartment is the records that belong to one record, such as a Patient. R4
-// compartmentdefinition.html.
+// Compartment defines which records belong to a record such as a Patient, the owner of the
+// compartment. R4 compartmentdefinition.html.
 type Compartment struct {
-	// Type is that of the record that the compartment is of.
+	// Type is the type of the owner.
 	Type string
 	// Definition is the canonical URL of HL7's CompartmentDefinition.
 	Definition string
-	// Members are the types that have records in it, by name.
+	// Members are the types that have records in the compartment, sorted by name.
 	Members []Membership
 }
 
-// Membership says which records of a type are in a compartment: those that refer by one of the
-// parameters to the record that it is of.
+// Membership defines which records of a type are in a compartment: those that refer to the owner by
+// one of the search parameters Params.
 type Membership struct {
 	Type   string
 	Params []string
-	// Self is set where the record that the compartment is of is in it too.
+	// Self is set if the owner itself is in the compartment too. It is then of this type.
 	Self bool
 }
 
-// CompartmentOf finds the compartment that records of a type have.
+// CompartmentOf returns the compartment of records of a type. It returns false if they have none.
 func CompartmentOf(typeName string) (Compartment, bool) {
 	at := slices.IndexFunc(Compartments, func(c Compartment) bool { return c.Type == typeName })
 	if at < 0 {
@@ -31,13 +31,13 @@ func CompartmentOf(typeName string) (Compartment, bool) {
 	return Compartments[at], true
 }
 
-// devicesOfPatient lets a search name the Devices of a Patient as a part of its compartment. R4's
-// definition has none, but the contract counts Devices that are linked to a patient among the
-// patient's data (1), and clients ask for Patient/{id}/Device. It is not in Members, so a search
-// of the whole compartment finds what R4 lists and nothing else.
+// devicesOfPatient makes Patient/{id}/Device a valid compartment search. R4's definition does not
+// include Devices, but the contract counts Devices that are linked to a patient among the patient's
+// data (1). It is not in Members, so that a search of the whole compartment finds only what R4
+// defines.
 var devicesOfPatient = Membership{Type: "Device", Params: []string{"patient"}}
 
-// Member returns the membership of a type that a search may name.
+// Member returns the membership of a type that a search may name, and false for another type.
 func (c Compartment) Member(typeName string) (Membership, bool) {
 	if c.Type == "Patient" && typeName == devicesOfPatient.Type {
 		return devicesOfPatient, true
@@ -49,7 +49,7 @@ func (c Compartment) Member(typeName string) (Membership, bool) {
 	return c.Members[at], true
 }
 
-// Types are the types that have records in the compartment, by name.
+// Types returns the types that have records in the compartment, sorted by name.
 func (c Compartment) Types() []string {
 	types := make([]string, len(c.Members))
 	for i, m := range c.Members {

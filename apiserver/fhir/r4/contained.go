@@ -4,15 +4,17 @@ import (
 	"bytes"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 )
 
-// scope is what references with a # can refer to: a resource and what it contains.
+// scope is a resource with its contained resources, to which references with a # refer.
 type scope struct {
 	typ       typeIndex
 	contained []containedResource
-	// current is the contained resource that is being read, or -1.
+	// current is the index of the contained resource that is being read, or -1.
 	current int
-	// references are those with a #; fragments are other URIs with one.
+	// references are the References with a #. fragments are the ids in other URIs with a #.
 	references []localReference
 	paths      []step
 	fragments  [][]byte
@@ -22,12 +24,12 @@ type scope struct {
 type containedResource struct {
 	typ typeIndex
 	id  []byte
-	// refersOut tells that it refers to the resource it is in.
-	refersOut bool
+	// refersToContainer is set if the resource refers to its container with "#".
+	refersToContainer bool
 }
 
-// localReference is a reference to a contained resource, which may come later. Its
-// path is between two places in the scope's paths.
+// localReference is a reference to a contained resource, which may come later in the body. The path
+// of the reference is scope.paths[from:to].
 type localReference struct {
 	id       []byte
 	targets  uint16
@@ -36,34 +38,34 @@ type localReference struct {
 
 func (s *scope) start(t typeIndex) { *s = scope{typ: t, current: -1} }
 
-// noteID notes the id of the contained resource that is being read.
-func (s *scope) noteID(id []byte) {
+// recordID records the id of the contained resource that is being read.
+func (s *scope) recordID(id []byte) {
 	if s.current >= 0 {
 		s.contained[s.current].id = bytes.Clone(id)
 	}
 }
 
-// noteFragment notes a URI with a # that is no reference.
-func (s *scope) noteFragment(id []byte) {
+// recordFragment records a URI with a # that is not a Reference.
+func (s *scope) recordFragment(id []byte) {
 	if len(id) > 0 {
 		s.fragments = append(s.fragments, bytes.Clone(id))
 		return
 	}
-	s.referOut()
+	s.recordContainerReference()
 }
 
-func (s *scope) referOut() {
+func (s *scope) recordContainerReference() {
 	if s.current >= 0 {
-		s.contained[s.current].refersOut = true
+		s.contained[s.current].refersToContainer = true
 	}
 }
 
-// resource reads a resource inside another one from behind its brace on.
+// resource reads a resource inside another one, after its opening brace.
 func (r *reader) resource(f *frame, e *element) bool {
 	name, ok := resourceTypeOf(r.body[r.offset()-1:])
 	if !ok {
 		return r.reportBelow("resourceType", IssueRequired, CodeMissingElement,
-			"resourceType is missing, or no string; it must name the type of the resource") && r.skipMembers() && r.closeObject()
+			"resourceType is missing or not a string; send the type of the resource") && r.skipMembers() && r.closeObject()
 	}
 	typ, ok := resourceNamed(name)
 	if !ok {
@@ -77,7 +79,7 @@ func (r *reader) resource(f *frame, e *element) bool {
 		r.scope = outer
 		return ok
 	}
-	if f.contained && !r.report(IssueInvariant, "dom-2", "a contained resource must not contain others") {
+	if f.contained && !r.report(IssueInvariant, "dom-2", "a contained resource must not contain another resource; move that one to the outer resource") {
 		return false
 	}
 	outer := r.scope.current
@@ -88,54 +90,41 @@ func (r *reader) resource(f *frame, e *element) bool {
 	return ok
 }
 
-// resourceTypeOf finds the resourceType of the resource that text begins with.
+// resourceTypeOf returns the resourceType of the resource at the start of text.
 func resourceTypeOf(text []byte) ([]byte, bool) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(text), doubledNames)
-	if _, err := d.ReadToken(); err != nil {
-		return nil, false
-	}
-	for d.PeekKind() == jsontext.KindString {
-		name, err := d.ReadToken()
+	for m, err := range jsonwalk.Members(text, allowDuplicateNames) {
 		if err != nil {
 			return nil, false
 		}
-		if name.String() != resourceTypeName {
-			if d.SkipValue() != nil {
-				return nil, false
-			}
-			continue
+		if m.Name == resourceTypeName {
+			typeName, err := jsontext.AppendUnquote(nil, m.Value)
+			return typeName, err == nil && m.Value.Kind() == jsontext.KindString
 		}
-		value, err := d.ReadValue()
-		if err != nil || value.Kind() != jsontext.KindString {
-			return nil, false
-		}
-		typeName, err := jsontext.AppendUnquote(nil, value)
-		return typeName, err == nil
 	}
 	return nil, false
 }
 
-// completeResource checks a resource that has been read to its end.
+// completeResource checks a resource after its last member.
 func (r *reader) completeResource(f *frame) bool {
 	if !f.typed && !r.reportBelow("resourceType", IssueRequired, CodeMissingElement,
-		"resourceType is missing; it must be \""+types[f.typ].name+"\"") {
+		"resourceType is missing; send \""+types[f.typ].name+"\"") {
 		return false
 	}
-	if !f.contained && (!r.checkScope() || !r.warnOfNarrative(f)) {
+	if !f.contained && (!r.checkScope() || !r.warnMissingNarrative(f)) {
 		return false
 	}
 	return r.checkInvariants(f)
 }
 
-// warnOfNarrative is dom-6, a warning.
-func (r *reader) warnOfNarrative(f *frame) bool {
+// warnMissingNarrative checks dom-6, which has the severity warning.
+func (r *reader) warnMissingNarrative(f *frame) bool {
 	text := lookup(f.typ, []byte("text"))
 	if !r.opts.Warnings || text == nil || text.typ != typeNarrative || f.seen&text.bit() != 0 {
 		return true
 	}
 	return r.add(Issue{
 		Severity: SeverityWarning, Type: IssueInvariant, Code: "dom-6", Expression: r.here(),
-		Diagnostics: "a resource should have a narrative, for those who can make nothing else of it",
+		Diagnostics: "the resource has no narrative; send the element \"text\" for readers that cannot interpret the other elements",
 	})
 }
 
@@ -150,7 +139,7 @@ func (r *reader) checkScope() bool {
 	for i, c := range s.contained {
 		if first, doubled := byID[string(c.id)]; doubled && len(c.id) > 0 {
 			referred[first] = true
-			if !r.reportContained(i, CodeDuplicateID, "the id "+Quote(string(c.id))+" is that of another contained resource too") {
+			if !r.reportContained(i, CodeDuplicateID, "the id "+Quote(string(c.id))+" is also the id of another contained resource; send distinct ids") {
 				return false
 			}
 		}
@@ -161,7 +150,7 @@ func (r *reader) checkScope() bool {
 		if ok {
 			referred[i] = true
 		}
-		if problem := s.judge(reference, i, ok); problem.Code != "" {
+		if problem := s.checkTarget(reference, i, ok); problem.Code != "" {
 			problem.Expression = r.pathOf(s.paths[reference.from:reference.to]) + ".reference"
 			if !r.add(problem) {
 				return false
@@ -174,15 +163,15 @@ func (r *reader) checkScope() bool {
 		}
 	}
 	for i, c := range s.contained {
-		if !referred[i] && !c.refersOut && !r.reportContained(i, "dom-3",
-			"nothing in the resource refers to this contained resource, and it does not refer to the resource by \"#\"") {
+		if !referred[i] && !c.refersToContainer && !r.reportContained(i, "dom-3",
+			"no reference points to the contained resource, and it does not refer to its container with \"#\"; refer to it or remove it") {
 			return false
 		}
 	}
 	return true
 }
 
-// reportContained reports something about a resource that the current one contains.
+// reportContained reports an issue of contained resource i.
 func (r *reader) reportContained(i int, code, diagnostics string) bool {
 	f := &r.frames[r.depth-1]
 	f.at, f.item = lookup(f.typ, []byte("contained")), i
@@ -191,12 +180,13 @@ func (r *reader) reportContained(i int, code, diagnostics string) bool {
 	return ok
 }
 
-// judge says what is wrong with a reference to contained resource i, or to none.
-func (s *scope) judge(reference localReference, i int, found bool) Issue {
+// checkTarget returns the issue of a reference to contained resource i, or to none if found is not
+// set. An Issue without a Code means that the reference is valid.
+func (s *scope) checkTarget(reference localReference, i int, found bool) Issue {
 	if !found {
 		return Issue{
 			Severity: SeverityError, Type: IssueInvariant, Code: "ref-1",
-			Diagnostics: "no contained resource has the id " + Quote(string(reference.id)),
+			Diagnostics: "no contained resource has the id " + Quote(string(reference.id)) + "; add one or correct the reference",
 		}
 	}
 	if typ := s.contained[i].typ; !isTarget(reference.targets, typ) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 // place is a value in a resource: that of a member of an object, or an item of the
@@ -19,12 +19,12 @@ type place struct {
 	typ    typeIndex
 	member int
 	*element
-	companion bool
+	isExtension bool
 	// array is what the value is an item of, or nil.
 	array *node
 	item  int
 	path  string
-	// inContained tells that it is in a contained resource.
+	// inContained is set if the place is in a contained resource.
 	inContained bool
 }
 
@@ -59,7 +59,7 @@ func places(root *node, rootType typeIndex) []place {
 			if e == nil || typ == typeMeta && path == types[rootType].name+".meta" && isServerSet(name) {
 				continue
 			}
-			p := place{owner: n, typ: typ, member: i, element: e, companion: name[0] == '_', path: path + "." + e.base(), inContained: inContained}
+			p := place{owner: n, typ: typ, member: i, element: e, isExtension: name[0] == '_', path: path + "." + e.base(), inContained: inContained}
 			found = append(found, p)
 			values := []*node{m.value}
 			if m.value.kind == '[' {
@@ -74,7 +74,7 @@ func places(root *node, rootType typeIndex) []place {
 					continue
 				}
 				inner := e.typ
-				if p.companion {
+				if p.isExtension {
 					inner = typeElement
 				}
 				if e.typ == typeResource {

@@ -21,18 +21,18 @@ func (p place) rewrite(change func(n *node)) func() {
 	return func() { p.owner.members = before }
 }
 
-func (p place) isPrimitive() bool { return p.element.typ.isPrimitive() && !p.companion }
+func (p place) isPrimitive() bool { return p.element.typ.isPrimitive() && !p.isExtension }
 func (p place) isWhole() bool     { return p.array == nil }
 
-// isText tells that the value is a string of a primitive type.
+// isText reports whether the value is a string of a primitive type.
 func (p place) isText() bool {
 	return p.isPrimitive() && p.value().isScalar() && strings.HasPrefix(p.value().raw, `"`)
 }
 
 var damages = []damage{
 	{"drop a required element", func(p place) func() {
-		companion := p.owner.find("_" + p.name)
-		if !p.isWhole() || types[p.typ].required&p.bit() == 0 || p.companion || companion >= 0 {
+		extension := p.owner.find("_" + p.name)
+		if !p.isWhole() || types[p.typ].required&p.bit() == 0 || p.isExtension || extension >= 0 {
 			return nil
 		}
 		return p.rewrite(func(n *node) { n.members = slices.Delete(slices.Clone(n.members), p.member, p.member+1) })
@@ -179,7 +179,7 @@ var damages = []damage{
 		return undoes(p, dict())
 	}},
 	{"an object with nothing but an id", func(p place) func() {
-		if p.value().kind != '{' || p.element.typ == typeResource || p.companion {
+		if p.value().kind != '{' || p.element.typ == typeResource || p.isExtension {
 			return nil
 		}
 		return undoes(p, dict().put("id", quoted("x")))
@@ -207,7 +207,7 @@ var damages = []damage{
 			n.members = append(slices.Clone(n.members), branch{quote(p.base() + other), value})
 		})
 	}},
-	{"an array and its companion out of step", func(p place) func() {
+	{"an array and its primitive extensions out of step", func(p place) func() {
 		if !p.isWhole() || !p.isPrimitive() || !p.isMany() || p.owner.find("_"+p.name) >= 0 {
 			return nil
 		}
@@ -225,7 +225,7 @@ var damages = []damage{
 		}
 		return undoes(p, scalar("null"))
 	}},
-	{"an empty companion", func(p place) func() {
+	{"an empty primitive extension", func(p place) func() {
 		if !p.isWhole() || !p.isPrimitive() || p.isMany() || p.is&plain != 0 || p.owner.find("_"+p.name) >= 0 {
 			return nil
 		}
@@ -249,7 +249,7 @@ var damages = []damage{
 		})
 	}},
 	{"a reference to the wrong type", func(p place) func() {
-		if p.targets == 0 || p.value().kind != '{' || p.element.typ != typeReference || p.companion {
+		if p.targets == 0 || p.value().kind != '{' || p.element.typ != typeReference || p.isExtension {
 			return nil
 		}
 		wrong := "Slot"
@@ -295,13 +295,13 @@ var damages = []damage{
 		return onContained(p, func(n *node) { n.drop("resourceType") })
 	}},
 	{"a period that ends before it starts", func(p place) func() {
-		if p.value().kind != '{' || p.element.typ != typePeriod || p.companion {
+		if p.value().kind != '{' || p.element.typ != typePeriod || p.isExtension {
 			return nil
 		}
 		return undoes(p, dict().put("start", quoted("2020-02")).put("end", quoted("2020-01-31")))
 	}},
 	{"a contact point without a system", func(p place) func() {
-		if p.value().kind != '{' || p.element.typ != typeContactPoint || p.companion || p.value().get("value") == nil || p.value().get("system") == nil {
+		if p.value().kind != '{' || p.element.typ != typeContactPoint || p.isExtension || p.value().get("value") == nil || p.value().get("system") == nil {
 			return nil
 		}
 		v := p.value()
@@ -329,7 +329,7 @@ func ifText(p place, text string) func() {
 }
 
 func onExtension(p place, change func(n *node)) func() {
-	if p.value().kind != '{' || p.element.typ != typeExtension || p.companion {
+	if p.value().kind != '{' || p.element.typ != typeExtension || p.isExtension {
 		return nil
 	}
 	return onObject(p.value(), change)
@@ -350,7 +350,7 @@ func onObject(v *node, change func(n *node)) func() {
 }
 
 func onReference(p place, reference string) func() {
-	if p.value().kind != '{' || p.element.typ != typeReference || p.companion {
+	if p.value().kind != '{' || p.element.typ != typeReference || p.isExtension {
 		return nil
 	}
 	return p.replace(dict().put("reference", quoted(reference)))

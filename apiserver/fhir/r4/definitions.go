@@ -2,30 +2,32 @@ package r4
 
 import "slices"
 
-// ElementDefinition is an element of a type, in one of its JSON spellings: for those
-// who describe bodies instead of reading them.
+// ElementDefinition describes an element of a type under one of its JSON names, for schemas and
+// documentation.
 type ElementDefinition struct {
-	// Name is the JSON member's, such as deceasedBoolean; Base the element's, deceased.
+	// Name is the name of the JSON member, such as deceasedBoolean. Base is the name of the element,
+	// such as deceased.
 	Name, Base string
-	// Type is that of a value: boolean, HumanName, Patient.contact; Resource for a
-	// resource of any type.
+	// Type is the type of a value, such as boolean, HumanName or Patient.contact. Resource stands for
+	// a resource of any type.
 	Type string
-	// Primitive values are no objects. Those with a Companion may have an id and
-	// extensions beside them, as _birthDate for birthDate.
+	// Primitive is set if values are not objects. Companion is set if the element may also have a
+	// primitive extension, as _birthDate for birthDate.
 	Primitive, Companion bool
-	// Required elements are there at least once, Repeated ones are arrays.
+	// Required is set if the element must be present. Repeated is set if its value is an array.
 	Required, Repeated bool
-	// Codes are those that a code must be one of; nil: no list can hold them.
+	// Codes are the valid codes of an element of type code. It is nil for other elements, and if
+	// there is no required binding or its codes cannot be enumerated.
 	Codes []string
-	// Targets are the types that a reference may refer to; nil: any.
+	// Targets are the types that an element of type Reference may refer to. nil means all types.
 	Targets []string
 }
 
-// Choice reports whether the element has a type in its name.
+// Choice reports whether the element is a choice, whose JSON name contains a type.
 func (e ElementDefinition) Choice() bool { return e.Name != e.Base }
 
-// Elements returns the elements of a type in FHIR's order; none of a primitive one
-// and of one that R4 does not have.
+// Elements returns the elements of a type in FHIR's order. It returns nil for a primitive type and
+// for a type that R4 does not have.
 func Elements(typeName string) []ElementDefinition {
 	at := slices.IndexFunc(types[:], func(t typeDef) bool { return t.name == typeName })
 	if at < 0 {

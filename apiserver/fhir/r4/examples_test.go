@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/apiserver/jsonwalk"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 // invalidExamples are the files of HL7's package that break R4's own rules, and the
@@ -85,15 +86,13 @@ func TestExamples(t *testing.T) {
 
 // countContained counts the types of the resources that a resource contains.
 func countContained(text []byte, counts map[string]int) {
-	_ = eachMember(text, func(m member) error {
-		if m.name != "contained" {
-			return nil
+	for m := range jsonwalk.Members(text) {
+		if m.Name != "contained" {
+			continue
 		}
-		r := reader{body: m.value}
-		for _, resource := range r.items(span{0, len(m.value)}) {
+		for resource := range jsonwalk.Elements(m.Value) {
 			name, _ := resourceTypeOf(resource)
 			counts[string(name)]++
 		}
-		return nil
-	})
+	}
 }

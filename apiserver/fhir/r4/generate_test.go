@@ -56,7 +56,7 @@ func (g *generator) generate(typeName string) []byte {
 	return g.write(nil, root)
 }
 
-// referToAll makes sure that something refers to each contained resource.
+// referToAll adds references to contained resources that have none.
 func (g *generator) referToAll(root *node) {
 	var extensions []*node
 	if given := root.get("extension"); given != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 // sample is a resource, and the damage that was done to it, if any.
@@ -24,7 +24,7 @@ type sample struct {
 // reason must be one of those in docs/fhir-validation.md.
 func TestIndependentValidator(t *testing.T) {
 	samples := makeSamples(t)
-	judgments := judge(t, samples)
+	judgments := validatorProblems(t, samples)
 	classes := map[string]int{}
 	agreed := 0
 	for i, s := range samples {
@@ -71,7 +71,7 @@ var refusedByUs = map[string]string{
 	"a misspelt name":                             "value[x] of a type that there is not",
 	"two choices":                                 "several choices",
 	"an object for a primitive":                   "objects for primitives",
-	"an empty companion":                          "emptiness",
+	"an empty primitive extension":                "emptiness",
 	"an empty string":                             "emptiness",
 	"an empty array":                              "emptiness",
 	"an empty object":                             "emptiness",
@@ -153,8 +153,8 @@ func makeSamples(t *testing.T) (samples []sample) {
 	return samples
 }
 
-// judge asks the independent validator what is wrong with each sample.
-func judge(t *testing.T, samples []sample) (judgments [][]string) {
+// validatorProblems returns the problems that the independent validator reports for each sample.
+func validatorProblems(t *testing.T, samples []sample) (judgments [][]string) {
 	definitions := filepath.Join(t.TempDir(), "definitions.json")
 	if err := os.WriteFile(definitions, structureDefinitions(t), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 func TestIndex(t *testing.T) {
@@ -100,45 +100,6 @@ func TestIndex(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSearchParameters(t *testing.T) {
-	// The numbers of R4's own; the contract and the veterinary ones come on top.
-	standard := map[string]int{
-		"Device": 12, "DeviceDefinition": 3, "DeviceMetric": 5, "Endpoint": 6, "Group": 10, "HealthcareService": 12, "Location": 15,
-		"Organization": 13, "OrganizationAffiliation": 14, "Patient": 23, "Person": 19, "Practitioner": 17, "PractitionerRole": 13, "RelatedPerson": 17,
-	}
-	for typ, want := range standard {
-		got, names := 0, map[string]bool{}
-		for _, p := range SearchParameters(typ) {
-			if names[p.Name] {
-				t.Errorf("%s has %s twice", typ, p.Name)
-			}
-			names[p.Name] = true
-			if p.base != typeResource && !isOurs(typ, p) {
-				got++
-			}
-		}
-		if got != want {
-			t.Errorf("%s has %d parameters of R4, want %d", typ, got, want)
-		}
-		if !names["_tag"] || !names["_id"] || !names["_lastUpdated"] || !names["_profile"] || !names["_security"] || !names["_source"] {
-			t.Errorf("%s lacks parameters of all resources: %v", typ, names)
-		}
-	}
-}
-
-// isOurs reports whether R4 does not define the parameter.
-func isOurs(typ string, p *SearchParameter) bool {
-	switch p.Name {
-	case "species", "breed", "gender-status":
-		return true
-	case "patient":
-		return typ != "Device" && typ != "Person" && typ != "RelatedPerson"
-	case "telecom":
-		return slices.Contains([]string{"Device", "DeviceDefinition", "Endpoint", "HealthcareService", "Location", "Organization"}, typ)
-	}
-	return false
 }
 
 // expressions are HL7's for the parameters of a type.

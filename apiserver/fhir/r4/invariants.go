@@ -1,34 +1,35 @@
 package r4
 
-// invariant is a rule of HL7's about an object of a type, by its key.
+// invariant is an invariant that R4 defines for the objects of a type. key is HL7's key, such as
+// per-1, and sentence the message if matches returns false.
 type invariant struct {
 	key      string
 	sentence string
-	holds    func(o object) bool
+	matches  func(o object) bool
 }
 
-// object is what an invariant may ask about an object that has been read.
+// object is an object that has been read. The functions of invariants get it.
 type object struct {
 	r *reader
 	f *frame
 }
 
-// has reports whether there are all of some elements.
-func (o object) has(bits uint64) bool { return (o.f.seen|o.f.noted)&bits == bits }
+// has reports whether the object has all of the elements, with a value or extensions.
+func (o object) has(bits uint64) bool { return (o.f.seen|o.f.extended)&bits == bits }
 
-// hasAny reports whether there is one of some elements.
-func (o object) hasAny(bits uint64) bool { return (o.f.seen|o.f.noted)&bits != 0 }
+// hasAny reports whether the object has at least one of the elements, with a value or extensions.
+func (o object) hasAny(bits uint64) bool { return (o.f.seen|o.f.extended)&bits != 0 }
 
-// hasValue reports whether a primitive has a value, not extensions alone.
+// hasValue reports whether the object has the element with a value, not only with extensions.
 func (o object) hasValue(bit uint64) bool { return o.f.seen&bit != 0 }
 
-// text is what a primitive says.
+// text returns the text of a string element.
 func (o object) text(bit uint64) string { return string(o.r.textOf(o.f, bit)) }
 
-// raw is the JSON of an element.
+// raw returns the JSON of an element.
 func (o object) raw(bit uint64) []byte { return o.r.rawOf(o.f, bit) }
 
-// isIn reports whether the object is the value of an element of a type.
+// isIn reports whether the object is a value of element name of type t.
 func (o object) isIn(t typeIndex, name string) bool {
 	if o.r.depth < 2 {
 		return false
@@ -40,17 +41,17 @@ func (o object) isIn(t typeIndex, name string) bool {
 // isInContained reports whether the object is the meta of a contained resource.
 func (o object) isInContained() bool { return o.r.depth > 1 && o.r.frames[o.r.depth-2].contained }
 
-// with reports that if there is a, there is b.
+// with returns a function that reports whether an object with elements a also has elements b.
 func with(a, b uint64) func(object) bool {
 	return func(o object) bool { return !o.has(a) || o.has(b) }
 }
 
-// checkInvariants checks the invariants of the type of an object that has been read.
+// checkInvariants checks the invariants of an object that has been read.
 func (r *reader) checkInvariants(f *frame) bool {
 	o := object{r, f}
 	for i := range invariants[f.typ] {
 		rule := &invariants[f.typ][i]
-		if !rule.holds(o) && !r.report(IssueInvariant, rule.key, rule.sentence) {
+		if !rule.matches(o) && !r.report(IssueInvariant, rule.key, rule.sentence) {
 			return false
 		}
 	}
@@ -58,25 +59,25 @@ func (r *reader) checkInvariants(f *frame) bool {
 	case typeReference:
 		return r.checkReference(f)
 	case typeCoding:
-		r.noteCoding(f)
+		r.recordCoding(f)
 	case typeCodeableConcept:
 		return r.checkConcept(f)
 	}
 	return true
 }
 
-// rawOf is the JSON of an element of an object that has been read.
+// rawOf returns the JSON of an element of an object that has been read, and nil if it has no value.
 func (r *reader) rawOf(f *frame, bit uint64) []byte {
 	for _, v := range r.values[f.values:] {
-		if f.element(v).bit() == bit && !v.companion {
+		if f.element(v).bit() == bit && !v.isExtension {
 			return r.body[v.from:v.to]
 		}
 	}
 	return nil
 }
 
-// textOf is what a string of an object says that has been read; it is empty when
-// that is no string.
+// textOf returns the text of a string element of an object that has been read. It is empty if the
+// value is not a string. It is valid until the next call of unquote.
 func (r *reader) textOf(f *frame, bit uint64) []byte {
 	raw := r.rawOf(f, bit)
 	if len(raw) == 0 || raw[0] != '"' {
@@ -85,14 +86,13 @@ func (r *reader) textOf(f *frame, bit uint64) []byte {
 	return r.unquote(raw)
 }
 
-// invariants are those of severity error of the types kept and of the datatypes
-// that they use. ele-1 and dom-2, dom-3, ref-1, txt-1 and txt-2 are checked where
-// their elements are read.
+// invariants are the invariants with severity error of the supported resource types and their
+// datatypes. The reader itself checks ele-1, dom-2, dom-3, ref-1, txt-1 and txt-2.
 var invariants = [numTypes][]invariant{
 	typeAge: append(quantity, invariant{
 		"age-1", "an age must have a code, the system UCUM (http://unitsofmeasure.org) and a value above 0",
 		func(o object) bool {
-			return isMeasured(o) && (!o.hasValue(bitAgeValue) || parseDecimal(o.raw(bitAgeValue)).sign() > 0)
+			return hasUCUMUnit(o) && (!o.hasValue(bitAgeValue) || parseDecimal(o.raw(bitAgeValue)).sign() > 0)
 		},
 	}),
 	typeAttachment: {{
@@ -111,7 +111,7 @@ var invariants = [numTypes][]invariant{
 	typeCount: append(quantity, invariant{
 		"cnt-3", "a count must have the code 1, the system UCUM (http://unitsofmeasure.org) and a whole value",
 		func(o object) bool {
-			return isMeasured(o) && (!o.hasValue(bitCountCode) || o.text(bitCountCode) == "1") &&
+			return hasUCUMUnit(o) && (!o.hasValue(bitCountCode) || o.text(bitCountCode) == "1") &&
 				(!o.hasValue(bitCountValue) || parseDecimal(o.raw(bitCountValue)).isWhole())
 		},
 	}),
@@ -128,7 +128,7 @@ var invariants = [numTypes][]invariant{
 		},
 	}},
 	typeDistance: append(quantity, invariant{
-		"dis-1", "a distance must have a code and the system UCUM (http://unitsofmeasure.org)", isMeasured,
+		"dis-1", "a distance must have a code and the system UCUM (http://unitsofmeasure.org)", hasUCUMUnit,
 	}),
 	typeDuration: append(quantity, invariant{
 		"drt-1", "a duration with a code must have the system UCUM (http://unitsofmeasure.org) and a value",

@@ -8,7 +8,7 @@ import (
 // Severity is a code of the value set issue-severity.
 type Severity string
 
-// The severities that the server uses.
+// The severities of issues that the server reports.
 const (
 	SeverityError       Severity = "error"
 	SeverityWarning     Severity = "warning"
@@ -18,7 +18,7 @@ const (
 // IssueType is a code of the value set issue-type.
 type IssueType string
 
-// The issue types of what a body can have wrong.
+// The issue types of issues in bodies.
 const (
 	IssueStructure   IssueType = "structure"
 	IssueRequired    IssueType = "required"
@@ -28,8 +28,8 @@ const (
 	IssueCodeInvalid IssueType = "code-invalid"
 )
 
-// The stable machine codes of what a body can have wrong. An invariant has HL7's
-// key for a code, such as per-1.
+// The codes of issues of bodies. Clients depend on them. The code of an invariant is HL7's key,
+// such as per-1.
 const (
 	CodeUnparseable        = "unparseable_resource"
 	CodeNotAnObject        = "not_an_object"
@@ -52,20 +52,19 @@ const (
 	CodeTooManyIssues      = "too_many_issues"
 )
 
-// Issue is one thing that is to be said about a resource, as an OperationOutcome
-// says it.
+// Issue is a problem in a resource. It becomes one OperationOutcome.issue.
 type Issue struct {
 	Severity Severity
 	Type     IssueType
-	// Code is stable, for machines: OperationOutcome.issue.details.text.
+	// Code is a stable code for programs. It becomes OperationOutcome.issue.details.text.
 	Code string
-	// Diagnostics is a sentence for a person.
+	// Diagnostics is a message for people.
 	Diagnostics string
-	// Expression is the FHIRPath of the element, when it is known.
+	// Expression is the FHIRPath of the element. It is empty if the element is unknown.
 	Expression string
 }
 
-// Errors are all that is wrong with one resource.
+// Errors are the issues of an invalid resource: errors and, with Options.Warnings, also warnings.
 type Errors []Issue
 
 func (i Errors) Error() string {
@@ -76,10 +75,11 @@ func (i Errors) Error() string {
 	return strings.Join(sentences, "; ")
 }
 
-// maxIssues bounds how many issues are reported of one body.
+// maxIssues is the maximum number of issues of one body. At the limit, the last one is replaced by
+// CodeTooManyIssues and validation ends.
 const maxIssues = 50
 
-// isIdentifier reports whether FHIRPath takes name as an element name without quotes.
+// isIdentifier reports whether FHIRPath accepts name as an element name without quotes.
 func isIdentifier(name string) bool {
 	for i, c := range []byte(name) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'

@@ -1,17 +1,16 @@
 package r4
 
-// Literal is a literal reference in a resource: one by which it, or a resource that it
-// contains, refers to another. R4 references.html#literal.
+// Literal is a literal reference in a resource, or in a resource that it contains, to another
+// resource. R4 references.html#literal.
 type Literal struct {
-	// Reference is as it stands.
+	// Reference is the text of the reference.
 	Reference string
-	// Expression is the FHIRPath of the element that has it.
+	// Expression is the FHIRPath of the text, such as Patient.link[0].other.reference.
 	Expression string
 }
 
-// Literals lists the literal references of a resource as it is stored, wherever they are
-// in it: in one that Read has accepted, without its id. References to what the resource
-// contains are none.
+// Literals returns the literal references of a stored resource in all its elements, except
+// references to contained resources. body must be the Body of a Resource that Read returned.
 func Literals(body []byte, typeName string) []Literal {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -20,8 +19,8 @@ func Literals(body []byte, typeName string) []Literal {
 	return r.literals
 }
 
-// noteLiteral notes a Reference that has been read, if it has a literal reference.
-func (r *reader) noteLiteral(f *frame) {
+// recordLiteral records the literal reference of a Reference that has been read, if it has one.
+func (r *reader) recordLiteral(f *frame) {
 	if !r.opts.literals && !r.opts.Index {
 		return
 	}
@@ -33,11 +32,11 @@ func (r *reader) noteLiteral(f *frame) {
 		r.literals = append(r.literals, Literal{string(text), string(appendElement([]byte(r.here()), "reference"))})
 	}
 	if r.opts.Index && !r.isFound(f) {
-		r.index = append(r.index, IndexValue{byNone, typeReference, uint32(f.start), uint32(r.offset())})
+		r.index = append(r.index, SelectedValue{noParameter, typeReference, uint32(f.start), uint32(r.offset())})
 	}
 }
 
-// isFound reports whether a search parameter found the object that has just been read.
+// isFound reports whether a search parameter selected the object that has just been read.
 func (r *reader) isFound(f *frame) bool {
 	last := len(r.index) - 1
 	return last >= 0 && int(r.index[last].from) == f.start

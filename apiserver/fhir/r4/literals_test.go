@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/hack/examples"
-	"github.com/paddock-health/paddock/hack/searchtruth"
+	"github.com/paddock-health/paddock/hack/dev/examples"
+	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
 func TestLiterals(t *testing.T) {
@@ -161,25 +161,25 @@ func eachReference(content any, within string, visit func(string)) {
 var steps = regexp.MustCompile("\\.(?:ofType\\((\\w+)\\)|(\\w+)|`(\\w+)`)|\\[(\\d+)\\]")
 
 // follow evaluates a FHIRPath of the kind that issues have. What a primitive has besides
-// its value is in its companion.
+// its value is in its primitive extension.
 func follow(content any, expression string) any {
-	value, companion := content, any(nil)
+	value, extension := content, any(nil)
 	var parent map[string]any
 	var name string
 	for _, step := range steps.FindAllStringSubmatch(expression, -1) {
 		switch choice, index := step[1], step[4]; {
 		case choice != "":
-			value, companion = parent[name+choice], parent["_"+name+choice]
+			value, extension = parent[name+choice], parent["_"+name+choice]
 		case index != "":
 			n, _ := strconv.Atoi(index)
-			value, companion = item(value, n), item(companion, n)
+			value, extension = item(value, n), item(extension, n)
 		default:
 			name = cmp.Or(step[2], step[3])
 			var isObject bool
 			if parent, isObject = value.(map[string]any); !isObject {
-				parent, _ = companion.(map[string]any)
+				parent, _ = extension.(map[string]any)
 			}
-			value, companion = parent[name], parent["_"+name]
+			value, extension = parent[name], parent["_"+name]
 		}
 	}
 	return value
@@ -199,7 +199,7 @@ func checkEntries(t *testing.T, typ string, body []byte, literals []r4.Literal) 
 		return
 	}
 	known := map[store.Reference]int{}
-	for _, entry := range extract.Entries(typ, body) {
+	for _, entry := range extract.Values(typ, body) {
 		switch value := entry.Value.(type) {
 		case store.Reference:
 			known[value]++

@@ -9,25 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// The XHTML of a narrative is well-formed XML of the elements and attributes that
-// R4 allows (narrative.html#xhtml, invariant txt-1), and says something (txt-2).
-// Scripts, forms, frames, event handlers and anything else that a browser would
-// act on are not among them.
+// The XHTML of a narrative must be well-formed XML with only the elements and attributes that R4
+// allows (narrative.html#xhtml, invariant txt-1), and must have content (txt-2). Scripts, forms,
+// frames and event handlers are not allowed.
 const (
 	invariantXHTML   = "txt-1"
 	invariantContent = "txt-2"
 	xhtmlNamespace   = "http://www.w3.org/1999/xhtml"
 )
 
-// narrativeElements are those of HTML 4.0 chapters 7 to 11 (but 9.4) and 15 that are
-// not deprecated, links and images.
-var narrativeElements = setOf(`
+// narrativeElements are the allowed elements: those of HTML 4.0 chapters 7 to 11 (except 9.4) and
+// 15 that are not deprecated, links and images.
+var narrativeElements = wordSet(`
 	p br div h1 h2 h3 h4 h5 h6 a span b em i strong small big tt dfn q var abbr acronym
 	cite blockquote hr address bdo kbd sub sup ul ol li dl dt dd pre
 	table caption colgroup col thead tr tfoot tbody th td code samp img map area`)
 
-// narrativeAttributes are those of any element, and those of one, after its name.
-var narrativeAttributes = setOf(`
+// narrativeAttributes are the allowed attributes. One such as a.href is allowed for the element
+// before the point only.
+var narrativeAttributes = wordSet(`
 	title style class id lang xml:lang dir accesskey tabindex
 	span width align valign char charoff abbr axis headers scope rowspan colspan
 	div.xmlns a.href a.name a.charset a.type a.hreflang a.rel a.rev a.shape a.coords
@@ -37,7 +37,7 @@ var narrativeAttributes = setOf(`
 	table.summary table.border table.frame table.rules table.cellspacing table.cellpadding
 	td.nowrap th.nowrap pre.space`)
 
-func setOf(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
 		set[word] = true
@@ -45,14 +45,14 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// narrative is the XHTML that is being read.
+// narrative is the parser of a narrative's XHTML.
 type narrative struct {
-	rest []byte
-	open [][]byte // names of the elements that are open
-	said bool     // there is text or an image
+	rest       []byte
+	open       [][]byte // names of the elements that are open
+	hasContent bool     // there is text or an image
 }
 
-// checkNarrative returns the invariant that the XHTML breaks, and how.
+// checkNarrative returns the invariant that text violates and the message, or "" if it is valid.
 func checkNarrative(text []byte) (invariant, problem string) {
 	n := narrative{rest: bytes.Trim(text, " \t\r\n"), open: make([][]byte, 0, 16)}
 	if !isXMLText(text) {
@@ -66,19 +66,20 @@ func checkNarrative(text []byte) (invariant, problem string) {
 			return invariantXHTML, "the narrative is not the XHTML that R4 allows: " + problem
 		}
 		if len(n.open) == 0 && len(n.rest) > 0 {
-			return invariantXHTML, "the narrative goes on after its div element"
+			return invariantXHTML, "the narrative has text after its div element"
 		}
 	}
 	if len(n.open) > 0 {
 		return invariantXHTML, "the narrative is not the XHTML that R4 allows: the element " + Quote(string(n.open[len(n.open)-1])) + " is not closed"
 	}
-	if !n.said {
+	if !n.hasContent {
 		return invariantContent, "the narrative must have text or an image"
 	}
 	return "", ""
 }
 
-// next reads a tag, a comment, or the text up to one.
+// next reads a tag, a comment, a CDATA section or the text before one. problem is empty if it is
+// valid.
 func (n *narrative) next() (problem string) {
 	switch {
 	case n.rest[0] != '<':
@@ -90,31 +91,31 @@ func (n *narrative) next() (problem string) {
 	case bytes.HasPrefix(n.rest, []byte("<![CDATA[")):
 		return n.cdata()
 	case len(n.rest) > 1 && (n.rest[1] == '!' || n.rest[1] == '?'):
-		return "it has a declaration or a processing instruction"
+		return "it has a declaration or processing instruction, which is not allowed"
 	default:
 		return n.startTag()
 	}
 }
 
-// cdata reads text in which nothing is escaped.
+// cdata reads a CDATA section.
 func (n *narrative) cdata() (problem string) {
 	text := n.rest[len("<![CDATA["):]
 	if problem := n.skipPast("<![CDATA[", "]]>"); problem != "" {
 		return problem
 	}
 	text = text[:len(text)-len(n.rest)-len("]]>")]
-	n.said = n.said || len(bytes.TrimSpace(text)) > 0
+	n.hasContent = n.hasContent || len(bytes.TrimSpace(text)) > 0
 	return ""
 }
 
-// comment reads a comment, in which there can be no two hyphens.
+// comment reads a comment, which must not contain two hyphens.
 func (n *narrative) comment() (problem string) {
 	if problem := n.skipPast("<!--", "--"); problem != "" {
 		return problem
 	}
 	rest, ok := bytes.CutPrefix(n.rest, []byte(">"))
 	if !ok {
-		return "a comment has two hyphens"
+		return "a comment contains two hyphens"
 	}
 	n.rest = rest
 	return ""
@@ -136,17 +137,17 @@ func (n *narrative) text() (problem string) {
 	}
 	n.rest = n.rest[len(text):]
 	if bytes.Contains(text, []byte("]]>")) {
-		return "it has a ]]> that ends nothing"
+		return "it has a ]]> outside a CDATA section"
 	}
 	if problem := checkEntities(text); problem != "" {
 		return problem
 	}
-	n.said = n.said || saysSomething(text)
+	n.hasContent = n.hasContent || hasText(text)
 	return ""
 }
 
-// saysSomething reports whether a text has more than white space.
-func saysSomething(text []byte) bool {
+// hasText reports whether text has other characters than white space.
+func hasText(text []byte) bool {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		if r == '&' {
@@ -165,13 +166,13 @@ func (n *narrative) endTag() (problem string) {
 	n.rest = bytes.TrimLeft(n.rest[2+len(name):], " \t\r\n")
 	last := len(n.open) - 1
 	if len(n.rest) == 0 || n.rest[0] != '>' || last < 0 || !bytes.Equal(n.open[last], name) {
-		return "the end tag of " + Quote(string(name)) + " is not where it should be"
+		return "the end tag of " + Quote(string(name)) + " does not match an open element"
 	}
 	n.rest, n.open = n.rest[1:], n.open[:last]
 	return ""
 }
 
-// name is the name that starts at an offset.
+// name returns the name that starts at an offset of the remaining text.
 func (n *narrative) name(from int) []byte {
 	to := from
 	for to < len(n.rest) && (isLetter(n.rest[to]) || isDigit(n.rest[to]) || n.rest[to] == ':' || n.rest[to] == '-' || n.rest[to] == '_' || n.rest[to] == '.') {
@@ -180,7 +181,7 @@ func (n *narrative) name(from int) []byte {
 	return n.rest[from:to]
 }
 
-// maxNesting bounds how deep the elements of a narrative nest.
+// maxNesting is the maximum nesting of elements in a narrative.
 const maxNesting = 128
 
 func (n *narrative) startTag() (problem string) {
@@ -189,9 +190,9 @@ func (n *narrative) startTag() (problem string) {
 		return "the element " + Quote(string(name)) + " is not allowed"
 	}
 	if len(n.open) == maxNesting {
-		return "its elements nest too deep"
+		return "its elements are nested deeper than 128 levels"
 	}
-	n.said = n.said || string(name) == "img"
+	n.hasContent = n.hasContent || string(name) == "img"
 	n.rest = n.rest[1+len(name):]
 	var attributes [][]byte
 	for {
@@ -214,7 +215,7 @@ func (n *narrative) startTag() (problem string) {
 			return problem
 		}
 		if slices.ContainsFunc(attributes, func(a []byte) bool { return bytes.Equal(a, attribute) }) {
-			return "the attribute " + Quote(string(attribute)) + " is given twice"
+			return "the attribute " + Quote(string(attribute)) + " is repeated"
 		}
 		attributes = append(attributes, attribute)
 		if len(attributes) > len(narrativeAttributes) {
@@ -223,7 +224,7 @@ func (n *narrative) startTag() (problem string) {
 	}
 }
 
-// checkRoot makes sure that the first element is in the namespace of XHTML.
+// checkRoot checks that the root element is a div in the namespace of XHTML.
 func (n *narrative) checkRoot(name []byte, attributes [][]byte) (problem string) {
 	if len(n.open) > 0 {
 		return ""
@@ -274,20 +275,20 @@ func checkAttribute(name string, value []byte) (problem string) {
 		}
 	case strings.HasSuffix(name, ".style"):
 		if s := rendered(value); strings.Contains(s, "javascript:") || strings.Contains(s, "expression(") || strings.Contains(s, "@import") {
-			return "a style does more than style"
+			return "a style runs a script or imports a style sheet"
 		}
 	case strings.HasSuffix(name, ".href"), strings.HasSuffix(name, ".src"), strings.HasSuffix(name, ".cite"), strings.HasSuffix(name, ".longdesc"):
 		s := rendered(value)
 		isImage := name == "img.src" && strings.HasPrefix(s, "data:image/")
 		if strings.HasPrefix(s, "javascript:") || strings.HasPrefix(s, "vbscript:") || strings.HasPrefix(s, "data:") && !isImage {
-			return "a link runs a script or brings its own document"
+			return "a link runs a script or contains a document"
 		}
 	}
 	return ""
 }
 
-// rendered is what a browser makes of the value of an attribute that matters: without
-// entities, white space and capitals.
+// rendered returns the value of an attribute as a browser interprets it: with entities decoded,
+// without white space, and in lower case.
 func rendered(value []byte) string {
 	var s strings.Builder
 	for len(value) > 0 {
@@ -303,8 +304,8 @@ func rendered(value []byte) string {
 	return strings.ToLower(s.String())
 }
 
-// checkEntities finds entities other than XML's own. HTML's, such as &nbsp;, are not
-// allowed: R4 narrative.html#xhtml.
+// checkEntities reports entities other than those of XML. Those of HTML, such as &nbsp;, are not
+// allowed. R4 narrative.html#xhtml.
 func checkEntities(text []byte) (problem string) {
 	for {
 		at := bytes.IndexByte(text, '&')
@@ -321,7 +322,8 @@ func checkEntities(text []byte) (problem string) {
 
 var namedEntities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
-// entity reads the entity that text begins with; its size is 0 if that is none.
+// entity returns the character and the size of the entity at the start of text. size is 0 if it is
+// invalid.
 func entity(text []byte) (r rune, size int) {
 	const longest = len("&#x10FFFF;")
 	end := bytes.IndexByte(text[:min(len(text), longest)], ';')
@@ -343,7 +345,7 @@ func entity(text []byte) (r rune, size int) {
 	return rune(n), end + 1
 }
 
-// isXMLText reports whether XML can have all characters of a text, which is UTF-8.
+// isXMLText reports whether XML allows all characters of text, which must be UTF-8.
 func isXMLText(text []byte) bool {
 	for i, c := range text {
 		switch {
@@ -358,7 +360,7 @@ func isXMLText(text []byte) bool {
 	return true
 }
 
-// isXMLCharacter reports whether XML can have the character. XML 1.0, 2.2.
+// isXMLCharacter reports whether XML allows the character. XML 1.0 §2.2.
 func isXMLCharacter(r rune) bool {
 	switch {
 	case r < ' ':

@@ -7,41 +7,41 @@ import (
 // frame is an object that is being read.
 type frame struct {
 	typ typeIndex
-	// at is the element whose value is being read, and item its repetition, or -1.
-	// other is the name of a member that is no element, or of one that is missing.
+	// at is the element whose value is being read, and item the index of its repetition or -1. other
+	// is the name of an unknown member or a missing element.
 	at    *element
 	item  int
 	other *string
-	// trail is where search parameters lead from here, or nil; start is where the
-	// object begins, in the body, and indexed where, in the index.
+	// trail is the trail of the object, or nil. start is the offset of the object in the body, and
+	// indexed the length of the index at its start.
 	trail          *trail
 	start, indexed int
-	// refersTo is the type that a reference refers to, if that can be told.
+	// refersTo is the type that a Reference refers to, if it is known.
 	refersTo typeIndex
-	// seen has the bits of the elements with a value, noted of those with a companion.
-	seen, noted uint64
-	// values is where the members of this object begin in the reader's.
+	// seen has the bits of the elements with a value, extended of those with a primitive extension.
+	seen, extended uint64
+	// values is the index of the object's first value in reader.values.
 	values int
-	// contained marks a contained resource, typed one whose resourceType was met.
+	// contained is set for a contained resource, typed for a resource whose resourceType was read.
 	contained, typed bool
-	// coded is set in a concept with a coding from the value set that it is bound to, foreign in
-	// one with a code from elsewhere.
+	// coded is set for a concept with a coding from the value set that it is bound to, foreign for one
+	// with a code from elsewhere.
 	coded, foreign bool
-	// nulls tells that an array of primitives has nulls, flawed that there are
-	// members that are no elements, mismatched that it is of another type.
+	// nulls is set if an array of primitives has nulls, flawed if a member is invalid and was skipped,
+	// mismatched if the resourceType is not the expected one.
 	nulls, flawed, mismatched bool
 }
 
-// value is a member of an object that has been read. It has no pointers, so that
-// noting it costs little.
+// value is a member of an object that has been read. It has no pointers, so that the garbage
+// collector does not scan slices of it.
 type value struct {
 	span
-	// row is the place of the element among those of the object's type.
-	row       uint16
-	companion bool
+	// row is the index of the element among those of the object's type.
+	row         uint16
+	isExtension bool
 }
 
-// element is the one that a member of the frame's object is.
+// element returns the element of a member.
 func (f *frame) element(v value) *element { return &types[f.typ].elements[v.row] }
 
 func (r *reader) push(t typeIndex) *frame {
@@ -51,13 +51,13 @@ func (r *reader) push(t typeIndex) *frame {
 	return f
 }
 
-// pop forgets the object that was pushed last.
+// pop removes the frame that was pushed last, and its values.
 func (r *reader) pop(f *frame) {
 	r.values = r.values[:f.values]
 	r.depth--
 }
 
-// object reads an object of a type from behind its brace on.
+// object reads an object of a type, after its opening brace. on is its trail, or nil.
 func (r *reader) object(t typeIndex, on *trail) bool {
 	f := r.push(t)
 	f.trail, f.start, f.indexed = on, r.offset()-1, len(r.index)
@@ -86,14 +86,14 @@ func (r *reader) object(t typeIndex, on *trail) bool {
 	}
 	ok := r.complete(f)
 	if on != nil {
-		r.note(on, t, f, span{f.start, r.offset()})
-		r.noteTruths(f)
+		r.indexValue(on, t, f, span{f.start, r.offset()})
+		r.indexExistence(f)
 		if on.gated {
-			r.dropOthers(f)
+			r.dropOtherURLs(f)
 		}
 	}
 	if t == typeReference {
-		r.noteLiteral(f)
+		r.recordLiteral(f)
 	}
 	r.pop(f)
 	return ok
@@ -106,7 +106,7 @@ func (r *reader) member(f *frame, name []byte) bool {
 		return r.otherMember(f, name)
 	}
 	f.at = e
-	if (f.seen|f.noted)&e.bit() != 0 && !r.checkRepeated(f, e, false) {
+	if (f.seen|f.extended)&e.bit() != 0 && !r.checkRepeated(f, e, false) {
 		return false
 	}
 	f.seen |= e.bit()
@@ -125,13 +125,13 @@ func (r *reader) member(f *frame, name []byte) bool {
 	at := span{from, r.offset()}
 	r.values = append(r.values, value{span: at, row: row})
 	if r.depth == 1 {
-		r.noteOwn(e, at)
+		r.recordOffsets(e, at)
 	}
 	return true
 }
 
-// isIgnored reports whether the server sets the element itself, so that its value in the body
-// does not count and need not be valid. R4 http.html#create, http.html#update.
+// isIgnored reports whether the server sets the element itself. Its value in the body is ignored
+// and need not be valid. R4 http.html#create, http.html#update.
 func (r *reader) isIgnored(f *frame, e *element) bool {
 	switch r.depth {
 	case 1:
@@ -143,10 +143,10 @@ func (r *reader) isIgnored(f *frame, e *element) bool {
 	}
 }
 
-// isServerSet reports whether a member of meta is one that the server sets.
+// isServerSet reports whether the server sets a member of meta.
 func isServerSet(name string) bool { return name == "versionId" || name == "lastUpdated" }
 
-// ignore reads a value of any kind without looking into it, and returns where it starts.
+// ignore reads a value of any kind without validation, and returns where it starts.
 func (r *reader) ignore() (from int, ok bool) {
 	raw, err := r.decoder.ReadValue()
 	if err != nil {
@@ -155,40 +155,41 @@ func (r *reader) ignore() (from int, ok bool) {
 	return r.offset() - len(raw), true
 }
 
-// noteOwn notes where the resource has its id and its meta.
-func (r *reader) noteOwn(e *element, at span) {
+// recordOffsets records the spans of the resource's id and meta.
+func (r *reader) recordOffsets(e *element, at span) {
 	switch e.name {
 	case "id":
 		r.idValue = at
 	case "meta":
-		r.metaInside = at.from + 1
+		r.metaOffset = at.from + 1
 		r.cuts.close()
 	}
 }
 
-// otherMember reads a member that is no element.
+// otherMember reads a member other than an element: resourceType, a primitive extension, or an
+// unknown one.
 func (r *reader) otherMember(f *frame, name []byte) bool {
 	if f.typ.isResource() && string(name) == "resourceType" {
 		return r.readResourceType(f)
 	}
 	if len(name) > 1 && name[0] == '_' {
 		if e, row := lookupRow(f.typ, name[1:]); e != nil && e.typ.isPrimitive() && e.is&plain == 0 {
-			return r.companion(f, e, row)
+			return r.primitiveExtension(f, e, row)
 		}
 	}
 	f.flawed = true
 	other := truncate(string(name))
 	f.other = &other
 	return r.report(IssueStructure, CodeUnknownElement,
-		types[f.typ].name+" has no element "+Quote(string(name))) && r.skip()
+		types[f.typ].name+" has no element "+Quote(string(name))+"; correct its name or omit it") && r.skip()
 }
 
 var resourceTypeName = "resourceType"
 
-// readResourceType reads the resourceType of a resource whose type is known by now.
+// readResourceType reads the resourceType of a resource whose type is already known.
 func (r *reader) readResourceType(f *frame) bool {
 	f.other = &resourceTypeName
-	if f.typed && !r.report(IssueStructure, CodeDuplicateElement, "the name \"resourceType\" is given twice in one object") {
+	if f.typed && !r.report(IssueStructure, CodeDuplicateElement, "the object has two members \"resourceType\"; send one") {
 		return false
 	}
 	f.typed = true
@@ -205,52 +206,52 @@ func (r *reader) readResourceType(f *frame) bool {
 	if got, want := r.unquote(raw), types[f.typ].name; string(got) != want {
 		f.mismatched = true
 		return r.report(IssueValue, CodeResourceMismatch,
-			"the resourceType is "+Quote(string(got))+"; this address takes \""+want+"\"") && r.skipMembers()
+			"the resourceType is "+Quote(string(got))+"; this URL requires \""+want+"\"") && r.skipMembers()
 	}
 	return true
 }
 
-// checkRepeated looks into an element that was met before: it may be the companion
-// of that, or that of this.
-func (r *reader) checkRepeated(f *frame, e *element, companion bool) bool {
+// checkRepeated reports an element that the object already has. A value and a primitive extension
+// under the same name are valid.
+func (r *reader) checkRepeated(f *frame, e *element, isExtension bool) bool {
 	for _, v := range r.values[f.values:] {
 		before := f.element(v)
 		switch {
 		case before.ord != e.ord:
 		case before != e:
 			return r.report(IssueStructure, CodeConflictingChoice,
-				"there is "+before.name+" already; of "+e.base()+"[x] there can be one only")
-		case v.companion == companion:
+				"the object already has "+before.name+"; send only one type of "+e.base()+"[x]")
+		case v.isExtension == isExtension:
 			return r.report(IssueStructure, CodeDuplicateElement,
-				"the name "+Quote(memberName(e, companion))+" is given twice in one object")
+				"the object has two members "+Quote(memberName(e, isExtension))+"; send one")
 		}
 	}
 	return true
 }
 
-func memberName(e *element, companion bool) string {
-	if companion {
+func memberName(e *element, isExtension bool) string {
+	if isExtension {
 		return "_" + e.name
 	}
 	return e.name
 }
 
-// complete checks an object that has been read to its end.
+// complete checks an object whose last member has been read.
 func (r *reader) complete(f *frame) bool {
 	if f.mismatched {
 		return true
 	}
-	present := f.seen | f.noted
+	present := f.seen | f.extended
 	if missing := types[f.typ].required &^ present; missing != 0 && !r.reportMissing(f, missing) {
 		return false
 	}
-	if (f.noted != 0 || f.nulls) && !r.checkCompanions(f) {
+	if (f.extended != 0 || f.nulls) && !r.checkPrimitiveExtensions(f) {
 		return false
 	}
 	if f.typ.isResource() {
 		return r.completeResource(f)
 	}
-	// A companion with an id alone is enough for a primitive that has a value.
+	// A primitive extension with an id alone is valid if the primitive has a value.
 	isEmpty := present>>1 == 0 && (f.typ != typeElement || present == 0)
 	if isEmpty && !f.flawed && (!r.opts.stored || f.typ != typeMeta || r.depth != 2) {
 		return r.report(IssueStructure, CodeEmptyElement, emptyElement)
@@ -258,7 +259,7 @@ func (r *reader) complete(f *frame) bool {
 	return r.checkInvariants(f)
 }
 
-const emptyElement = "an element must have a value, elements other than its id, or extensions"
+const emptyElement = "the element is empty; send a value, elements other than id, or extensions, or omit it"
 
 func (r *reader) reportMissing(f *frame, missing uint64) bool {
 	elements := types[f.typ].elements
@@ -273,7 +274,7 @@ func (r *reader) reportMissing(f *frame, missing uint64) bool {
 		}
 		base := e.base()
 		f.other = &base
-		if !r.report(IssueRequired, CodeMissingElement, "the required element "+e.base()+" is missing") {
+		if !r.report(IssueRequired, CodeMissingElement, "the required element "+e.base()+" is missing; send it") {
 			return false
 		}
 	}

@@ -4,26 +4,25 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// primitive says how values of a primitive type look in JSON.
+// primitive defines the valid values of a primitive type in JSON.
 type primitive struct {
 	kind  jsontext.Kind
 	valid func(text []byte) bool
-	// form describes valid values to a person.
+	// form describes valid values in messages.
 	form string
 }
 
-// primitives are R4's (datatypes.html#primitive). A boolean may be of two kinds;
-// false stands for both here.
+// primitives are the primitive types of R4 (datatypes.html#primitive). KindFalse includes true.
 var primitives = [firstDatatype]primitive{
 	typeBase64Binary: {jsontext.KindString, isBase64, "base64 (RFC 4648): groups of 4 characters, the last one padded with ="},
 	typeBoolean:      {jsontext.KindFalse, isAny, "true or false"},
 	typeCanonical:    {jsontext.KindString, isURI, "a URI without white space"},
 	typeCode:         {jsontext.KindString, isCode, "a code: no white space but single spaces between other characters"},
-	typeDate:         {jsontext.KindString, isDate, "a date: YYYY, YYYY-MM or YYYY-MM-DD, as the calendar has it"},
-	typeDateTime:     {jsontext.KindString, isDateTime, "a date or time: YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm:ss[.fff] with Z or a zone such as +02:00, as the calendar has it"},
+	typeDate:         {jsontext.KindString, isDate, "an existing date: YYYY, YYYY-MM or YYYY-MM-DD"},
+	typeDateTime:     {jsontext.KindString, isDateTime, "an existing date or time: YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm:ss[.fff] with Z or a zone such as +02:00"},
 	typeDecimal:      {jsontext.KindNumber, isAny, "a number"},
-	typeID:           {jsontext.KindString, isID, IDPattern},
-	typeInstant:      {jsontext.KindString, isInstant, "an instant: YYYY-MM-DDThh:mm:ss[.fff] with Z or a zone such as +02:00, as the calendar has it"},
+	typeID:           {jsontext.KindString, isID, "an id: " + IDPattern},
+	typeInstant:      {jsontext.KindString, isInstant, "an existing instant: YYYY-MM-DDThh:mm:ss[.fff] with Z or a zone such as +02:00"},
 	typeInteger:      {jsontext.KindNumber, isInteger, "an integer from -2147483648 to 2147483647, without fraction and exponent"},
 	typeMarkdown:     {jsontext.KindString, isString, stringForm},
 	typeOID:          {jsontext.KindString, isOID, "an OID such as urn:oid:1.2.3"},
@@ -37,10 +36,10 @@ var primitives = [firstDatatype]primitive{
 	typeXhtml:        {jsontext.KindString, isAny, "XHTML"},
 }
 
-const stringForm = "1 to 1,048,576 characters, none of them a control character but tab, CR and LF"
+const stringForm = "1 to 1,048,576 characters, without control characters other than tab, CR and LF"
 
-// takes reports whether a value of the JSON kind can be one of the primitive type.
-func (p *primitive) takes(kind jsontext.Kind) bool {
+// supports reports whether values of the primitive type can have the JSON kind.
+func (p *primitive) supports(kind jsontext.Kind) bool {
 	return kind == p.kind || p.kind == jsontext.KindFalse && kind == jsontext.KindTrue
 }
 

@@ -9,32 +9,32 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds how deep objects and arrays nest in a body, the body itself included.
+// maxDepth is the maximum nesting of objects and arrays in a body, including the body itself.
 const maxDepth = 64
 
-// Options say what a body must be.
+// Options are the options of Read. Only Type is required.
 type Options struct {
-	// Type is the name of the resource type, one of R4's.
+	// Type is the name of the expected resource type. It must be one of R4.
 	Type string
-	// Optional names elements, such as Endpoint.status, that may be missing
-	// although R4 requires them.
+	// Optional are elements, such as Endpoint.status, that may be missing although R4 requires
+	// them.
 	Optional []string
-	// IgnoreID skips the id of the resource, whatever its value: a create gives the resource
-	// another one (R4 http.html#create). Resource.ID is empty then.
+	// IgnoreID is set for a create, which gives the resource a new id (R4 http.html#create). The id in
+	// the body is then not validated, and Resource.ID is empty.
 	IgnoreID bool
-	// Warnings asks for what is to be said of a valid resource too.
+	// Warnings is set to return warnings too, in Resource.Warnings or Errors.
 	Warnings bool
-	// Index asks for what searches look for, in the body as it is read.
+	// Index is set to return the values of search parameters in Resource.Index.
 	Index bool
 
-	// literals asks for the literal references.
+	// literals is set to collect the literal references.
 	literals bool
-	// stored bodies have an empty id, and meta may be empty.
+	// stored is set for a stored body, whose id is empty and whose meta may be empty.
 	stored bool
 }
 
-// Read validates a body in one pass and prepares it for storing. The error, if any,
-// is of type Errors. The body is neither changed nor kept.
+// Read validates a body in one pass and prepares it for storage. It neither modifies nor retains
+// the body. Warnings alone do not make a body invalid. Errors: Errors.
 func Read(body []byte, opts Options) (Resource, error) {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -49,8 +49,7 @@ func Read(body []byte, opts Options) (Resource, error) {
 	return resource, nil
 }
 
-// reader holds what one pass over a body has found. Its methods return false
-// when the pass cannot or need not go on.
+// reader is the state of one pass over a body. Its methods return false if the pass has to end.
 type reader struct {
 	buffer  bytes.Buffer
 	decoder *jsontext.Decoder
@@ -58,22 +57,22 @@ type reader struct {
 	opts    Options
 	issues  []Issue
 
-	// frames are the objects that are being read, the resource first; there are depth.
+	// frames[:depth] are the objects that are being read, from the resource inwards.
 	frames [maxDepth]frame
 	depth  int
 	// values are the members of these objects that have been read.
 	values []value
 	scope  scope
-	index  []IndexValue
-	// literals are the literal references, if asked for.
+	index  []SelectedValue
+	// literals are the literal references, if Options.literals is set.
 	literals []Literal
-	// unescaped holds the text of a string that is written with escapes.
+	// unescaped is the buffer for results of unquote.
 	unescaped []byte
 
-	// Where the body has what is spliced: the values of resourceType and id, the
-	// offset just behind meta's brace, and the members of meta to leave out.
+	// The edits of splice depend on the spans of the values of resourceType and id, the offset after
+	// the opening brace of meta, and the members of meta that are removed.
 	resourceType, idValue span
-	metaInside            int
+	metaOffset            int
 	cuts                  cuts
 }
 
@@ -81,21 +80,21 @@ var readers = sync.Pool{New: func() any {
 	return &reader{decoder: jsontext.NewDecoder(strings.NewReader(""))}
 }}
 
-// doubledNames are for the reader to find: it knows better what doubles what.
-var doubledNames = jsontext.AllowDuplicateNames(true)
+// allowDuplicateNames leaves duplicate names to the reader, which reports them with their path.
+var allowDuplicateNames = jsontext.AllowDuplicateNames(true)
 
 func (r *reader) start(body []byte, opts Options) {
 	r.body, r.opts = body, opts
 	r.cuts.body = body
 	r.buffer = *bytes.NewBuffer(body)
 	// From a bytes.Buffer the decoder reads in place, without copying.
-	r.decoder.Reset(&r.buffer, doubledNames)
+	r.decoder.Reset(&r.buffer, allowDuplicateNames)
 }
 
-// kept bounds the memory that a reader in the pool holds.
+// maxKept is the maximum capacity, in elements, of each slice that a reader in the pool retains.
 const maxKept = 1 << 10
 
-// release lets go of the body and gives the reader back.
+// release returns the reader to the pool. The reader no longer refers to the body.
 func (r *reader) release() {
 	r.decoder.Reset(strings.NewReader(""))
 	r.buffer = bytes.Buffer{}
@@ -107,21 +106,21 @@ func (r *reader) release() {
 	if cap(r.unescaped) > maxKept {
 		r.unescaped = nil
 	}
-	r.resourceType, r.idValue, r.metaInside = span{}, span{}, 0
+	r.resourceType, r.idValue, r.metaOffset = span{}, span{}, 0
 	r.cuts = cuts{spans: r.cuts.spans[:0]}
 	readers.Put(r)
 }
 
-// root reads the body.
+// root reads and validates the whole body.
 func (r *reader) root() {
 	switch kind := r.decoder.PeekKind(); kind {
 	case jsontext.KindBeginObject:
 	case jsontext.KindInvalid:
-		r.skip() // reports why
+		r.skip() // reports the syntax error
 		return
 	default:
 		if r.skip() && r.end() {
-			r.report(IssueStructure, CodeNotAnObject, "the body is a JSON "+kindName(kind)+"; a resource is a JSON object")
+			r.report(IssueStructure, CodeNotAnObject, "the body is a JSON "+kindName(kind)+"; send a resource as a JSON object")
 		}
 		return
 	}
@@ -134,7 +133,7 @@ func (r *reader) root() {
 	var t *trail
 	if r.opts.Index {
 		t = trails[typ]
-		r.index = make([]IndexValue, 0, 32)
+		r.index = make([]SelectedValue, 0, 32)
 	}
 	if r.open() && r.object(typ, t) {
 		r.end()

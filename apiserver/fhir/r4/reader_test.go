@@ -172,15 +172,15 @@ func TestReadReportsIssues(t *testing.T) {
 	}{
 		"empty": {
 			body: " \n",
-			want: []issue{{structure, CodeUnparseable, "", "the body is empty; it must be a resource in JSON"}},
+			want: []issue{{structure, CodeUnparseable, "", "the body is empty; send a resource in JSON"}},
 		},
 		"an array": {
 			body: `[{"resourceType":"Patient"}]`,
-			want: []issue{{structure, CodeNotAnObject, "Patient", "the body is a JSON array; a resource is a JSON object"}},
+			want: []issue{{structure, CodeNotAnObject, "Patient", "the body is a JSON array; send a resource as a JSON object"}},
 		},
 		"null": {
 			body: `null`,
-			want: []issue{{structure, CodeNotAnObject, "Patient", "the body is a JSON null; a resource is a JSON object"}},
+			want: []issue{{structure, CodeNotAnObject, "Patient", "the body is a JSON null; send a resource as a JSON object"}},
 		},
 		"cut off": {
 			body: "{\"resourceType\":\"Patient\",\n \"name\":[{",
@@ -196,7 +196,7 @@ func TestReadReportsIssues(t *testing.T) {
 		},
 		"more after the end": {
 			body: `{"resourceType":"Patient"} {}`,
-			want: []issue{{structure, CodeUnparseable, "", "the body goes on after the end of the resource"}},
+			want: []issue{{structure, CodeUnparseable, "", "the body has more text after the resource; send one resource only"}},
 		},
 		"garbage after the end": {
 			body: `{"resourceType":"Patient"} }`,
@@ -213,37 +213,37 @@ func TestReadReportsIssues(t *testing.T) {
 		"doubled names, all of them": {
 			body: `{"resourceType":"Patient","name":[{"text":"a","te\u0078t":"b"},{"given":["x"],"given":["y"]}],"name":[{"text":"c"}],"id":"1","id":"1"}`,
 			want: []issue{
-				{structure, CodeDuplicateElement, "Patient.name[0].text", `the name "text" is given twice in one object`},
-				{structure, CodeDuplicateElement, "Patient.name[1].given", `the name "given" is given twice in one object`},
-				{structure, CodeDuplicateElement, "Patient.name", `the name "name" is given twice in one object`},
-				{structure, CodeDuplicateElement, "Patient.id", `the name "id" is given twice in one object`},
+				{structure, CodeDuplicateElement, "Patient.name[0].text", `the object has two members "text"; send one`},
+				{structure, CodeDuplicateElement, "Patient.name[1].given", `the object has two members "given"; send one`},
+				{structure, CodeDuplicateElement, "Patient.name", `the object has two members "name"; send one`},
+				{structure, CodeDuplicateElement, "Patient.id", `the object has two members "id"; send one`},
 			},
 		},
 		"one name in two objects is not doubled": {
 			body: `{"resourceType":"Patient","name":[{"text":"a"},{"text":"a"}],"contact":[{"name":{"text":"a"}}],"name":[{"text":"a"}]}`,
-			want: []issue{{structure, CodeDuplicateElement, "Patient.name", `the name "name" is given twice in one object`}},
+			want: []issue{{structure, CodeDuplicateElement, "Patient.name", `the object has two members "name"; send one`}},
 		},
 		"a doubled name and a syntax error": {
 			body: `{"resourceType":"Patient","active":true,"active":true,"gender":}`,
 			want: []issue{
-				{structure, CodeDuplicateElement, "Patient.active", `the name "active" is given twice in one object`},
+				{structure, CodeDuplicateElement, "Patient.active", `the object has two members "active"; send one`},
 				{structure, CodeUnparseable, "Patient.gender", "the body is not valid JSON: invalid character '}' at start of value, at byte 63 (line 1, column 64)"},
 			},
 		},
 		"names that FHIRPath must quote": {
 			body: "{\"resourceType\":\"Patient\",\"name\":[{\"c`\\\\ d\":1}]}",
-			want: []issue{{structure, CodeUnknownElement, "Patient.name[0].`c\\`\\\\ d`", "HumanName has no element \"c`\\\\ d\""}},
+			want: []issue{{structure, CodeUnknownElement, "Patient.name[0].`c\\`\\\\ d`", "HumanName has no element \"c`\\\\ d\"; correct its name or omit it"}},
 		},
 		"too deep": {
 			body: `{"resourceType":"Patient"` + nested(32) + `}`,
-			want: []issue{{structure, CodeTooDeep, "Patient" + strings.Repeat(".extension[0]", 32), "the body nests deeper than 64 levels"}},
+			want: []issue{{structure, CodeTooDeep, "Patient" + strings.Repeat(".extension[0]", 32), "objects and arrays in the body are nested deeper than 64 levels; send fewer levels"}},
 		},
 		"everything wrong at once": {
 			body: `{"id":"a b","meta":null,"resourceType":"Device"}`,
 			want: []issue{
-				{value, CodeInvalidID, "Patient.id", `id "a b" is not 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`},
+				{value, CodeInvalidID, "Patient.id", `id "a b" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`},
 				{structure, CodeWrongKind, "Patient.meta", "meta is null; it must be an object"},
-				{value, CodeResourceMismatch, "Patient.resourceType", `the resourceType is "Device"; this address takes "Patient"`},
+				{value, CodeResourceMismatch, "Patient.resourceType", `the resourceType is "Device"; this URL requires "Patient"`},
 			},
 		},
 		"everything of the wrong kind": {
@@ -256,27 +256,27 @@ func TestReadReportsIssues(t *testing.T) {
 		},
 		"empty object": {
 			body: `{}`,
-			want: []issue{{required, CodeMissingElement, "Patient.resourceType", `resourceType is missing; it must be "Patient"`}},
+			want: []issue{{required, CodeMissingElement, "Patient.resourceType", `resourceType is missing; send "Patient"`}},
 		},
 		"empty id": {
 			body: `{"resourceType":"Patient","id":""}`,
-			want: []issue{{value, CodeInvalidID, "Patient.id", `id "" is not 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}},
+			want: []issue{{value, CodeInvalidID, "Patient.id", `id "" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}},
 		},
 		"mandatory elements": {
 			body: `{"resourceType":"Endpoint","_status":{"extension":[{"url":"u","valueCode":"unknown"}]}}`,
 			opts: Options{Type: "Endpoint"},
 			want: []issue{
-				{required, CodeMissingElement, "Endpoint.connectionType", "the required element connectionType is missing"},
-				{required, CodeMissingElement, "Endpoint.payloadType", "the required element payloadType is missing"},
-				{required, CodeMissingElement, "Endpoint.address", "the required element address is missing"},
+				{required, CodeMissingElement, "Endpoint.connectionType", "the required element connectionType is missing; send it"},
+				{required, CodeMissingElement, "Endpoint.payloadType", "the required element payloadType is missing; send it"},
+				{required, CodeMissingElement, "Endpoint.address", "the required element address is missing; send it"},
 			},
 		},
 		"mandatory elements made optional": {
 			body: `{"resourceType":"Endpoint"}`,
 			opts: Options{Type: "Endpoint", Optional: []string{"Endpoint.status", "Endpoint.address"}},
 			want: []issue{
-				{required, CodeMissingElement, "Endpoint.connectionType", "the required element connectionType is missing"},
-				{required, CodeMissingElement, "Endpoint.payloadType", "the required element payloadType is missing"},
+				{required, CodeMissingElement, "Endpoint.connectionType", "the required element connectionType is missing; send it"},
+				{required, CodeMissingElement, "Endpoint.payloadType", "the required element payloadType is missing; send it"},
 			},
 		},
 	}

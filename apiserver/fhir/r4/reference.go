@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// literal is a Reference.reference taken apart. R4 references.html#literal.
+// literal is a parsed Reference.reference. R4 references.html#literal.
 type literal struct {
-	// typ is the resource type that it names, if it names one.
+	// typ is the resource type that the reference names. It is valid if typed is set.
 	typ   typeIndex
 	typed bool
 }
 
-// checkReference checks a Reference that has been read to its end: what it refers
-// to, in which form, and whether that may be there.
+// checkReference checks the form and the target type of a Reference that has been read.
 func (r *reader) checkReference(f *frame) bool {
 	if f.seen&(bitReferenceReference|bitReferenceType) == 0 {
 		return true
@@ -30,7 +29,7 @@ func (r *reader) checkReference(f *frame) bool {
 		return true // reported before
 	}
 	if text[0] == '#' {
-		return r.noteLocalReference(text[1:], targets)
+		return r.recordLocalReference(text[1:], targets)
 	}
 	l, problem := r.parseLiteral(text)
 	if l.typed {
@@ -41,7 +40,7 @@ func (r *reader) checkReference(f *frame) bool {
 		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a reference: "+problem)
 	case l.typed && named.typed && l.typ != named.typ:
 		return r.reportBelow("type", IssueValue, CodeWrongReferenceType,
-			"the reference is to a "+types[l.typ].name+", and type says "+types[named.typ].name)
+			"the reference is to a "+types[l.typ].name+", but its type is "+types[named.typ].name)
 	case l.typed && !isTarget(targets, l.typ):
 		return r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
 			"the reference is to a "+types[l.typ].name+"; "+describeTargets(targets))
@@ -69,11 +68,11 @@ func (r *reader) checkReferenceType(f *frame, targets uint16) (literal, bool) {
 	return literal{typ: typ, typed: true}, true
 }
 
-// noteLocalReference notes a reference to a contained resource; a bare # refers to
-// the resource itself.
-func (r *reader) noteLocalReference(id []byte, targets uint16) bool {
+// recordLocalReference records a reference to a contained resource. With an empty id it refers to
+// the container.
+func (r *reader) recordLocalReference(id []byte, targets uint16) bool {
 	if len(id) == 0 {
-		r.scope.referOut()
+		r.scope.recordContainerReference()
 		return isTarget(targets, r.scope.typ) || r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
 			"the reference is to the resource itself, a "+types[r.scope.typ].name+"; "+describeTargets(targets))
 	}
@@ -84,9 +83,9 @@ func (r *reader) noteLocalReference(id []byte, targets uint16) bool {
 	return true
 }
 
-const relativeForm = "a relative one is Type/id or Type/id/_history/version"
+const relativeForm = "send a URL, a URN, Type/id or Type/id/_history/version"
 
-// parseLiteral reads an absolute URL, a URN, or a relative reference.
+// parseLiteral parses an absolute URL, a URN or a relative reference.
 func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
 	scheme, rest, hasScheme := bytes.Cut(text, []byte{':'})
 	switch {
@@ -103,7 +102,7 @@ func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
 		return l, ""
 	}
 	if query := bytes.IndexByte(text, '?'); query >= 0 && r.inBundle() {
-		l.typ, l.typed = resourceNamed(text[:query]) // conditional; the bundle's business
+		l.typ, l.typed = resourceNamed(text[:query]) // a conditional reference, which the bundle resolves
 	} else {
 		l = parseRelative(text)
 	}
@@ -122,8 +121,8 @@ func isScheme(text []byte) bool {
 	return len(text) > 0
 }
 
-// parseRESTful finds the type in a URL that looks like that of a resource on a
-// FHIR server; the type of another URL is unknown.
+// parseRESTful returns the type in a URL that has the form of a resource's URL on a FHIR server.
+// Another URL has no type.
 func parseRESTful(url []byte) literal {
 	segments := 2
 	if version := bytes.LastIndex(url, []byte("/_history/")); version >= 0 {
@@ -136,12 +135,12 @@ func parseRESTful(url []byte) literal {
 		}
 	}
 	if at < len("//x") {
-		return literal{} // that is no path but a host
+		return literal{} // the last segments are the host
 	}
 	return parseRelative(url[at+1:])
 }
 
-// parseRelative reads Type/id or Type/id/_history/version.
+// parseRelative parses Type/id or Type/id/_history/version.
 func parseRelative(text []byte) literal {
 	name, rest, _ := bytes.Cut(text, []byte{'/'})
 	id, version, versioned := bytes.Cut(rest, []byte("/_history/"))
@@ -161,8 +160,8 @@ func describeTargets(targets uint16) string {
 	for i, typ := range targetSets[targets] {
 		names[i] = types[typ].name
 	}
-	return "here it can be to " + strings.Join(names, ", ")
+	return "this element can refer to " + strings.Join(names, ", ")
 }
 
-// inBundle reports whether what is being read is an entry of a bundle.
+// inBundle reports whether the body is a Bundle.
 func (r *reader) inBundle() bool { return r.frames[0].typ == typeBundle }

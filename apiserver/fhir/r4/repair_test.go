@@ -47,7 +47,7 @@ func measure(code string) func(*generator, *node) {
 	}
 }
 
-// needs makes sure that there is b where there is a.
+// needs returns a repair that adds b to a node with a.
 func needs(a, b string, value *node) func(*generator, *node) {
 	return func(_ *generator, n *node) {
 		if (n.get(a) != nil || n.get("_"+a) != nil) && n.get(b) == nil {

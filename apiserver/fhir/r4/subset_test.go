@@ -12,39 +12,39 @@ func TestAppendSubset(t *testing.T) {
 		elements           []string
 		want               string
 	}{
-		"a named element and its companion": {
+		"a named element and its primitive extension": {
 			resource: `{"resourceType":"Patient", "id":"1", "meta":{"versionId":"1"}, "birthDate" : "2020" , "_birthDate":{"id":"x"}, "gender":"male"}`,
 			typeName: "Patient",
 			elements: []string{"birthDate"},
-			want:     `{"resourceType":"Patient","id":"1","meta":{"versionId":"1","tag":[` + subsetted + `]},"birthDate":"2020","_birthDate":{"id":"x"}}`,
+			want:     `{"resourceType":"Patient","id":"1","meta":{"versionId":"1","tag":[` + subsettedTag + `]},"birthDate":"2020","_birthDate":{"id":"x"}}`,
 		},
 		"tags are kept": {
 			resource: `{"resourceType":"Patient","id":"1","meta":{"tag":[ {"code":"a"} ],"source":"#s"}}`,
 			typeName: "Patient",
-			want:     `{"resourceType":"Patient","id":"1","meta":{"tag":[` + subsetted + `, {"code":"a"} ],"source":"#s"}}`,
+			want:     `{"resourceType":"Patient","id":"1","meta":{"tag":[` + subsettedTag + `, {"code":"a"} ],"source":"#s"}}`,
 		},
 		"no tags": {
 			resource: `{"resourceType":"Patient","id":"1","meta":{"tag":[ ]}}`,
 			typeName: "Patient",
-			want:     `{"resourceType":"Patient","id":"1","meta":{"tag":[` + subsetted + ` ]}}`,
+			want:     `{"resourceType":"Patient","id":"1","meta":{"tag":[` + subsettedTag + ` ]}}`,
 		},
 		"choice elements": {
 			resource: `{"resourceType":"Patient","meta":{},"deceasedDateTime":"2020","_deceasedDateTime":{},"deceasedReason":1,"multipleBirthInteger":2}`,
 			typeName: "Patient",
 			elements: []string{"deceased", "multipleBirthInteger"},
-			want:     `{"resourceType":"Patient","meta":{"tag":[` + subsetted + `]},"deceasedDateTime":"2020","_deceasedDateTime":{},"multipleBirthInteger":2}`,
+			want:     `{"resourceType":"Patient","meta":{"tag":[` + subsettedTag + `]},"deceasedDateTime":"2020","_deceasedDateTime":{},"multipleBirthInteger":2}`,
 		},
 		"what R4 requires and what modifies": {
 			resource: `{"resourceType":"Endpoint","meta":{},"status":"active","name":"n","address":"a","payloadType":[],"connectionType":{},"implicitRules":"r","modifierExtension":[]}`,
 			typeName: "Endpoint",
 			elements: []string{"contact"},
-			want:     `{"resourceType":"Endpoint","meta":{"tag":[` + subsetted + `]},"status":"active","address":"a","payloadType":[],"connectionType":{},"implicitRules":"r","modifierExtension":[]}`,
+			want:     `{"resourceType":"Endpoint","meta":{"tag":[` + subsettedTag + `]},"status":"active","address":"a","payloadType":[],"connectionType":{},"implicitRules":"r","modifierExtension":[]}`,
 		},
 		"bytes stay": {
 			resource: `{"resourceType":"Patient","meta":{},"n\u0061me":[{"x":1.50}],"id":"1"}`,
 			typeName: "Patient",
 			elements: []string{"name"},
-			want:     `{"resourceType":"Patient","meta":{"tag":[` + subsetted + `]},"n\u0061me":[{"x":1.50}],"id":"1"}`,
+			want:     `{"resourceType":"Patient","meta":{"tag":[` + subsettedTag + `]},"n\u0061me":[{"x":1.50}],"id":"1"}`,
 		},
 	}
 	for name, test := range tests {

@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
 func TestAppendSummary(t *testing.T) {
-	const meta = `"meta":{"tag":[` + subsetted + `]}`
+	const meta = `"meta":{"tag":[` + subsettedTag + `]}`
 	tests := map[string]struct {
 		resource, typeName, want, data string
 	}{

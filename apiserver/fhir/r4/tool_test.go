@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// toolFiles are those of hack/r4check.
+// toolFiles are those of hack/test/r4check.
 var toolFiles = []string{"package.json", "package-lock.json", ".npmrc", "check.mjs", "extract.mjs"}
 
-// runTool gives a program of hack/r4check lines, and returns the lines that it answers.
+// runTool gives a program of hack/test/r4check lines, and returns the lines that it answers.
 func runTool(t *testing.T, program string, input [][]byte) [][]byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "node", filepath.Join(installTool(t), program))
@@ -26,9 +26,9 @@ func runTool(t *testing.T, program string, input [][]byte) [][]byte {
 	return bytes.Split(bytes.TrimSuffix(output, []byte{'\n'}), []byte{'\n'})
 }
 
-// installTool installs hack/r4check below bin, where it stays.
+// installTool installs hack/test/r4check below bin, where it stays.
 func installTool(t *testing.T) string {
-	const source = "../../../hack/r4check"
+	const source = "../../../hack/test/r4check"
 	tool, err := filepath.Abs("../../../bin/r4check")
 	if err != nil {
 		t.Fatal(err)

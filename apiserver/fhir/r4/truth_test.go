@@ -1,9 +1,11 @@
 package r4_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,8 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/hack/examples"
-	"github.com/paddock-health/paddock/hack/searchtruth"
+	"github.com/paddock-health/paddock/hack/dev/examples"
+	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
 const bin = "../../../bin"
@@ -21,7 +23,7 @@ const bin = "../../../bin"
 // resources made at random with what HL7's own expressions find in them. It is here
 // for the sake of the generator.
 func TestExtractionIndependently(t *testing.T) {
-	truth, err := searchtruth.New(t.Context(), absolute(t, bin))
+	truth, err := searchtruth.New(t.Context(), absoluteBin(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func TestExtractionIndependently(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := byParameter(extract.Entries(types[i], resource.Body))
+		got := byParameter(extract.Values(types[i], resource.Body))
 		delete(got, "") // no expression of a parameter finds a mention
 		expected := byParameter(want[i])
 		if diff := cmp.Diff(expected, got); diff != "" {
@@ -51,33 +53,57 @@ func TestExtractionIndependently(t *testing.T) {
 	checkAllMet(t, truth, compared)
 }
 
-// checkAllMet makes sure that both know the same parameters, and that each was found.
-func checkAllMet(t *testing.T, truth *searchtruth.Truth, compared map[string]int) {
+// TestSearchParameters compares the parameters of each type with HL7's definitions, the additions and
+// the contract.
+func TestSearchParameters(t *testing.T) {
+	want, err := searchtruth.Parameters(t.Context(), absoluteBin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := map[r4.SearchKind]string{
+		r4.SearchToken: "token", r4.SearchString: "string", r4.SearchReference: "reference", r4.SearchDate: "date",
+		r4.SearchURI: "uri", r4.SearchComposite: "composite", r4.SearchSpecial: "special",
+	}
+	additions, err := searchtruth.Additions(absoluteBin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard := 0
 	for _, typ := range r4.Types {
-		names := map[string]bool{}
+		expected := map[string][]string{"_id": {"token Resource-id"}, "_lastUpdated": {"date Resource-lastUpdated"}}
+		for name, p := range want[typ.Name] {
+			expected[name] = []string{p.Kind + " " + p.ID}
+			isAddition := slices.ContainsFunc(additions, func(a searchtruth.Addition) bool { return a.ID == p.ID })
+			if !isAddition && (strings.HasPrefix(p.ID, typ.Name+"-") || strings.HasPrefix(p.ID, "individual-")) {
+				standard++
+			}
+		}
+		got := map[string][]string{}
 		for _, p := range r4.SearchParameters(typ.Name) {
-			if p.Name == "_id" || p.Name == "_lastUpdated" {
-				continue
-			}
-			names[p.Name] = true
-			if least := 5; compared[typ.Name+" "+p.Name] < least {
-				t.Errorf("%s of %s was found in %d resources only", p.Name, typ.Name, compared[typ.Name+" "+p.Name])
-			}
+			got[p.Name] = append(got[p.Name], codes[p.Kind]+" "+strings.TrimPrefix(p.Definition(), "http://hl7.org/fhir/SearchParameter/"))
 		}
-		for name := range truth.Parameters[typ.Name] {
-			if !names[name] {
-				t.Errorf("%s of %s is unknown", name, typ.Name)
-			}
-			delete(names, name)
+		if diff := cmp.Diff(expected, got); diff != "" {
+			t.Errorf("%s (-want +got): run go generate ./apiserver/fhir/r4\n%s", typ.Name, diff)
 		}
-		for name := range names {
-			t.Errorf("%s of %s has no expression", name, typ.Name)
+	}
+	if standard != 179 {
+		t.Errorf("HL7 defines %d parameters of the types, want 179", standard)
+	}
+}
+
+// checkAllMet makes sure that values of each parameter were compared.
+func checkAllMet(t *testing.T, truth *searchtruth.Truth, compared map[string]int) {
+	for typ, parameters := range truth.Parameters {
+		for name := range parameters {
+			if least := 5; compared[typ+" "+name] < least {
+				t.Errorf("%s of %s was found in %d resources only", name, typ, compared[typ+" "+name])
+			}
 		}
 	}
 }
 
 // byParameter writes entries for comparing: each once, in order.
-func byParameter(entries []store.Entry) map[string][]string {
+func byParameter(entries []store.IndexValue) map[string][]string {
 	written := map[string][]string{}
 	for _, entry := range entries {
 		written[entry.Param] = append(written[entry.Param], fmt.Sprintf("%T%+v", entry.Value, entry.Value))
@@ -96,9 +122,6 @@ func samples(t *testing.T) (types []string, bodies [][]byte) {
 			types, bodies = append(types, typ.Name), append(bodies, body)
 		}
 	}
-	for _, body := range animals() {
-		types, bodies = append(types, "Patient"), append(bodies, body)
-	}
 	path, err := examples.Fetch(t.Context(), bin)
 	if err != nil {
 		t.Fatal(err)
@@ -113,30 +136,55 @@ func samples(t *testing.T) (types []string, bodies [][]byte) {
 	for _, example := range found {
 		types, bodies = append(types, example.Type), append(bodies, example.JSON)
 	}
+	additions, err := searchtruth.Additions(absoluteBin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range additions {
+		example := found[slices.IndexFunc(found, func(e examples.Example) bool { return e.Type == a.Base[0] })]
+		for _, extensions := range extensionsOf(a) {
+			types, bodies = append(types, example.Type), append(bodies, withExtensions(t, example.JSON, extensions))
+		}
+	}
 	return types, bodies
 }
 
-// animals are patients with HL7's extension for animals, or one like it.
-func animals() (bodies [][]byte) {
-	const extension = `{"url":%q,"extension":[{"url":%q,%s},{"url":"genderStatus","valueCodeableConcept":{"text":"intact"}}]}`
-	for _, outer := range []string{"http://hl7.org/fhir/StructureDefinition/patient-animal", "http://example.org/animal"} {
-		for _, inner := range []string{"species", "breed", "genderStatus", "colour"} {
-			for _, value := range []string{
-				`"valueCodeableConcept":{"coding":[{"system":"urn:s","code":"Dog"},{"code":"x","display":"Hündin"}],"text":"Dog"}`,
-				`"valueCodeableConcept":{"text":"Dog"}`, `"valueString":"Dog"`, `"valueCoding":{"code":"dog"}`, `"valueBoolean":true`,
-			} {
-				one := fmt.Sprintf(extension, outer, inner, value)
-				bodies = append(bodies,
-					fmt.Appendf(nil, `{"resourceType":"Patient","extension":[%s]}`, one),
-					fmt.Appendf(nil, `{"resourceType":"Patient","extension":[%s,%s],"active":true}`, one, one))
-			}
-		}
+// extensionsOf are extensions in which an addition finds values, or finds none because the type of the
+// value or a URL is another one.
+func extensionsOf(a searchtruth.Addition) (all []string) {
+	if a.ValueType() == "" {
+		return nil
 	}
-	return bodies
+	elsewhere := a
+	elsewhere.Expression = strings.Replace(a.Expression, "extension('", "extension('urn:other:", 1)
+	const other = `{"url":"urn:other","valueString":"x"}`
+	for fhirType, value := range searchtruth.Samples {
+		if fhirType == "code" && a.ValueType() == "string" {
+			continue // ofType takes subtypes, too; the tables take the type that the expression names
+		}
+		here := a.Extension(fhirType, value)
+		all = append(all, here, here+","+here, here+","+other, other+","+here, elsewhere.Extension(fhirType, value)+","+here, elsewhere.Extension(fhirType, value))
+	}
+	return append(all, a.Extension("CodeableConcept", `{"text":"made"}`))
 }
 
-func absolute(t *testing.T, path string) string {
-	full, err := filepath.Abs(path)
+// withExtensions returns a resource with the extensions instead of its own.
+func withExtensions(t *testing.T, resource []byte, extensions string) []byte {
+	t.Helper()
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(resource, &members); err != nil {
+		t.Fatal(err)
+	}
+	members["extension"] = json.RawMessage("[" + extensions + "]")
+	text, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func absoluteBin(t *testing.T) string {
+	full, err := filepath.Abs(bin)
 	if err != nil {
 		t.Fatal(err)
 	}

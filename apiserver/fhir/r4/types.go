@@ -1,17 +1,17 @@
-// Package r4 is what the server knows of FHIR R4 (4.0.1): the table of resource
-// types, and the reader that checks a body in one pass and prepares it for
-// storing. It knows neither HTTP nor storage.
+// Package r4 defines FHIR R4 (4.0.1): tables of types, value sets and search parameters, and a
+// reader that validates a body in one pass and prepares it for storage. It does not depend on HTTP
+// or storage.
 package r4
 
-// Group is the API group in whose terms access to the resources is decided.
+// Group is the API group under which access to the resource types is authorized.
 const Group = "r4.fhir.paddock.health"
 
-// OptionalInContract are the elements that R4 requires and the contract does not (2.2).
+// OptionalInContract are the elements that R4 requires but the contract does not (contract 2.2).
 var OptionalInContract = []string{"Endpoint.status", "Endpoint.address"}
 
-// Type is one of the resource types that the server keeps.
+// Type is a resource type that the server supports.
 type Type struct {
-	// Name is FHIR's, such as PractitionerRole.
+	// Name is FHIR's name, such as PractitionerRole.
 	Name string
 	// Segment is the contract's path segment, such as practitioner-role.
 	Segment string
@@ -19,7 +19,7 @@ type Type struct {
 	Resource string
 }
 
-// Types are all resource types, in the order of the contract (2.1).
+// Types are the supported resource types, in the order of the contract (contract 2.1).
 var Types = []Type{
 	{"Device", "device", "devices"},
 	{"DeviceDefinition", "device-definition", "devicedefinitions"},
@@ -46,14 +46,14 @@ var bySpelling = func() map[string]Type {
 	return types
 }()
 
-// TypeOf finds a type by either spelling that a path may use: FHIR's name or the
-// contract's segment.
+// TypeOf returns the supported type with a name that a path may use: FHIR's name or the contract's
+// segment. It returns false for other names.
 func TypeOf(spelling string) (Type, bool) {
 	t, ok := bySpelling[spelling]
 	return t, ok
 }
 
-// IDPattern describes a valid id to a person.
+// IDPattern describes a valid id, for messages.
 const IDPattern = "1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'"
 
 // ValidID reports whether id is a FHIR id. Contract 2.2.

@@ -26,12 +26,12 @@ func TestIncludes(t *testing.T) {
 		"_include=Device:organization":                    {want: []store.Include{{Type: "Device", Param: "organization"}}},
 		"_include=Patient":                                {err: "write {type}:{reference parameter}"},
 		"_include=Patient:a:b:c":                          {err: "write {type}:{reference parameter}"},
-		"_include=Observation:subject":                    {err: `"Observation" is not a resource type of this server`},
-		"_include=Patient:name":                           {err: `"name" is not a reference parameter of Patient; there is general-practitioner, link, organization, patient`},
+		"_include=Observation:subject":                    {err: `"Observation" is not a supported resource type`},
+		"_include=Patient:name":                           {err: `"name" is not a reference parameter of Patient; supported reference parameters: general-practitioner, link, organization, patient`},
 		"_include=Patient:organization:Patient":           {err: `Patient:organization does not refer to "Patient"; it refers to Organization`},
-		"_include:exact=Patient:link":                     {err: "it takes iterate"},
+		"_include:exact=Patient:link":                     {err: "supported modifiers: iterate"},
 		"_revinclude=Group:member:Group,Group:member:x":   {err: `value 2 of 2: Group:member does not refer to "x"`},
-		"_revinclude=Group:member&_revinclude=Group:code": {err: `time 2 of 2: "code" is not a reference parameter of Group`},
+		"_revinclude=Group:member&_revinclude=Group:code": {err: `repetition 2 of 2: "code" is not a reference parameter of Group`},
 	}
 	for query, test := range tests {
 		got, err := Parse(values(t, query), options(Options{}))
@@ -64,8 +64,8 @@ func TestWholeSite(t *testing.T) {
 		"_type=Patient,Person&link:Device.type=x": {err: `link does not refer`},
 		"_type=Patient,Device&type=x":             {err: `"type" is not known for Patient and Device; known are _count,`},
 		"name=x":                                  {err: `"name" is not known for the whole site; known are _count,`},
-		"_type=Observation":                       {err: `"Observation" is not a resource type of this server`},
-		"_type=Patient,":                          {err: `"" is not a resource type of this server`},
+		"_type=Observation":                       {err: `"Observation" is not a supported resource type`},
+		"_type=Patient,":                          {err: `"" is not a supported resource type`},
 		"_type=Patient&_type=Person":              {err: "is given more than once"},
 		"_type=Patient,Person&_sort=species":      {err: "is not a sort key of Patient and Person"},
 	}

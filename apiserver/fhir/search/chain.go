@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// chain reads parameter.rest or parameter:Type.rest, where rest is a parameter of the
-// records referred to. Without a type, all types are meant that have it. R4
+// chain parses parameter.rest or parameter:Type.rest, where rest is a parameter of the referenced
+// records. Without a type, the chain follows references to all types that have the parameter. R4
 // search.html#chaining.
 func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	head, rest, _ := strings.Cut(name, ".")
@@ -23,11 +23,11 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	at.links++
 	switch {
 	case d.kind != r4.SearchReference:
-		return nil, fmt.Errorf("%s is a %s; only a reference can be followed by a . and a parameter", base, kindNames[d.kind])
+		return nil, fmt.Errorf("%s is a %s parameter; only a reference parameter can be followed by . and another parameter", base, kindNames[d.kind])
 	case at.links > maxDepth:
-		return nil, fmt.Errorf("the chain has more than %d links", maxDepth)
+		return nil, fmt.Errorf("the chain has more than %d links; use a shorter one", maxDepth)
 	}
-	targets := d.keptTargets()
+	targets := d.supportedTargets()
 	if typed {
 		if !slices.Contains(targets, typeName) {
 			return nil, fmt.Errorf("%s does not refer to %s; it refers to %s", base, r4.Quote(typeName), strings.Join(targets, ", "))
@@ -37,19 +37,19 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	return p.chainTo(targets, at, base, rest, value)
 }
 
-// chainTo follows the references of a parameter to records of the types.
+// chainTo returns a condition on the records of the target types to which a parameter refers.
 func (p *parser) chainTo(targets []string, at scope, param, rest, value string) (store.Condition, error) {
 	var either store.Any
 	var unknown error
 	for _, target := range targets {
 		at.types = []string{target}
-		where, err := p.filter(at, rest, value)
+		where, err := p.parseFilter(at, rest, value)
 		if isUnknown := new(unknownError); errors.As(err, &isUnknown) {
 			unknown = err
 			continue
 		}
 		if err != nil {
-			return nil, within(fmt.Sprintf("link %d, to %s", at.links, target), err)
+			return nil, within(fmt.Sprintf("chain link %d, to %s", at.links, target), err)
 		}
 		p.reaches[target] = true
 		either = append(either, store.Chain{Param: param, Type: target, Where: where})
@@ -57,20 +57,20 @@ func (p *parser) chainTo(targets []string, at scope, param, rest, value string) 
 	switch len(either) {
 	case 0:
 		if len(targets) > 1 {
-			unknown = unknownForAny(targets, rest)
+			unknown = unknownForAllTypes(targets, rest)
 		}
-		return nil, within(fmt.Sprintf("link %d", at.links), unknown)
+		return nil, within(fmt.Sprintf("chain link %d", at.links), unknown)
 	case 1:
 		return either[0], nil
 	}
 	return either, nil
 }
 
-// unknownForAny says that none of the types has a parameter.
-func unknownForAny(types []string, name string) error {
+// unknownForAllTypes returns the error of a parameter that none of the types has.
+func unknownForAllTypes(types []string, name string) error {
 	var known []string
 	for _, typeName := range types {
-		known = union(known, namesOf([]string{typeName}))
+		known = mergeNames(known, namesOf([]string{typeName}))
 	}
 	return &unknownError{name: name, of: strings.Join(types, ", "), known: known}
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Compartment restricts a search to what is in the compartment of one record.
+// Compartment is the compartment of one record, its owner.
 type Compartment struct {
 	r4.Compartment
-	// ID is that of the record.
+	// ID is the id of the owner.
 	ID string
 }
 
-// condition returns what the members of a type meet: they refer to the record by one of the
-// parameters that the definition lists, or are the record. R4 compartmentdefinition.html#use.
+// condition returns the condition that members of a type meet: they refer to the owner by one of
+// the parameters in m, or are the owner. R4 compartmentdefinition.html#use.
 func (c *Compartment) condition(m r4.Membership) store.Condition {
 	id := strings.ToLower(c.ID)
 	var either store.Any
@@ -32,18 +32,34 @@ func (c *Compartment) condition(m r4.Membership) store.Condition {
 	return either
 }
 
-// restrict restricts the query to the members of a compartment.
-func (p *parser) restrict(c *Compartment) error {
+// InCompartment returns the condition that a record of type typeName meets if it is in the
+// compartment of the record whose type is of and whose id is id. It returns false if that
+// compartment has no records of the type.
+func InCompartment(of, id, typeName string) (store.Condition, bool) {
+	definition, ok := r4.CompartmentOf(of)
+	if !ok {
+		return nil, false
+	}
+	m, ok := definition.Member(typeName)
+	if !ok {
+		return nil, false
+	}
+	c := Compartment{Compartment: definition, ID: id}
+	return c.condition(m), true
+}
+
+// restrictTo restricts the query to the members of a compartment.
+func (p *parser) restrictTo(c *Compartment) error {
 	p.query.ByType = map[string]store.Condition{}
 	for _, typeName := range p.query.Types {
 		m, ok := c.Member(typeName)
 		if !ok {
-			return fmt.Errorf("%s is not in the compartment of a %s; there is %s", typeName, c.Type, strings.Join(c.Types(), ", "))
+			return fmt.Errorf("%s is not in the compartment of a %s; its types are %s", typeName, c.Type, strings.Join(c.Types(), ", "))
 		}
 		p.query.ByType[typeName] = c.condition(m)
 	}
 	return nil
 }
 
-// ReferenceParameters lists the parameters by which records of a type refer to those of another.
+// ReferenceParameters returns the reference parameters of type from that can refer to type to.
 func ReferenceParameters(from, to string) []string { return referencesFrom(from, []string{to}) }

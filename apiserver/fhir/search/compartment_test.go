@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// compartmentOf is the compartment of the record X of a type.
+// compartmentOf returns the compartment of the record X of a type.
 func compartmentOf(t *testing.T, typeName string) *Compartment {
 	t.Helper()
 	found, ok := r4.CompartmentOf(typeName)
@@ -46,9 +46,9 @@ func TestCompartments(t *testing.T) {
 		"more conditions": {of: "Patient", typeName: "Person", query: "gender=male", types: "Person", want: byType("Person", refers("patient", "Patient")), where: store.All{code("gender", "male")}},
 		"a common parameter": {of: "Patient", query: "identifier=1", types: "Group Patient Person RelatedPerson", where: store.All{code("identifier", "1")}, want: byType(
 			"Group", refers("member", "Patient"), "Patient", refers("link", "Patient"), "Person", refers("patient", "Patient"), "RelatedPerson", refers("patient", "Patient"))},
-		"a type outside":           {of: "Patient", query: "_type=Location", err: "Location is not in the compartment of a Patient; there is Group, Patient, Person, RelatedPerson"},
-		"some outside":             {of: "Device", query: "_type=Group,Device", err: "Device is not in the compartment of a Device; there is Group"},
-		"_type behind a type":      {of: "Patient", typeName: "Group", query: "_type=Group", err: "the path says the type"},
+		"a type outside":           {of: "Patient", query: "_type=Location", err: "Location is not in the compartment of a Patient; its types are Group, Patient, Person, RelatedPerson"},
+		"some outside":             {of: "Device", query: "_type=Group,Device", err: "Device is not in the compartment of a Device; its types are Group"},
+		"_type behind a type":      {of: "Patient", typeName: "Group", query: "_type=Group", err: "without a type in the path"},
 		"a parameter of some only": {of: "Patient", query: "gender=male", err: `"gender" is not known for Group and Patient and Person and RelatedPerson`},
 	}
 	for name, test := range tests {
@@ -79,8 +79,8 @@ func TestCompartments(t *testing.T) {
 	}
 }
 
-// TestCompartmentBySeveral reads a membership by several parameters, of which R4 has none among
-// the types kept.
+// TestCompartmentBySeveral parses a membership by several parameters. R4 has none for the supported
+// types.
 func TestCompartmentBySeveral(t *testing.T) {
 	c := Compartment{r4.Compartment{Type: "Patient"}, "X"}
 	want := store.Any{store.IDIn{"x"}, to("link", "", "Patient", "x"), to("patient", "", "Patient", "x")}

@@ -8,20 +8,20 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// compositeReaders read composites. R4 search.html#composite.
+// compositeReaders returns the readers of composite parameters. R4 search.html#composite.
 func compositeReaders(definition) map[string]reader {
-	return map[string]reader{"": anyOf((*parser).pair)}
+	return map[string]reader{"": anyOf((*parser).composite)}
 }
 
-// pair reads two tokens that one value of the composite must have.
-func (p *parser) pair(d definition, item string) (store.Condition, error) {
+// composite parses two tokens, separated by $, which one value of the parameter must have both.
+func (p *parser) composite(d definition, item string) (store.Condition, error) {
 	parts := splitUnescaped(item, '$')
 	if len(parts) != len(d.components) || len(parts) != 2 {
 		names := make([]string, len(d.components))
 		for i, component := range d.components {
 			names[i] = component.Name
 		}
-		return nil, fmt.Errorf("%s has %d parts; write %s, and \\$ for a $ in one", r4.Quote(item), len(parts), strings.Join(names, "$"))
+		return nil, fmt.Errorf("%s has %d parts; write %s, and \\$ for a $ in a part", r4.Quote(item), len(parts), strings.Join(names, "$"))
 	}
 	tokens := make([]store.TokenIs, len(parts))
 	for i, part := range parts {

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-func TestHoldsFor(t *testing.T) {
-	entries := []store.Entry{
+func TestMatches(t *testing.T) {
+	entries := []store.IndexValue{
 		{Param: "identifier", Value: store.Token{System: "s", Code: "1"}},
 		{Param: "identifier", Value: store.Token{Code: "2"}},
 		{Param: "name", Value: store.Text{Folded: "rex", Original: "Rex"}},
@@ -58,7 +58,7 @@ func TestHoldsFor(t *testing.T) {
 			}
 			continue
 		}
-		if got := query.HoldsFor(entries); got != want {
+		if got := query.Matches(entries); got != want {
 			t.Errorf("%s: got %t, want %t", criteria, got, want)
 		}
 	}
@@ -74,8 +74,9 @@ func TestCriteriaTakeFiltersOnly(t *testing.T) {
 	}
 }
 
-// TestCriteriaAreNormal: queries that mean the same have one form, others another.
-func TestCriteriaAreNormal(t *testing.T) {
+// TestCriteriaAreCanonical shows that queries have the same canonical form exactly if they mean the
+// same.
+func TestCriteriaAreCanonical(t *testing.T) {
 	form := func(query string) string {
 		t.Helper()
 		q, err := ParseCriteria(values(t, query), Options{Type: "Patient", Now: now})

@@ -12,9 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// searchedDate is the range that a date names by its precision, and how values are compared
-// with it.
-type searchedDate struct {
+// prefixedDate is the prefix of a searched date, and the range that the date stands for.
+type prefixedDate struct {
 	prefix string
 	dateRange
 }
@@ -22,15 +21,15 @@ type searchedDate struct {
 // dateRange is half-open: from ≤ t < until.
 type dateRange struct{ from, until time.Time }
 
-// floor is the last microsecond that is not after t.
+// floor returns the last microsecond that is not after t.
 func floor(t time.Time) int64 { return t.UnixMicro() }
 
-// ceil is the first microsecond that is not before t.
+// ceil returns the first microsecond that is not before t.
 func ceil(t time.Time) int64 { return t.Add(time.Microsecond - 1).UnixMicro() }
 
-// microsecondOf is the area of the periods within the microsecond that t divides; none where
-// t is a whole number of microseconds.
-func microsecondOf(t time.Time) []store.PeriodArea {
+// dividedMicrosecond returns the area of the periods within the microsecond that contains t. It
+// returns nil if t is a whole number of microseconds.
+func dividedMicrosecond(t time.Time) []store.PeriodArea {
 	if floor(t) == ceil(t) {
 		return nil
 	}
@@ -52,33 +51,34 @@ const (
 	groupZone
 )
 
-// parseSearched reads a date with an optional prefix. R4 search.html#prefix.
-func parseSearched(value string, now time.Time, zone *time.Location) (searchedDate, error) {
-	// A + that was not escaped has arrived as a space; dates have no spaces.
+// parsePrefixedDate parses a date with an optional prefix. zone applies to times without one; nil
+// means UTC. R4 search.html#prefix.
+func parsePrefixedDate(value string, now time.Time, zone *time.Location) (prefixedDate, error) {
+	// An unescaped + arrives as a space, and dates have no spaces.
 	value = strings.Replace(value, " ", "+", 1)
 	prefix, date := "eq", value
 	if len(value) >= 2 && 'a' <= value[0] && value[0] <= 'z' {
 		prefix, date = value[:2], value[2:]
 	}
-	if _, ok := prefixes[prefix]; !ok {
-		return searchedDate{}, fmt.Errorf("%s has the unknown prefix %s; known are %s", r4.Quote(value), r4.Quote(prefix), list(prefixes))
+	if _, ok := prefixAreas[prefix]; !ok {
+		return prefixedDate{}, fmt.Errorf("%s has the unknown prefix %s; give one of %s", r4.Quote(value), r4.Quote(prefix), sortedNames(prefixAreas))
 	}
 	named, err := parseDate(date, zone)
 	if prefix == "ap" {
-		prefix, named = "eq", named.widened(now.UnixMicro())
+		prefix, named = "eq", named.widen(now.UnixMicro())
 	}
-	return searchedDate{prefix, named}, err
+	return prefixedDate{prefix, named}, err
 }
 
-// widened is the range with its ends a tenth of their distance from now further out.
-func (r dateRange) widened(now int64) dateRange {
+// widen returns the range with each end moved outward by a tenth of its distance from now.
+func (r dateRange) widen(now int64) dateRange {
 	tenth := func(t int64) int64 { return max(now-t, t-now) / 10 }
 	from, until := floor(r.from), ceil(r.until)
 	return dateRange{time.UnixMicro(from - tenth(from)), time.UnixMicro(until + tenth(until))}
 }
 
-// parseDate reads a FHIR date, dateTime or instant as the range that its precision
-// gives it. zone is that of times without one; nil is UTC.
+// parseDate parses a FHIR date, dateTime or instant into the range of its precision. zone applies
+// to times without one; nil means UTC.
 func parseDate(value string, zone *time.Location) (dateRange, error) {
 	groups := datePattern.FindStringSubmatch(value)
 	if groups == nil {
@@ -88,7 +88,7 @@ func parseDate(value string, zone *time.Location) (dateRange, error) {
 		if groups[group] == "" {
 			return otherwise
 		}
-		n, _ := strconv.Atoi(groups[group]) // the pattern lets digits through only
+		n, _ := strconv.Atoi(groups[group]) // the pattern allows digits only
 		return n
 	}
 	year, month, day := number(groupYear, 0), number(groupMonth, 1), number(groupDay, 1)
@@ -108,7 +108,7 @@ func parseDate(value string, zone *time.Location) (dateRange, error) {
 	case second > 60: // 60 is a leap second
 		return dateRange{}, notADate(value, "second", second)
 	case !zoneOK:
-		return dateRange{}, fmt.Errorf("%s is not a date: zone %s", r4.Quote(value), groups[groupZone])
+		return dateRange{}, fmt.Errorf("%s is not a date: there is no zone %s", r4.Quote(value), groups[groupZone])
 	}
 	nanosecond, _ := strconv.Atoi((groups[groupFraction] + "000000000")[:9])
 	from := time.Date(year, time.Month(month), day, hour, minute, second, nanosecond, in)
@@ -116,15 +116,15 @@ func parseDate(value string, zone *time.Location) (dateRange, error) {
 }
 
 func notADate(value, part string, n int) error {
-	return fmt.Errorf("%s is not a date: %s %d", r4.Quote(value), part, n)
+	return fmt.Errorf("%s is not a date: there is no %s %d", r4.Quote(value), part, n)
 }
 
-// daysIn counts the days of a month: day 0 of the next one is its last.
+// daysIn returns the number of days in a month: day 0 of the next month is its last day.
 func daysIn(year, month int) int {
 	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// parseZone reads Z, ±hh:mm or nothing.
+// parseZone parses Z or ±hh:mm. It returns otherwise, or UTC if that is nil, for an empty text.
 func parseZone(text string, otherwise *time.Location) (*time.Location, bool) {
 	switch text {
 	case "":
@@ -132,7 +132,7 @@ func parseZone(text string, otherwise *time.Location) (*time.Location, bool) {
 	case "Z":
 		return time.UTC, true
 	}
-	hours, _ := strconv.Atoi(text[1:3]) // the pattern lets digits through only
+	hours, _ := strconv.Atoi(text[1:3]) // the pattern allows digits only
 	minutes, _ := strconv.Atoi(text[4:6])
 	if hours > 14 || minutes > 59 {
 		return nil, false
@@ -144,7 +144,7 @@ func parseZone(text string, otherwise *time.Location) (*time.Location, bool) {
 	return time.FixedZone("", offset), true
 }
 
-// precisionEnd is the first instant behind a date of the precision given.
+// precisionEnd returns the first instant after the date that begins at from and has these groups.
 func precisionEnd(from time.Time, groups []string) time.Time {
 	switch {
 	case groups[groupMonth] == "":

@@ -77,7 +77,7 @@ func TestParseDateRefuses(t *testing.T) {
 	for value, part := range tests {
 		want := r4.Quote(value) + syntax
 		if part != "" {
-			want = r4.Quote(value) + " is not a date: " + part
+			want = r4.Quote(value) + " is not a date: there is no " + part
 		}
 		_, err := parseDate(value, nil)
 		if err == nil || err.Error() != want {
@@ -86,8 +86,8 @@ func TestParseDateRefuses(t *testing.T) {
 	}
 }
 
-// TestRule05DateInstants tries each prefix of _lastUpdated with instants before, at
-// and behind the ends of the search value's range.
+// TestRule05DateInstants tries each prefix of _lastUpdated with instants before, at and after the
+// ends of the searched range.
 func TestRule05DateInstants(t *testing.T) {
 	at := func(offset time.Duration) time.Time {
 		return time.Date(2026, 3, 1, 10, 15, 30, 0, time.UTC).Add(offset)
@@ -144,8 +144,8 @@ func anyContains(ranges []store.TimeRange, t time.Time) bool {
 	return false
 }
 
-// TestRule05DatePeriods tries all pairs of periods with ends on a few days, open ones
-// included, against the formulas of R4 for the ranges [a, b) and [l, h).
+// TestRule05DatePeriods compares all pairs of periods with ends on a few days, including open ones,
+// with the formulas of R4 for the ranges [a, b) and [l, h).
 func TestRule05DatePeriods(t *testing.T) {
 	holds := map[string]func(a, b, l, h int64) bool{
 		"eq": func(a, b, l, h int64) bool { return a <= l && h <= b },
@@ -165,7 +165,7 @@ func TestRule05DatePeriods(t *testing.T) {
 		for i, l := range ends {
 			for _, h := range ends[i+1:] {
 				query := Query{Where: condition}
-				got := query.HoldsFor([]store.Entry{{Param: "date", Value: store.Period{From: l, Until: h}}})
+				got := query.Matches([]store.IndexValue{{Param: "date", Value: store.Period{From: l, Until: h}}})
 				if got != want(a, b, l, h) {
 					t.Errorf("%s: [%d, %d): got %t", prefix, l, h, got)
 				}
@@ -194,26 +194,26 @@ func TestRule05DatePrecision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := query.HoldsFor([]store.Entry{stored(t, "birthdate", test.stored)}); got != test.want {
+			if got := query.Matches([]store.IndexValue{stored(t, "birthdate", test.stored)}); got != test.want {
 				t.Errorf("%s for %s: got %t", test.query, test.stored, got)
 			}
 		}
 	}
 }
 
-// stored is the entry of a date, a dateTime or an instant in a record.
-func stored(t *testing.T, param, value string) store.Entry {
+// stored returns the index value of a date, a dateTime or an instant in a record.
+func stored(t *testing.T, param, value string) store.IndexValue {
 	t.Helper()
 	from, until, ok := r4.Microseconds([]byte(value))
 	if !ok {
 		t.Fatalf("%s is not a date", value)
 	}
-	return store.Entry{Param: param, Value: store.Period{From: from, Until: until}}
+	return store.IndexValue{Param: param, Value: store.Period{From: from, Until: until}}
 }
 
-// TestRule05DateFinerThanMicroseconds compares dates finer than microseconds with stored ones,
-// which are indexed as whole microseconds: those that match are found, and of those that do
-// not only some of the same microsecond.
+// TestRule05DateFinerThanMicroseconds compares dates that are finer than microseconds with stored
+// ones, which are indexed as whole microseconds. All matches are found. Of the others, only some in
+// the same microsecond are found.
 func TestRule05DateFinerThanMicroseconds(t *testing.T) {
 	const second = "2026-03-01T10:15:30"
 	fractions := []string{".4", ".499999", ".5", ".50", ".500000", ".5000001", ".500001", ".500002", ".6"}
@@ -245,7 +245,7 @@ func TestRule05DateFinerThanMicroseconds(t *testing.T) {
 		}
 		got := ""
 		for _, fraction := range fractions {
-			if query.HoldsFor([]store.Entry{stored(t, "death-date", second+fraction+"Z")}) {
+			if query.Matches([]store.IndexValue{stored(t, "death-date", second+fraction+"Z")}) {
 				got += "1"
 			} else {
 				got += "0"
@@ -257,8 +257,8 @@ func TestRule05DateFinerThanMicroseconds(t *testing.T) {
 	}
 }
 
-// TestRule05InstantFinerThanMicroseconds compares the times of records, which are known
-// exactly, with instants finer than microseconds.
+// TestRule05InstantFinerThanMicroseconds compares the times of records, which are exact, with
+// instants finer than microseconds.
 func TestRule05InstantFinerThanMicroseconds(t *testing.T) {
 	at := func(fraction time.Duration) time.Time {
 		return time.Date(2026, 3, 1, 10, 15, 30, int(500*time.Millisecond+fraction), time.UTC)
@@ -301,7 +301,8 @@ func TestRule05DateZone(t *testing.T) {
 	}
 }
 
-// Instants of the server are compared in the site's zone, dates too.
+// TestRule05InstantZone shows that searched times and dates without a zone are in the site's zone
+// for _lastUpdated.
 func TestRule05InstantZone(t *testing.T) {
 	begin := time.Date(2026, 2, 28, 14, 0, 0, 0, time.UTC)
 	day := store.TimeRange{From: begin, Until: begin.AddDate(0, 0, 1)}

@@ -7,25 +7,26 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// definition is what the tables say about a parameter of one type or of several.
+// definition is the definition of a search parameter for one type or for several.
 type definition struct {
 	name string
 	kind r4.SearchKind
 	// types are the FHIR types of its values.
 	types []string
-	// targets are the types that its references may refer to.
+	// targets are the types to which its references may refer.
 	targets []string
-	// bases are the types that it is a parameter of.
+	// bases are the types that have the parameter.
 	bases      []string
 	components []r4.SearchComponent
-	// url is that of HL7's definition, if there is one.
+	// url is the canonical URL of HL7's definition, or empty.
 	url string
-	// readers read its values, by modifier.
+	// readers parse its values, by modifier. The modifier "" means none.
 	readers map[string]reader
-	// single parameters find at most one element of a record.
+	// single is true if a record has at most one element with a value.
 	single bool
-	// barren parameters are taken, but no element of the type could have a value.
-	barren bool
+	// alwaysEmpty is true if no element of the type could have a value. The parameter is accepted,
+	// but no record has a value of it.
+	alwaysEmpty bool
 }
 
 const (
@@ -34,16 +35,16 @@ const (
 	paramPatient     = "patient"
 )
 
-// definitions are all parameters, by type and name.
-var definitions = define()
+// definitions are all search parameters by type and name.
+var definitions = buildDefinitions()
 
-func define() map[string]map[string]definition {
+func buildDefinitions() map[string]map[string]definition {
 	all := map[string]map[string]definition{}
 	for _, t := range r4.Types {
-		// Contract 4.1 has these on all types, also where no element could have a value.
+		// Contract 4.1 defines these for all types, even for those without such an element.
 		of := map[string]definition{
-			"telecom":    {name: "telecom", kind: r4.SearchToken, types: []string{"ContactPoint"}, bases: []string{t.Name}, barren: true},
-			paramPatient: {name: paramPatient, kind: r4.SearchReference, types: []string{"Reference"}, targets: []string{"Patient"}, bases: []string{t.Name}, barren: true},
+			"telecom":    {name: "telecom", kind: r4.SearchToken, types: []string{"ContactPoint"}, bases: []string{t.Name}, alwaysEmpty: true},
+			paramPatient: {name: paramPatient, kind: r4.SearchReference, types: []string{"Reference"}, targets: []string{"Patient"}, bases: []string{t.Name}, alwaysEmpty: true},
 		}
 		for _, p := range r4.SearchParameters(t.Name) {
 			of[p.Name] = definition{
@@ -60,17 +61,17 @@ func define() map[string]map[string]definition {
 	return all
 }
 
-// lookup finds a parameter that all of the types have, of the same kind.
+// lookup returns the definition of a parameter that all types have with the same kind.
 func lookup(types []string, name string) (definition, bool) {
-	found, ok := shared(types, name)
+	found, ok := commonDefinition(types, name)
 	if ok && len(types) > 1 {
 		found.readers = readersOf(found)
 	}
 	return found, ok
 }
 
-// shared is lookup, without the readers where the types are several.
-func shared(types []string, name string) (definition, bool) {
+// commonDefinition is lookup, but the result for several types has no valid readers.
+func commonDefinition(types []string, name string) (definition, bool) {
 	var found definition
 	for i, typeName := range types {
 		d, ok := definitions[typeName][name]
@@ -80,9 +81,9 @@ func shared(types []string, name string) (definition, bool) {
 		case i == 0:
 			found = d
 		default:
-			found.types = union(found.types, d.types)
-			found.targets = union(found.targets, d.targets)
-			found.bases = union(found.bases, d.bases)
+			found.types = mergeNames(found.types, d.types)
+			found.targets = mergeNames(found.targets, d.targets)
+			found.bases = mergeNames(found.bases, d.bases)
 			found.single = found.single && d.single
 			if d.url != found.url {
 				found.url = ""
@@ -92,35 +93,35 @@ func shared(types []string, name string) (definition, bool) {
 	return found, len(types) > 0
 }
 
-// namesOf are the parameters that all of the types have.
+// namesOf returns the names of the parameters that all types have, sorted.
 func namesOf(types []string) []string {
 	names := slices.Sorted(maps.Keys(definitions[types[0]]))
 	return slices.DeleteFunc(names, func(name string) bool {
-		_, ok := shared(types, name)
+		_, ok := commonDefinition(types, name)
 		return !ok
 	})
 }
 
-func union(a, b []string) []string {
+func mergeNames(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// keptTargets are the targets that the server keeps.
-func (d definition) keptTargets() []string {
+// supportedTargets returns the targets that the server supports.
+func (d definition) supportedTargets() []string {
 	return slices.DeleteFunc(slices.Clone(d.targets), func(name string) bool {
 		_, kept := r4.TypeOf(name)
 		return !kept
 	})
 }
 
-// hasAny reports whether values may be of one of the FHIR types.
+// hasAny reports whether values may have one of the FHIR types.
 func (d definition) hasAny(types ...string) bool {
 	return slices.ContainsFunc(types, func(name string) bool { return slices.Contains(d.types, name) })
 }
 
-// isOneMoment reports whether a record has at most one value of the parameter, and that is a
+// isOneMoment reports whether a record has at most one value of the parameter and that value is a
 // date, a dateTime or an instant.
 func (d definition) isOneMoment() bool {
 	return d.single && !slices.ContainsFunc(d.types, func(name string) bool {
@@ -128,8 +129,7 @@ func (d definition) isOneMoment() bool {
 	})
 }
 
-// isHierarchy reports whether the references lead from parts to their wholes, within
-// one type.
+// isHierarchy reports whether the references are from a part to its whole, of the same type.
 func (d definition) isHierarchy() bool {
 	return (d.name == "partof" || d.name == "parent") && slices.Equal(d.targets, d.bases)
 }

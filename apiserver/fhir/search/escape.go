@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// alternatives splits a value at its commas. The items are still escaped.
-func alternatives(value string) ([]string, error) {
+// splitAlternatives splits a value at its commas. The items are still escaped.
+func splitAlternatives(value string) ([]string, error) {
 	items := splitUnescaped(value, ',')
 	if slices.Contains(items, "") {
 		return nil, fmt.Errorf("%s has an empty item; separate values by single commas", r4.Quote(value))
@@ -17,7 +17,7 @@ func alternatives(value string) ([]string, error) {
 	return items, nil
 }
 
-// splitUnescaped splits a value at a separator that no backslash precedes. R4
+// splitUnescaped splits a value at each separator without a backslash before it. R4
 // search.html#escaping.
 func splitUnescaped(value string, separator byte) []string {
 	var parts []string
@@ -34,7 +34,7 @@ func splitUnescaped(value string, separator byte) []string {
 	return append(parts, value[start:])
 }
 
-// unescape takes the backslashes out of \, \$ \| and \\.
+// unescape replaces \, \$ \| and \\ by the second character.
 func unescape(part string) (string, error) {
 	if !strings.Contains(part, `\`) {
 		return part, nil
@@ -44,7 +44,7 @@ func unescape(part string) (string, error) {
 		if part[i] == '\\' {
 			i++
 			if i == len(part) || !strings.ContainsRune(`,$|\`, rune(part[i])) {
-				return "", fmt.Errorf(`%s has a backslash that escapes nothing; it goes before , $ | and \ only`, r4.Quote(part))
+				return "", fmt.Errorf(`%s has a backslash that escapes nothing; it must be before , $ | or \`, r4.Quote(part))
 			}
 		}
 		text.WriteByte(part[i])

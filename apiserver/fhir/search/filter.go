@@ -10,21 +10,21 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// scope is where in a query a parameter stands.
+// scope is where a search parameter is in the query: at the start, or after chain links and _has.
 type scope struct {
-	// types are those of the records that it chooses.
+	// types are those of the records that the parameter selects.
 	types []string
-	// links and reversals count the chain links and _has on the way there.
+	// links and reversals count the chain links and the _has before the parameter.
 	links, reversals int
 }
 
-// reader reads the alternatives of a value as a condition. The items are still escaped.
+// reader parses the alternatives of a value into a condition. The items are still escaped.
 type reader func(p *parser, d definition, items []string) (store.Condition, error)
 
 const modifierMissing = "missing"
 
-// filter reads a parameter that chooses records: name may be a chain or a _has.
-func (p *parser) filter(at scope, name, value string) (store.Condition, error) {
+// parseFilter parses one value of a search parameter. name may be a chain or a _has.
+func (p *parser) parseFilter(at scope, name, value string) (store.Condition, error) {
 	switch {
 	case name == paramHas:
 		return p.hasAsValue(at, value)
@@ -33,12 +33,12 @@ func (p *parser) filter(at scope, name, value string) (store.Condition, error) {
 	case strings.Contains(name, "."):
 		return p.chain(at, name, value)
 	default:
-		return p.plain(at, name, value)
+		return p.parseSimple(at, name, value)
 	}
 }
 
-// plain reads a parameter of the records themselves.
-func (p *parser) plain(at scope, name, value string) (store.Condition, error) {
+// parseSimple parses a search parameter that is neither a chain nor a _has.
+func (p *parser) parseSimple(at scope, name, value string) (store.Condition, error) {
 	base, modifier, modified := strings.Cut(name, ":")
 	d, err := p.lookup(at, base)
 	if err != nil {
@@ -46,17 +46,17 @@ func (p *parser) plain(at scope, name, value string) (store.Condition, error) {
 	}
 	read, ok := d.readers[modifier]
 	if !ok || modified && modifier == "" {
-		known := slices.Sorted(maps.Keys(d.readers))[1:] // the first is none at all
-		return nil, fmt.Errorf("the modifier %s is not known for %s, which is a %s; %s", r4.Quote(modifier), base, kindNames[d.kind], takes(known))
+		known := slices.Sorted(maps.Keys(d.readers))[1:] // the first key is "", no modifier
+		return nil, fmt.Errorf("the modifier %s is not supported for %s, a %s parameter; %s", r4.Quote(modifier), base, kindNames[d.kind], describeModifiers(known))
 	}
-	items, err := alternatives(value)
+	items, err := splitAlternatives(value)
 	if err != nil {
 		return nil, err
 	}
 	return read(p, d, items)
 }
 
-// lookup finds a parameter of the records chosen.
+// lookup returns the definition of a search parameter. Errors: *unknownError.
 func (p *parser) lookup(at scope, name string) (definition, error) {
 	d, ok := lookup(at.types, name)
 	if ok {
@@ -66,13 +66,13 @@ func (p *parser) lookup(at scope, name string) (definition, error) {
 	of := strings.Join(at.types, " and ")
 	if at.links+at.reversals == 0 {
 		of = p.subject()
-		known = slices.Concat(known, slices.Collect(maps.Keys(p.controls)), []string{paramHas})
+		known = slices.Concat(known, slices.Collect(maps.Keys(p.resultParameters)), []string{paramHas})
 		slices.Sort(known)
 	}
 	return definition{}, &unknownError{name: name, of: of, known: known}
 }
 
-// readersOf finds the readers of a parameter, by modifier.
+// readersOf returns the readers of a search parameter by modifier.
 func readersOf(d definition) map[string]reader {
 	var readers map[string]reader
 	switch d.name {
@@ -100,17 +100,17 @@ var kindReaders = map[r4.SearchKind]func(definition) map[string]reader{
 	r4.SearchComposite: compositeReaders,
 }
 
-// anyOf makes a reader of what reads one alternative.
+// anyOf returns a reader of alternatives any of which may match. read parses one of them.
 func anyOf(read func(p *parser, d definition, item string) (store.Condition, error)) reader {
 	return func(p *parser, d definition, items []string) (store.Condition, error) {
 		var either store.Any
 		for i, item := range items {
-			if err := p.compare(item); err != nil {
+			if err := p.countValue(item); err != nil {
 				return nil, err
 			}
 			condition, err := read(p, d, item)
 			if err != nil {
-				return nil, within(place("value", i, len(items)), err)
+				return nil, within(position("value", i, len(items)), err)
 			}
 			either = append(either, condition)
 		}
@@ -121,7 +121,7 @@ func anyOf(read func(p *parser, d definition, item string) (store.Condition, err
 	}
 }
 
-// noneOf makes a reader of what reads the opposite.
+// noneOf returns a reader that negates the condition of read.
 func noneOf(read reader) reader {
 	return func(p *parser, d definition, items []string) (store.Condition, error) {
 		condition, err := read(p, d, items)
@@ -132,32 +132,32 @@ func noneOf(read reader) reader {
 	}
 }
 
-// compare counts a value that is compared with, and bounds its length.
-func (p *parser) compare(item string) error {
-	if len(item) > maxItem {
-		return fmt.Errorf("a value of %d bytes is too long; the most is %d", len(item), maxItem)
+// countValue counts a value. It returns an error above maxItemSize or maxValues.
+func (p *parser) countValue(item string) error {
+	if len(item) > maxItemSize {
+		return fmt.Errorf("a value has %d bytes; give at most %d in each", len(item), maxItemSize)
 	}
-	return p.spend(1)
+	return p.addValues(1)
 }
 
-// spend counts values that are compared with.
-func (p *parser) spend(n int) error {
-	if p.conditions += n; p.conditions > maxConditions {
-		return fmt.Errorf("the query compares with more than %d values; ask for less at once", maxConditions)
+// addValues adds n to the number of values of the query. It returns an error above maxValues.
+func (p *parser) addValues(n int) error {
+	if p.values += n; p.values > maxValues {
+		return fmt.Errorf("the query has more than %d values; give fewer alternatives or parameters", maxValues)
 	}
 	return nil
 }
 
-// missing reads the modifier :missing. R4 search.html#modifiers.
+// missing parses the modifier :missing. R4 search.html#modifiers.
 func (p *parser) missing(d definition, items []string) (store.Condition, error) {
-	if err := p.spend(1); err != nil {
+	if err := p.addValues(1); err != nil {
 		return nil, err
 	}
-	truth, ok := truths[strings.Join(items, ",")]
+	truth, ok := booleans[strings.Join(items, ",")]
 	if !ok {
-		return nil, fmt.Errorf("%s is neither true nor false, as :missing takes it", r4.Quote(strings.Join(items, ",")))
+		return nil, fmt.Errorf("%s is neither true nor false; :missing needs one of the two", r4.Quote(strings.Join(items, ",")))
 	}
-	if d.name == paramID || d.name == paramLastUpdated { // all records have them
+	if d.name == paramID || d.name == paramLastUpdated { // never missing
 		if truth {
 			return store.Any{}, nil
 		}
@@ -170,4 +170,4 @@ func (p *parser) missing(d definition, items []string) (store.Condition, error) 
 	return present, nil
 }
 
-var truths = map[string]bool{"true": true, "false": false}
+var booleans = map[string]bool{"true": true, "false": false}

@@ -4,27 +4,27 @@ import (
 	"strings"
 )
 
-// since takes an instant, or a date for its beginning. R4 http.html#history.
+// since parses _since: an instant, or a date, which means its beginning. R4 http.html#history.
 func (p *parser) since(_, value string) (string, error) {
-	value = strings.Replace(value, " ", "+", 1) // a + that was not escaped
+	value = strings.Replace(value, " ", "+", 1) // an unescaped + arrives as a space
 	named, err := parseDate(value, p.Zone)
 	p.query.Since = bound(named.from)
 	return value, err
 }
 
-// at takes the period that a date names. R4 http.html#history.
+// at parses _at: dates with optional prefixes. A date means its whole range. R4 http.html#history.
 func (p *parser) at(_, value string) (string, error) {
-	items, err := alternatives(value)
+	items, err := splitAlternatives(value)
 	if err != nil {
 		return "", err
 	}
 	for i, item := range items {
 		ranges, err := p.parseInstants(item)
 		if err == nil {
-			err = p.compare(item)
+			err = p.countValue(item)
 		}
 		if err != nil {
-			return "", within(place("value", i, len(items)), err)
+			return "", within(position("value", i, len(items)), err)
 		}
 		p.query.At = append(p.query.At, ranges...)
 	}

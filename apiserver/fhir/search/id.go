@@ -12,15 +12,14 @@ func idReaders() map[string]reader {
 	return map[string]reader{"": (*parser).ids, "not": noneOf((*parser).ids)}
 }
 
-// ids reads ids, any of which a record may have.
 func (p *parser) ids(_ definition, items []string) (store.Condition, error) {
 	var ids store.IDIn
 	for i, id := range items {
-		if err := p.compare(id); err != nil {
+		if err := p.countValue(id); err != nil {
 			return nil, err
 		}
 		if !r4.ValidID(id) {
-			return nil, within(place("value", i, len(items)), fmt.Errorf("%s is not an id: %s", r4.Quote(id), r4.IDPattern))
+			return nil, within(position("value", i, len(items)), fmt.Errorf("%s is not an id; give %s", r4.Quote(id), r4.IDPattern))
 		}
 		ids = append(ids, strings.ToLower(id))
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	everything      = "*"
+	wildcard        = "*"
 	modifierIterate = "iterate"
 )
 
@@ -22,19 +22,19 @@ func (p *parser) revInclude(modifier, value string) (string, error) {
 	return p.includes(store.Include{Iterate: modifier == modifierIterate, Reverse: true}, value)
 }
 
-// includes takes Type:param, Type:param:Target, Type:* or *. R4 search.html#include.
+// includes parses Type:param, Type:param:Target, Type:* or *. R4 search.html#include.
 func (p *parser) includes(as store.Include, value string) (string, error) {
-	items, err := alternatives(value)
+	items, err := splitAlternatives(value)
 	if err != nil {
 		return "", err
 	}
 	for i, item := range items {
 		include, err := p.parseInclude(as, item)
 		if err == nil {
-			err = p.compare(item)
+			err = p.countValue(item)
 		}
 		if err != nil {
-			return "", within(place("value", i, len(items)), err)
+			return "", within(position("value", i, len(items)), err)
 		}
 		if !slices.Contains(p.query.Includes, include) {
 			p.query.Includes = append(p.query.Includes, include)
@@ -44,37 +44,36 @@ func (p *parser) includes(as store.Include, value string) (string, error) {
 }
 
 func (p *parser) parseInclude(include store.Include, item string) (store.Include, error) {
-	if item == everything {
-		p.reach(include)
+	if item == wildcard {
+		p.addReachable(include)
 		return include, nil
 	}
 	parts := strings.Split(item, ":")
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
-		return include, fmt.Errorf("%s cannot be included; write {type}:{reference parameter}, with :{target type} if only that is wanted, or *", r4.Quote(item))
+		return include, fmt.Errorf("%s cannot be included; write {type}:{reference parameter}, with :{target type} for one type of target, or *", r4.Quote(item))
 	}
 	var err error
-	if include.Type, err = typeNamed(parts[0]); err != nil {
+	if include.Type, err = parseTypeName(parts[0]); err != nil {
 		return include, err
 	}
 	targets := namesOfTypes()
-	if parts[1] != everything {
+	if parts[1] != wildcard {
 		include.Param = parts[1]
 		d, err := referenceParam(include.Type, include.Param)
 		if err != nil {
 			return include, err
 		}
-		targets = d.keptTargets()
+		targets = d.supportedTargets()
 	}
 	if len(parts) == 3 {
 		if include.Target = parts[2]; !slices.Contains(targets, include.Target) {
 			return include, fmt.Errorf("%s does not refer to %s; it refers to %s", item[:len(item)-len(parts[2])-1], r4.Quote(parts[2]), strings.Join(targets, ", "))
 		}
 	}
-	p.reach(include)
+	p.addReachable(include)
 	return include, nil
 }
 
-// namesOfTypes are the names of all types.
 func namesOfTypes() []string {
 	names := make([]string, len(r4.Types))
 	for i, t := range r4.Types {
@@ -83,8 +82,8 @@ func namesOfTypes() []string {
 	return names
 }
 
-// reach notes the types that may be included.
-func (p *parser) reach(include store.Include) {
+// addReachable adds the types of records that include may return.
+func (p *parser) addReachable(include store.Include) {
 	for _, from := range namesOfTypes() {
 		if include.Type != "" && include.Type != from {
 			continue
@@ -94,10 +93,10 @@ func (p *parser) reach(include store.Include) {
 			continue
 		}
 		for _, d := range definitions[from] {
-			if d.kind != r4.SearchReference || d.barren || include.Param != "" && include.Param != d.name {
+			if d.kind != r4.SearchReference || d.alwaysEmpty || include.Param != "" && include.Param != d.name {
 				continue
 			}
-			for _, target := range d.keptTargets() {
+			for _, target := range d.supportedTargets() {
 				if include.Target == "" || include.Target == target {
 					p.reaches[target] = true
 				}

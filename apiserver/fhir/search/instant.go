@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// instantRanges turn the range that is searched for into the instants that match: an
-// instant is a point, so what overlaps contains.
+// instantRanges has, by prefix, the function that converts the searched range to the ranges of
+// instants that match. R4 search.html#prefix.
 var instantRanges = map[string]func(from, until time.Time) []store.TimeRange{
 	"eq": func(from, until time.Time) []store.TimeRange { return []store.TimeRange{{From: from, Until: until}} },
 	"ne": func(from, until time.Time) []store.TimeRange { return []store.TimeRange{{Until: from}, {From: until}} },
@@ -19,16 +19,15 @@ var instantRanges = map[string]func(from, until time.Time) []store.TimeRange{
 	"le": func(_, until time.Time) []store.TimeRange { return []store.TimeRange{{Until: until}} },
 }
 
-// parseInstants reads a date with an optional prefix as the instants that match.
+// parseInstants parses a date with an optional prefix into the ranges of instants that match.
 func (p *parser) parseInstants(item string) ([]store.TimeRange, error) {
-	searched, err := parseSearched(item, p.Now, p.Zone)
+	searched, err := parsePrefixedDate(item, p.Now, p.Zone)
 	if err != nil {
 		return nil, err
 	}
 	return instantRanges[searched.prefix](bound(searched.from), bound(searched.until)), nil
 }
 
-// updated reads a condition on meta.lastUpdated.
 func (p *parser) updated(_ definition, item string) (store.Condition, error) {
 	ranges, err := p.parseInstants(item)
 	if err != nil {
@@ -37,7 +36,7 @@ func (p *parser) updated(_ definition, item string) (store.Condition, error) {
 	return updatedIn(ranges), nil
 }
 
-// updatedIn is the condition that a record was updated in one of the ranges.
+// updatedIn returns the condition that the last update was in one of the ranges.
 func updatedIn(ranges []store.TimeRange) store.Condition {
 	if len(ranges) == 1 {
 		return store.UpdatedIn(ranges[0])
@@ -49,7 +48,8 @@ func updatedIn(ranges []store.TimeRange) store.Condition {
 	return either
 }
 
-// bound makes a time fit for a range, in which the zero time is infinite.
+// bound returns t in UTC as an end of a store.TimeRange. It adds a nanosecond to the zero time,
+// because a TimeRange has no bound where an end is zero.
 func bound(t time.Time) time.Time {
 	t = t.UTC()
 	if t.IsZero() {

@@ -10,23 +10,23 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// defaultDistance is how near is near, in kilometers, where a query does not say. R4
-// leaves that to the server (location.html#positional).
+// defaultDistance is the distance in kilometers of a query without one. R4 leaves the default to
+// the server (location.html#positional).
 const defaultDistance = 5
 
-// units of distance, in meters, by their UCUM codes.
+// units has the units of distance in meters, by UCUM code. "" is the default, kilometers.
 var units = map[string]float64{
 	"": 1000, "km": 1000, "m": 1, "[mi_i]": 1609.344, "[mi_us]": 6336000. / 3937, "[nmi_i]": 1852, "[ft_i]": 0.3048,
 }
 
-// near reads latitude|longitude|distance|units. R4 location.html#positional.
+// near parses latitude|longitude|distance|units. R4 location.html#positional.
 func (p *parser) near(d definition, item string) (store.Condition, error) {
 	parts, err := splitParts(item)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) < 2 || len(parts) > 4 {
-		return nil, fmt.Errorf("%s is no place; write latitude|longitude|distance|units, of which the last two may be left out", r4.Quote(item))
+		return nil, fmt.Errorf("%s is not a place; write latitude|longitude|distance|units, where distance and units are optional", r4.Quote(item))
 	}
 	parts = append(parts, "", "")
 	condition := store.Near{Param: d.name}
@@ -39,19 +39,19 @@ func (p *parser) near(d definition, item string) (store.Condition, error) {
 	distance := float64(defaultDistance)
 	if parts[2] != "" {
 		if distance, err = decimal(parts[2]); err != nil || distance < 0 {
-			return nil, fmt.Errorf("%s is no distance; give a decimal number from 0 up", r4.Quote(parts[2]))
+			return nil, fmt.Errorf("%s is not a distance; give a decimal number that is not negative", r4.Quote(parts[2]))
 		}
 	}
 	unit, ok := units[parts[3]]
 	if !ok {
 		known := []string{"km", "m", "[mi_i]", "[mi_us]", "[nmi_i]", "[ft_i]"}
-		return nil, fmt.Errorf("%s is no unit of distance known here; give one of %q", r4.Quote(parts[3]), known)
+		return nil, fmt.Errorf("%s is not a supported unit of distance; give one of %q", r4.Quote(parts[3]), known)
 	}
 	condition.Meters = distance * unit
 	return condition, nil
 }
 
-// decimalPattern is a decimal of FHIR. R4 datatypes.html#decimal.
+// decimalPattern matches a FHIR decimal. R4 datatypes.html#decimal.
 var decimalPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?$`)
 
 func decimal(text string) (float64, error) {
@@ -61,11 +61,11 @@ func decimal(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// degrees reads an angle.
+// degrees parses an angle from -most to most degrees. what names it in the error.
 func degrees(text, what string, most float64) (float64, error) {
 	value, err := decimal(text)
 	if err != nil || math.Abs(value) > most {
-		return 0, fmt.Errorf("%s is no %s; give decimal degrees from -%v to %v", r4.Quote(text), what, most, most)
+		return 0, fmt.Errorf("%s is not a %s; give decimal degrees from -%v to %v", r4.Quote(text), what, most, most)
 	}
 	return value, nil
 }

@@ -1,7 +1,10 @@
 package search
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -12,83 +15,95 @@ import (
 )
 
 const (
-	// TokenKeySize is how long the key of page tokens is, in bytes.
+	// TokenKeySize is the length of a page token key in bytes.
 	TokenKeySize = 32
-	// tokenLife is how long a page token is taken.
-	tokenLife = 24 * time.Hour
+	// tokenLifetime is how long a page token is valid.
+	tokenLifetime = 24 * time.Hour
 
-	// A token of versionAfter carries the position of a page; one of versionBoth carries that of
-	// the page before it as well.
-	versionAfter = 1
-	versionBoth  = 2
+	// The first byte of a token's content is its version. versionAfter has Cursor.After,
+	// versionBoth also Cursor.Previous. Versions 1 and 2 were signed, not encrypted.
+	versionAfter = 3
+	versionBoth  = 4
 	expirySize   = 8
-	maxToken     = 2048
+	maxTokenSize = 2048
 )
 
-// Cursor is what a page token carries.
+// Cursor is the position in a page token.
 type Cursor struct {
-	// After is the position behind which the page starts.
+	// After is the position after which the page starts. It is empty for the first page.
 	After []byte
-	// Previous, if HasPrevious is set, is After of the page before; empty for the first page.
+	// Previous, if HasPrevious is set, is After of the previous page.
 	Previous    []byte
 	HasPrevious bool
 }
 
-// Binding is what a page token belongs to; nowhere else is it taken.
+// Binding is what a page token is bound to. The token is rejected with any other Binding.
 type Binding struct {
 	// Site is the siteID.
 	Site string
-	// Scope is what is paged through: a type, or the history of a record.
+	// Scope is the collection with the pages, such as a type or the history of a record.
 	Scope string
-	// Query in its canonical form.
+	// Query is the query in canonical form.
 	Query string
-	// Caller is the name of who was given the token.
+	// Caller is the name of the caller that received the token.
 	Caller string
+	// View is store.Restricted.Digest of the types whose records affect the result.
+	View string
 }
 
-// The reasons not to take a page token.
+// The errors of page tokens. Their texts follow the name of the parameter in messages.
 var (
-	ErrTokenForeign = errors.New("was not made by this server for this site, address, query and caller; take the next link as it is")
-	ErrTokenExpired = errors.New("is expired; start again without it")
+	ErrTokenForeign = errors.New("was not made by this server for this site, address, query and caller; follow the next link unchanged, or start again without it")
+	ErrTokenExpired = errors.New("has expired; start again without it")
 )
 
-// Tokens seals positions into page tokens. All replicas of a server share its key.
-type Tokens struct{ key []byte }
+// Tokens makes and opens page tokens. They are encrypted, because a position can reveal when a
+// hidden record was written. All replicas must share the keys.
+type Tokens struct{ keys func() [][]byte }
 
-// NewTokens takes the key that seals page tokens.
-func NewTokens(key []byte) (Tokens, error) {
-	if len(key) != TokenKeySize {
-		return Tokens{}, fmt.Errorf("make page tokens: the key has %d bytes, it must have %d", len(key), TokenKeySize)
+// NewTokens returns Tokens with the given keys. The first key encrypts, and all of them decrypt.
+// keys is called for each token, so that keys can be rotated. It must return one or more keys of
+// TokenKeySize bytes.
+func NewTokens(keys func() [][]byte) (Tokens, error) {
+	if keys == nil || len(keys()) == 0 {
+		return Tokens{}, errors.New("make page tokens: there is no key")
 	}
-	return Tokens{key: key}, nil
+	for _, key := range keys() {
+		if len(key) != TokenKeySize {
+			return Tokens{}, fmt.Errorf("make page tokens: a key has %d bytes; each must have %d", len(key), TokenKeySize)
+		}
+	}
+	return Tokens{keys: keys}, nil
 }
 
-// encoding is strict, so that no two texts say the same token; line breaks, which
-// it passes over all the same, are refused.
+// encoding is strict, so that each token has one encoding. The decoder ignores line breaks, so Open
+// rejects them.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Seal returns a page token of a cursor. It leaves the previous page out where the token would
-// become longer than a request may have.
+// Seal returns a page token with a cursor, which is valid for tokenLifetime from now. It omits
+// Previous if the token would become longer than maxTokenSize bytes.
 func (t Tokens) Seal(to Binding, at Cursor, now time.Time) string {
-	payload := make([]byte, 0, 1+expirySize+binary.MaxVarintLen64+len(at.Previous)+len(at.After)+sha256.Size)
-	payload = binary.BigEndian.AppendUint64(append(payload, versionAfter), uint64(now.Add(tokenLife).Unix()))
-	if at.HasPrevious && encoding.EncodedLen(cap(payload)) <= maxToken {
+	payload := make([]byte, 0, 1+expirySize+binary.MaxVarintLen64+len(at.Previous)+len(at.After))
+	payload = binary.BigEndian.AppendUint64(append(payload, versionAfter), uint64(now.Add(tokenLifetime).Unix()))
+	sealer := newSealer(t.keys()[0])
+	if at.HasPrevious && encoding.EncodedLen(sealer.NonceSize()+cap(payload)+sealer.Overhead()) <= maxTokenSize {
 		payload[0] = versionBoth
 		payload = append(binary.AppendUvarint(payload, uint64(len(at.Previous))), at.Previous...)
 	}
 	payload = append(payload, at.After...)
-	return encoding.EncodeToString(append(payload, t.sign(to, payload)...))
+	nonce := make([]byte, sealer.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return encoding.EncodeToString(sealer.Seal(nonce, nonce, payload, to.bytes()))
 }
 
-// Open returns the cursor that a page token carries. Errors: ErrTokenForeign,
-// ErrTokenExpired.
+// Open returns the cursor in a page token. Errors: ErrTokenForeign, ErrTokenExpired.
 func (t Tokens) Open(to Binding, token string, now time.Time) (Cursor, error) {
 	sealed, err := encoding.DecodeString(token)
-	if err != nil || strings.ContainsAny(token, "\r\n") || len(sealed) < 1+expirySize+sha256.Size {
+	if err != nil || strings.ContainsAny(token, "\r\n") {
 		return Cursor{}, ErrTokenForeign
 	}
-	payload, signature := sealed[:len(sealed)-sha256.Size], sealed[len(sealed)-sha256.Size:]
-	if !hmac.Equal(signature, t.sign(to, payload)) {
+	payload := t.unseal(to, sealed)
+	if len(payload) < 1+expirySize {
 		return Cursor{}, ErrTokenForeign
 	}
 	expiry := int64(binary.BigEndian.Uint64(payload[1:]))
@@ -106,24 +121,52 @@ func (t Tokens) Open(to Binding, token string, now time.Time) (Cursor, error) {
 		}
 		rest = rest[read:]
 		return Cursor{Previous: rest[:size], After: rest[size:], HasPrevious: true}, nil
-	default: // a later release's
+	default: // the version of a later release
 		return Cursor{}, ErrTokenForeign
 	}
 }
 
-// sign covers every field with its length, so that none can run into the next.
-func (t Tokens) sign(to Binding, payload []byte) []byte {
-	fields := []string{"page token", to.Site, to.Scope, to.Query, to.Caller, string(payload)}
+// unseal decrypts a token with the key that encrypted it. It returns nil if no key decrypts it for
+// this binding.
+func (t Tokens) unseal(to Binding, sealed []byte) []byte {
+	for _, key := range t.keys() {
+		sealer := newSealer(key)
+		if len(sealed) < sealer.NonceSize() {
+			return nil
+		}
+		payload, err := sealer.Open(nil, sealed[:sealer.NonceSize()], sealed[sealer.NonceSize():], to.bytes())
+		if err == nil {
+			return payload
+		}
+	}
+	return nil
+}
+
+// newSealer returns AES-256-GCM with a key derived from a key of page tokens.
+func newSealer(key []byte) cipher.AEAD {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("encryption of page tokens"))
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err == nil {
+		var sealer cipher.AEAD
+		if sealer, err = cipher.NewGCM(block); err == nil {
+			return sealer
+		}
+	}
+	panic(err) // the key has 32 bytes
+}
+
+// bytes encodes each field with its length, so that different bindings have different encodings.
+func (b Binding) bytes() []byte {
+	fields := []string{"page token", b.Site, b.Scope, b.Query, b.Caller, b.View}
 	size := 0
 	for _, field := range fields {
 		size += 8 + len(field)
 	}
-	signed := make([]byte, 0, size)
+	bound := make([]byte, 0, size)
 	for _, field := range fields {
-		signed = binary.BigEndian.AppendUint64(signed, uint64(len(field)))
-		signed = append(signed, field...)
+		bound = binary.BigEndian.AppendUint64(bound, uint64(len(field)))
+		bound = append(bound, field...)
 	}
-	mac := hmac.New(sha256.New, t.key)
-	mac.Write(signed)
-	return mac.Sum(nil)
+	return bound
 }

@@ -13,95 +13,97 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Options say what a query is about and how it is to be read.
+// Options say in which context a query is parsed, and how.
 type Options struct {
-	// Type is the name of the resource type, empty for the whole site or a whole compartment.
+	// Type is the name of the resource type in the path. It is empty if the path has none.
 	Type string
-	// Compartment, unless nil, restricts a search to its members.
+	// Compartment, if not nil, restricts a search to the members of the compartment.
 	Compartment *Compartment
-	// SortByDate takes _sort=date for _lastUpdated where there is no such parameter,
-	// as the contract has it (4.1).
+	// SortByDate is set to accept _sort=date, with the meaning of _lastUpdated, if the type has no
+	// parameter date (contract 4.1).
 	SortByDate bool
-	// Lenient passes over unknown parameters of a search (Prefer: handling=lenient).
+	// Lenient is set to ignore unknown parameters of a search (Prefer: handling=lenient). If it is
+	// false, they are errors.
 	Lenient bool
-	// Now is the clock for approximate dates.
+	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time
-	// Zone is that of times without one; nil is UTC.
+	// Zone is the time zone of times that have none. nil means UTC.
 	Zone *time.Location
-	// Bases are the site's own addresses: what is below is what relative references
-	// refer to.
+	// Bases are the addresses of the site. A reference below one of them is the same as a relative
+	// one.
 	Bases []string
 }
 
-// Bounds of what one query may ask for.
+// The limits of one query. A query that exceeds one is rejected.
 const (
-	// maxParameters bounds the parameters, each counted as often as it is given.
+	// maxParameters is the maximum number of parameters, counting repetitions.
 	maxParameters = 100
-	// maxConditions bounds the values to compare with, of all parameters together.
-	maxConditions = 1000
-	// maxDepth bounds the links of a chain, and how deep _has may be nested.
+	// maxValues is the maximum number of values of all parameters together. Values that a parameter
+	// expands to, such as the codes of a value set, count too.
+	maxValues = 1000
+	// maxDepth is the maximum number of links of a chain, and the maximum nesting of _has.
 	maxDepth = 5
-	// maxValue bounds the length of a value with all its alternatives, maxItem that
-	// of one of them.
-	maxValue = 64 << 10
-	maxItem  = 2 << 10
-	// maxErrors bounds how much is said of one query.
+	// maxValueSize is the maximum length in bytes of one value with all its alternatives, and
+	// maxItemSize that of one alternative.
+	maxValueSize = 64 << 10
+	maxItemSize  = 2 << 10
+	// maxErrors is the maximum number of reported errors. Further ones are omitted.
 	maxErrors = 50
 )
 
-// Parse checks the parameters of a search. The error, if any, is of type Errors.
+// Parse parses the parameters of a search. Errors: Errors.
 func Parse(values url.Values, opts Options) (Query, error) {
-	return parse(values, opts, searchControls, true)
+	return parse(values, opts, searchResultParameters, true)
 }
 
-// ParseCriteria checks the criteria of a conditional interaction: parameters that
-// choose records, at least one. Lenient handling does not apply: criteria that are
-// passed over would choose others. R4 http.html#ccreate.
+// ParseCriteria parses the criteria of a conditional interaction: at least one search parameter,
+// and no result parameters. opts.Lenient is not used, because ignored criteria would match other
+// records. R4 http.html#ccreate. Errors: Errors.
 func ParseCriteria(values url.Values, opts Options) (Query, error) {
 	opts.Lenient = false
 	query, err := parse(values, opts, nil, true)
 	if err == nil && query.Where == nil {
-		return Query{}, Errors{{Parameter: "", Problem: "there is none; give at least one of " + strings.Join(namesOf(query.Types), ", ")}}
+		return Query{}, Errors{{Problem: "search criteria are missing: a conditional interaction, such as PUT without an id in the path, needs at least one of " + strings.Join(namesOf(query.Types), ", ")}}
 	}
 	return query, err
 }
 
-// ParseHistory checks the parameters of a history, of which there are few. Lenient
-// handling does not apply: a history has no entry that could tell what was passed over,
-// for an outcome is one by its search.mode, which only a search may have (R4 bundle.html,
-// bdl-2).
+// ParseHistory parses the parameters of a history. opts.Lenient is not used, because a history
+// cannot report what it ignored: an entry with an outcome needs search.mode, which only a searchset
+// may have (R4 bundle.html, bdl-2). Errors: Errors.
 func ParseHistory(values url.Values, opts Options) (Query, error) {
 	opts.Lenient = false
-	return parse(values, opts, historyControls, false)
+	return parse(values, opts, historyResultParameters, false)
 }
 
-// ParseRead checks the parameters of a read. Lenient handling does not apply: the answer
-// is the resource alone.
+// ParseRead parses the parameters of a read. opts.Lenient is not used, because the response is the
+// resource alone and cannot report what was ignored. Errors: Errors.
 func ParseRead(values url.Values, opts Options) (Query, error) {
 	opts.Lenient = false
-	return parse(values, opts, readControls, false)
+	return parse(values, opts, readResultParameters, false)
 }
 
-// parser gathers a Query from its parameters.
+// parser builds a Query from its parameters.
 type parser struct {
 	Options
 	query Query
-	// controls are the parameters that do not choose records; filters tells whether
-	// there may be others, that do.
-	controls map[string]control
-	filters  bool
-	where    store.All
-	// conditions counts the values to compare with.
-	conditions int
-	reaches    map[string]bool
-	// totalOnly is the wish of _summary=count.
+	// resultParameters are the result parameters of the interaction. Search parameters are only
+	// accepted if allowsFilters is set.
+	resultParameters map[string]resultParameter
+	allowsFilters    bool
+	where            store.All
+	// values counts the values of the query, up to maxValues.
+	values int
+	// reaches has the types whose records the query reads (Query.ReachedTypes).
+	reaches map[string]bool
+	// totalOnly is set by _summary=count.
 	totalOnly bool
-	// encoded and canonical become those of the query.
+	// encoded and canonical become the fields of the query.
 	encoded, canonical []byte
 }
 
-func parse(values url.Values, opts Options, controls map[string]control, filters bool) (Query, error) {
-	p := parser{Options: opts, controls: controls, filters: filters, reaches: map[string]bool{}, query: Query{
+func parse(values url.Values, opts Options, resultParameters map[string]resultParameter, allowsFilters bool) (Query, error) {
+	p := parser{Options: opts, resultParameters: resultParameters, allowsFilters: allowsFilters, reaches: map[string]bool{}, query: Query{
 		Sort:  []store.Sort{{Field: store.SortCreated, Descending: true}},
 		Count: DefaultCount,
 		bases: opts.Bases,
@@ -110,13 +112,13 @@ func parse(values url.Values, opts Options, controls map[string]control, filters
 		return Query{}, err
 	}
 	if len(p.where) > 0 {
-		p.query.written, p.query.Where = p.where, joined(p.query.Types, p.where)
-		p.noteRelated(p.where)
+		p.query.unintersected, p.query.Where = p.where, intersectDates(p.query.Types, p.where)
+		p.collectMentioned(p.where)
 	}
 	for _, searched := range p.query.Types {
 		delete(p.reaches, searched)
 	}
-	p.query.Reaches = slices.Sorted(maps.Keys(p.reaches))
+	p.query.ReachedTypes = slices.Sorted(maps.Keys(p.reaches))
 	if p.totalOnly {
 		p.query.Count = 0
 	}
@@ -127,16 +129,17 @@ func parse(values url.Values, opts Options, controls map[string]control, filters
 	return p.query, nil
 }
 
-// parse takes all parameters, the types first: they say which others there are.
+// parse parses all parameters. The types come first, because they decide which parameters are
+// known.
 func (p *parser) parse(values url.Values) error {
-	if given := count(values); given > maxParameters {
-		return Errors{{Problem: fmt.Sprintf("there are %d parameters; give at most %d, and alternatives as one value with commas", given, maxParameters)}}
+	if given := countParameters(values); given > maxParameters {
+		return Errors{{Problem: fmt.Sprintf("there are %d parameters; give at most %d, and alternatives as one value, separated by commas", given, maxParameters)}}
 	}
 	if err := p.types(values); err != nil {
 		return Errors{{Parameter: paramType, Problem: err.Error()}}
 	}
 	if p.Compartment != nil {
-		if err := p.restrict(p.Compartment); err != nil {
+		if err := p.restrictTo(p.Compartment); err != nil {
 			return Errors{{Parameter: paramType, Problem: err.Error()}}
 		}
 	}
@@ -154,7 +157,7 @@ func (p *parser) parse(values url.Values) error {
 		}
 	}
 	if len(wrong) == 0 {
-		if err := p.whole(); err != nil {
+		if err := p.checkCombination(); err != nil {
 			wrong = Errors{*err}
 		}
 	}
@@ -164,8 +167,8 @@ func (p *parser) parse(values url.Values) error {
 	return nil
 }
 
-// count counts what is given.
-func count(values url.Values) int {
+// countParameters returns the number of parameters, counting repetitions.
+func countParameters(values url.Values) int {
 	given := 0
 	for _, each := range values {
 		given += len(each)
@@ -173,33 +176,33 @@ func count(values url.Values) int {
 	return given
 }
 
-// nonEmpty drops empty values: they are as good as absent. R4 search.html#errors.
+// nonEmpty drops empty values, which count as absent. R4 search.html#errors.
 func nonEmpty(values []string) []string {
 	return slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" })
 }
 
-// parameter takes one parameter with all its values, one for each time it is given.
+// parameter parses one parameter. values has one value for each repetition of the parameter.
 func (p *parser) parameter(name string, values []string) error {
 	base, modifier, modified := strings.Cut(name, ":")
-	known, isControl := p.controls[base]
-	if isControl {
+	known, isResultParameter := p.resultParameters[base]
+	if isResultParameter {
 		if modified && !slices.Contains(known.modifiers, modifier) {
-			return fmt.Errorf("the modifier %s is not known here; %s", r4.Quote(modifier), takes(known.modifiers))
+			return fmt.Errorf("the modifier %s is not supported; %s", r4.Quote(modifier), describeModifiers(known.modifiers))
 		}
-		if len(values) > 1 && !known.repeats {
-			return errors.New("is given more than once")
+		if len(values) > 1 && !known.repeatable {
+			return errors.New("is given more than once; give it once")
 		}
 	}
 	for i, value := range values {
-		if len(value) > maxValue {
-			return fmt.Errorf("the value is longer than %d KiB", maxValue>>10)
+		if len(value) > maxValueSize {
+			return fmt.Errorf("the value is longer than %d KiB; give fewer alternatives", maxValueSize>>10)
 		}
 		var err error
-		understood := value
-		if isControl {
-			understood, err = known.take(p, modifier, value)
+		normalized := value
+		if isResultParameter {
+			normalized, err = known.parse(p, modifier, value)
 		} else {
-			err = p.choose(name, value)
+			err = p.addFilter(name, value)
 		}
 		var unknown *unknownError
 		if errors.As(err, &unknown) && p.Lenient {
@@ -207,19 +210,19 @@ func (p *parser) parameter(name string, values []string) error {
 			return nil
 		}
 		if err != nil {
-			return within(place("time", i, len(values)), err)
+			return within(position("repetition", i, len(values)), err)
 		}
-		p.understand(name, understood)
+		p.appendToQuery(name, normalized)
 	}
 	return nil
 }
 
-// choose takes a parameter that chooses records.
-func (p *parser) choose(name, value string) error {
-	if !p.filters {
-		return &unknownError{name: name, of: p.subject(), known: slices.Sorted(maps.Keys(p.controls))}
+// addFilter parses one value of a search parameter and adds its condition to the query.
+func (p *parser) addFilter(name, value string) error {
+	if !p.allowsFilters {
+		return &unknownError{name: name, of: p.subject(), known: slices.Sorted(maps.Keys(p.resultParameters))}
 	}
-	condition, err := p.filter(scope{types: p.query.Types}, name, value)
+	condition, err := p.parseFilter(scope{types: p.query.Types}, name, value)
 	if err != nil {
 		return err
 	}
@@ -227,7 +230,7 @@ func (p *parser) choose(name, value string) error {
 	return nil
 }
 
-// subject is what the query is about, for a person.
+// subject returns the names of the searched types for error messages.
 func (p *parser) subject() string {
 	switch {
 	case p.Type != "":
@@ -241,8 +244,8 @@ func (p *parser) subject() string {
 	}
 }
 
-// unknownError says that there is no such parameter. Lenient handling passes over
-// that, and over nothing else.
+// unknownError is the error of an unknown parameter. It is the only error that lenient handling
+// ignores.
 type unknownError struct {
 	name, of string
 	known    []string
@@ -252,7 +255,6 @@ func (e *unknownError) Error() string {
 	return r4.Quote(e.name) + " is not known for " + e.of + "; known are " + strings.Join(e.known, ", ")
 }
 
-// within says where in a query an error is.
 func within(place string, err error) error {
 	if place == "" {
 		return err
@@ -260,18 +262,18 @@ func within(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }
 
-// place names one of several things, none if there is one only.
-func place(what string, i, of int) string {
+// position returns the position of one of several items for an error message, or "" for one item.
+func position(what string, i, of int) string {
 	if of < 2 {
 		return ""
 	}
 	return fmt.Sprintf("%s %d of %d", what, i+1, of)
 }
 
-// takes says which modifiers there are.
-func takes(modifiers []string) string {
+// describeModifiers lists the supported modifiers for an error message.
+func describeModifiers(modifiers []string) string {
 	if len(modifiers) == 0 {
-		return "it takes none"
+		return "supported modifiers: none"
 	}
-	return "it takes " + strings.Join(modifiers, ", ")
+	return "supported modifiers: " + strings.Join(modifiers, ", ")
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/hack/dev/module"
+	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var newest = []store.Sort{{Field: store.SortCreated, Descending: true}}
 
-// ignoreHow leaves out what is not about the answer but about how it came to be.
+// ignoreHow ignores the fields of a Query that do not affect the result.
 var ignoreHow = cmp.Options{cmpopts.IgnoreUnexported(Query{}), cmpopts.EquateEmpty()}
 
 func TestParse(t *testing.T) {
@@ -86,10 +89,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	const known = "_count, _elements, _format, _has, _id, _include, _lastUpdated, _page_token, _pretty, _profile, _revinclude, _security, _sort, _source, _summary, _tag, _total, _type, " +
-		"active, address, address-city, address-country, address-postalcode, address-state, address-use, birthdate, breed, death-date, deceased, email, family, gender, gender-status, " +
-		"general-practitioner, given, identifier, language, link, name, organization, patient, phone, phonetic, species, telecom"
-	const sortKeys = "_id, _lastUpdated, address, address-city, address-country, address-postalcode, address-state, birthdate, death-date, family, given, name, phonetic, with a leading - for descending order"
+	known, sortKeys := patientParameters(t)
 	tests := map[string]struct {
 		query string
 		opts  Options
@@ -97,14 +97,14 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"unknown":                      {"nme=x", Options{}, []Error{{"nme", `"nme" is not known for Patient; known are ` + known}}},
 		"not supported":                {"_text=x", Options{}, []Error{{"_text", `"_text" is not known for Patient; known are ` + known}}},
-		"modifier":                     {"_id:exact=x", Options{}, []Error{{"_id:exact", `the modifier "exact" is not known for _id, which is a token; it takes missing, not`}}},
-		"modifier, leniently":          {"_id:exact=x", Options{Lenient: true}, []Error{{"_id:exact", `the modifier "exact" is not known for _id, which is a token; it takes missing, not`}}},
-		"no modifier":                  {"_id:=x", Options{}, []Error{{"_id:", `the modifier "" is not known for _id, which is a token; it takes missing, not`}}},
-		"modifier of a control":        {"_count:exact=1", Options{}, []Error{{"_count:exact", `the modifier "exact" is not known here; it takes none`}}},
-		"type in the path and besides": {"_type=Patient", Options{}, []Error{{"_type", "is known for a search of several types only; here, the path says the type"}}},
-		"id":                           {"_id=Patient/1", Options{}, []Error{{"_id", `"Patient/1" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
-		"the second id":                {"_id=1,Patient/1", Options{}, []Error{{"_id", `value 2 of 2: "Patient/1" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
-		"the second time":              {"_id=1&_id=2,3,_", Options{}, []Error{{"_id", `time 2 of 2: value 3 of 3: "_" is not an id: 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
+		"modifier":                     {"_id:exact=x", Options{}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
+		"modifier, leniently":          {"_id:exact=x", Options{Lenient: true}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
+		"no modifier":                  {"_id:=x", Options{}, []Error{{"_id:", `the modifier "" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
+		"modifier of a control":        {"_count:exact=1", Options{}, []Error{{"_count:exact", `the modifier "exact" is not supported; supported modifiers: none`}}},
+		"type in the path and besides": {"_type=Patient", Options{}, []Error{{"_type", "is only supported in a search without a type in the path; leave it out"}}},
+		"id":                           {"_id=Patient/1", Options{}, []Error{{"_id", `"Patient/1" is not an id; give 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
+		"the second id":                {"_id=1,Patient/1", Options{}, []Error{{"_id", `value 2 of 2: "Patient/1" is not an id; give 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
+		"the second time":              {"_id=1&_id=2,3,_", Options{}, []Error{{"_id", `repetition 2 of 2: value 3 of 3: "_" is not an id; give 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
 		"empty item":                   {"_id=a,,b", Options{}, []Error{{"_id", `"a,,b" has an empty item; separate values by single commas`}}},
 		"only a comma":                 {"_id=,", Options{}, []Error{{"_id", `"," has an empty item; separate values by single commas`}}},
 		"sort":                         {"_sort=gender", Options{}, []Error{{"_sort", `"gender" is not a sort key of Patient; give one of ` + sortKeys}}},
@@ -112,14 +112,14 @@ func TestParseRefuses(t *testing.T) {
 		"too many sort keys":           {"_sort=a,b,c,d,e,f,g,h,i,j,k", Options{}, []Error{{"_sort", "there are 11 sort keys; give at most 10"}}},
 		"negative count":               {"_count=-1", Options{}, []Error{{"_count", `"-1" is not a number of items; give 0 to 1000`}}},
 		"count in words":               {"_count=ten", Options{}, []Error{{"_count", `"ten" is not a number of items; give 0 to 1000`}}},
-		"two counts":                   {"_count=1&_count=2", Options{}, []Error{{"_count", "is given more than once"}}},
+		"two counts":                   {"_count=1&_count=2", Options{}, []Error{{"_count", "is given more than once; give it once"}}},
 		"total":                        {"_total=yes", Options{}, []Error{{"_total", `"yes" is not a kind of total; give one of accurate, estimate, none`}}},
-		"summary":                      {"_summary=yes", Options{}, []Error{{"_summary", `"yes" is no kind of summary; give one of true, text, data, count, false`}}},
-		"summary and elements":         {"_summary=text&_elements=name", Options{}, []Error{{"_elements", `goes with no _summary=text; give one of the two`}}},
-		"elements below the top":       {"_elements=name.family", Options{}, []Error{{"_elements", `"name.family" is not an element at the top of Patient`}}},
-		"elements of another type":     {"_elements=Person.name", Options{}, []Error{{"_elements", `"Person.name" is not an element at the top of Patient`}}},
-		"page token":                   {"_page_token=" + strings.Repeat("a", maxToken+1), Options{}, []Error{{"_page_token", "is longer than any page token of this server"}}},
-		"date":                         {"_lastUpdated=2026-13", Options{}, []Error{{"_lastUpdated", `"2026-13" is not a date: month 13`}}},
+		"summary":                      {"_summary=yes", Options{}, []Error{{"_summary", `"yes" is not a supported summary; give one of true, text, data, count, false`}}},
+		"summary and elements":         {"_summary=text&_elements=name", Options{}, []Error{{"_elements", `cannot be combined with _summary=text; give one of the two`}}},
+		"elements below the top":       {"_elements=name.family", Options{}, []Error{{"_elements", `"name.family" is not a top-level element of Patient; give names such as identifier,name`}}},
+		"elements of another type":     {"_elements=Person.name", Options{}, []Error{{"_elements", `"Person.name" is not a top-level element of Patient; give names such as identifier,name`}}},
+		"page token":                   {"_page_token=" + strings.Repeat("a", maxTokenSize+1), Options{}, []Error{{"_page_token", "is longer than any page token; follow the next link unchanged, or start again without it"}}},
+		"date":                         {"_lastUpdated=2026-13", Options{}, []Error{{"_lastUpdated", `"2026-13" is not a date: there is no month 13`}}},
 		"everything at once, in order": {"_total=x&_count=x", Options{}, []Error{{"_count", `"x" is not a number of items; give 0 to 1000`}, {"_total", `"x" is not a kind of total; give one of accurate, estimate, none`}}},
 	}
 	for name, test := range tests {
@@ -136,20 +136,44 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseBounds asks for too much: each time it is refused at once, saying what the
-// bound is.
+// patientParameters returns the parameters of a search for Patients and its sort keys, as messages
+// list them. They come from HL7's definitions and the additions, not from the tables.
+func patientParameters(t *testing.T) (known, sortKeys string) {
+	t.Helper()
+	bin, err := module.Bin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined, err := searchtruth.Parameters(t.Context(), bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"_count", "_elements", "_format", "_has", "_id", "_include", "_lastUpdated", "_page_token", "_pretty", "_revinclude", "_sort", "_summary", "_total", "_type", "telecom"}
+	keys := []string{"_id", "_lastUpdated"}
+	for name, p := range defined["Patient"] {
+		names = append(names, name)
+		if p.Kind == "string" || p.Kind == "date" {
+			keys = append(keys, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(names), ", "), strings.Join(keys, ", ") + ", with a leading - for descending order"
+}
+
+// TestParseBounds exceeds each limit. The query is rejected with an error that names the limit.
 func TestParseBounds(t *testing.T) {
 	many := func(n int, value string) string { return strings.TrimSuffix(strings.Repeat(value+",", n), ",") }
 	tests := map[string]struct{ query, want string }{
 		"parameters":       {strings.Repeat("name=a&", maxParameters+1), "give at most 100"},
-		"alternatives":     {"identifier=" + many(maxConditions+1, "a"), "more than 1000 values"},
-		"ids":              {"_id=" + many(maxConditions+1, "a"), "more than 1000 values"},
-		"together":         {"identifier=" + many(maxConditions/2, "a") + "&name=" + many(maxConditions/2+1, "a"), "more than 1000 values"},
+		"alternatives":     {"identifier=" + many(maxValues+1, "a"), "more than 1000 values"},
+		"ids":              {"_id=" + many(maxValues+1, "a"), "more than 1000 values"},
+		"together":         {"identifier=" + many(maxValues/2, "a") + "&name=" + many(maxValues/2+1, "a"), "more than 1000 values"},
 		"by many chains":   {"link.link.link.link.identifier=" + many(600, "a"), "more than 1000 values"},
 		"by value sets":    {"language:in=" + many(4, "http://hl7.org/fhir/ValueSet/spdx-license"), "more than 1000 values"},
-		"slashes":          {"_source:above=" + strings.Repeat("/", maxItem), "more than 1000 values"},
-		"a long value":     {"identifier=" + strings.Repeat("a,", maxValue), "longer than 64 KiB"},
-		"a long item":      {"identifier=" + strings.Repeat("a", maxItem+1), "too long; the most is 2048"},
+		"slashes":          {"_source:above=" + strings.Repeat("/", maxItemSize), "more than 1000 values"},
+		"a long value":     {"identifier=" + strings.Repeat("a,", maxValueSize), "longer than 64 KiB"},
+		"a long item":      {"identifier=" + strings.Repeat("a", maxItemSize+1), "give at most 2048 in each"},
 		"a deep chain":     {strings.Repeat("link:Patient.", maxDepth+1) + "name=a", "more than 5 links"},
 		"a deep _has":      {strings.Repeat("_has:Patient:link:", maxDepth+1) + "name=a", "nested more than 5 deep"},
 		"a deep _has=":     {"_has=" + strings.Repeat("Patient:link:_has:", maxDepth) + "Patient:link:name=a", "nested more than 5 deep"},
@@ -167,7 +191,7 @@ func TestParseBounds(t *testing.T) {
 		})
 	}
 	for _, query := range []string{
-		"identifier=" + many(maxConditions, "a"), strings.Repeat("name=a&", maxParameters), "identifier=" + strings.Repeat("a", maxItem),
+		"identifier=" + many(maxValues, "a"), strings.Repeat("name=a&", maxParameters), "identifier=" + strings.Repeat("a", maxItemSize),
 		strings.Repeat("link:Patient.", maxDepth) + "name=a", strings.Repeat("_has:Patient:link:", maxDepth) + "name=a",
 	} {
 		if _, err := Parse(values(t, query), options(Options{})); err != nil {
@@ -208,7 +232,8 @@ func TestParseHistoryAndRead(t *testing.T) {
 	}
 }
 
-// A history and a read have nowhere to tell what was passed over.
+// TestParseHistoryAndReadStrictly shows that a history and a read reject unknown parameters even if
+// Lenient is set, because they cannot report them.
 func TestParseHistoryAndReadStrictly(t *testing.T) {
 	for name, parse := range map[string]func(url.Values, Options) (Query, error){"history": ParseHistory, "read": ParseRead} {
 		_, err := parse(values(t, "nme=x&_format=json&name="), options(Options{Lenient: true}))
@@ -322,7 +347,7 @@ func FuzzParse(f *testing.F) {
 			if got.Criteria() != again.Criteria() {
 				t.Fatalf("the criteria are %s, and then %s", got.Criteria(), again.Criteria())
 			}
-			got.HoldsFor([]store.Entry{{Param: "name"}, {Param: "identifier", Value: store.Token{Code: "a"}}})
+			got.Matches([]store.IndexValue{{Param: "name"}, {Param: "identifier", Value: store.Token{Code: "a"}}})
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Package search turns the query string of a FHIR search into a checked Query, in the
-// terms of the storage contract, and seals the positions that page tokens carry. It
-// knows neither HTTP nor any storage.
+// Package search parses the query string of a FHIR search into a checked Query, in the terms of the
+// storage contract, and encrypts the positions in page tokens. It depends on neither HTTP nor a
+// storage engine.
 package search
 
 import (
@@ -14,57 +14,58 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Bounds of _count.
+// The default and the maximum of _count, in matches per page. A larger _count is reduced to MaxCount.
 const (
 	DefaultCount = 20
 	MaxCount     = 1000
 )
 
-// Query is a checked search.
+// Query is a search, history or read whose parameters are valid.
 type Query struct {
 	// Types are the resource types to search.
 	Types []string
-	// Where is what the records must meet, nil for nothing.
+	// Where is the condition that a record must meet to match. nil means that all records match.
 	Where store.Condition
-	// ByType is what the records of a type must meet in addition, by type; nil for nothing.
+	// ByType has, by type, a condition that its records must meet in addition to Where, or is nil.
 	ByType map[string]store.Condition
-	// Sort is the order of the matches.
+	// Sort are the sort keys of the matches, the most significant one first.
 	Sort []store.Sort
-	// Includes are what to answer with beside the matches.
+	// Includes says which records _include and _revinclude add to the matches.
 	Includes []store.Include
-	// Count is the most matches to return; 0 asks for the total only.
+	// Count is the maximum number of matches per page. 0 returns the total only.
 	Count int
-	// CountReduced reports whether _count asked for more than MaxCount.
+	// CountReduced is true if _count was larger than MaxCount.
 	CountReduced bool
-	Total        store.TotalMode
-	// Elements, when not empty, are the elements to return of the matches.
+	// Total says whether the matches are counted (_total).
+	Total store.TotalMode
+	// Elements are the elements of matches to return. If it is empty, all are returned.
 	Elements []Element
-	// Summary is the part to return of all resources.
+	// Summary is the part of matches and included records to return.
 	Summary Summary
-	// PageToken continues an earlier page.
+	// PageToken is the token of the page to return, or empty for the first page.
 	PageToken string
-	// Ignored are the names of unknown parameters that lenient handling passed over.
+	// Ignored are the names of unknown parameters that lenient handling ignored.
 	Ignored []string
 
-	// Reaches are the types, beside those to search, whose records decide on the
-	// answer or are in it.
-	Reaches []string
-	// Patients are the ids of the patients of this site that patient= names.
+	// ReachedTypes are the types, other than Types, whose records affect the result or are part of
+	// it.
+	ReachedTypes []string
+	// Patients are the ids of the patients of this site in values of the parameter patient.
 	Patients []string
-	// Near are the places that matches are to be near to.
+	// Near are the places in values of the parameter near.
 	Near []store.Near
 
-	// Since, of a history, leaves out the versions written before it.
+	// Since, for a history, excludes the versions written before it. The zero time excludes none.
 	Since time.Time
-	// At, when not nil, holds the periods in one of which a version of a history
-	// must have been current.
+	// At, for a history, excludes the versions that were current in none of the ranges. nil
+	// excludes none.
 	At []store.TimeRange
 
 	bases []string
-	// written is Where as it was written, one condition for each parameter.
-	written store.Condition
-	// What was understood as a query string, without the page token; canonical also
-	// without what decides on the format alone.
+	// unintersected is Where before intersectDates: one condition for each value of a search parameter.
+	unintersected store.Condition
+	// encoded is the normalized query string without the page token. canonical is encoded without
+	// _format and _pretty.
 	encoded, canonical string
 }
 
@@ -74,8 +75,7 @@ const (
 	paramPretty    = "_pretty"
 )
 
-// Encode writes what was understood as a query string, for links, with the page
-// token given or, when that is empty, with none.
+// Encode returns the normalized query string for links, with pageToken unless it is empty.
 func (q Query) Encode(pageToken string) string {
 	switch {
 	case pageToken == "":
@@ -87,12 +87,13 @@ func (q Query) Encode(pageToken string) string {
 	}
 }
 
-// Canonical is the part of the query that a page token is bound to: everything
-// that decides on the answer but its format.
+// Canonical returns the query string to which a page token is bound: all parameters that affect the
+// result except its format.
 func (q Query) Canonical() string { return q.canonical }
 
-// understand notes a parameter as it was understood. It is called in the order of names.
-func (p *parser) understand(name, value string) {
+// appendToQuery appends a parameter to the normalized query string. Parameters must be appended in
+// the order of their names.
+func (p *parser) appendToQuery(name, value string) {
 	if name == paramPageToken {
 		return
 	}
@@ -110,17 +111,23 @@ func appendParameter(query []byte, name, value string) []byte {
 	return append(query, url.QueryEscape(value)...)
 }
 
-// Error is one thing wrong with a query.
+// Error is an error in one parameter of a query.
 type Error struct {
-	// Parameter as it was given, with its modifier.
+	// Parameter is the name of the parameter as sent, with its modifier. It is empty if the error
+	// is in the query as a whole.
 	Parameter string
-	// Problem says what was wrong and what would be right.
+	// Problem says what is wrong and how to correct it.
 	Problem string
 }
 
-func (e Error) Error() string { return "search parameter " + r4.Quote(e.Parameter) + ": " + e.Problem }
+func (e Error) Error() string {
+	if e.Parameter == "" {
+		return e.Problem
+	}
+	return "search parameter " + r4.Quote(e.Parameter) + ": " + e.Problem
+}
 
-// Errors are all that is wrong with a query.
+// Errors are the errors in a query.
 type Errors []Error
 
 func (e Errors) Error() string {
@@ -131,7 +138,7 @@ func (e Errors) Error() string {
 	return strings.Join(sentences, "; ")
 }
 
-// list shows names to choose from.
-func list[V any](known map[string]V) string {
+// sortedNames lists the supported names for an error message.
+func sortedNames[V any](known map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 }

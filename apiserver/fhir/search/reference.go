@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// referenceReaders read references. R4 search.html#reference.
+// referenceReaders returns the readers of reference parameters. R4 search.html#reference.
 func referenceReaders(d definition) map[string]reader {
 	readers := map[string]reader{
 		"":           anyOf((*parser).reference),
 		"identifier": anyOf((*parser).referenceIdentifier),
 	}
-	for _, target := range d.keptTargets() {
+	for _, target := range d.supportedTargets() {
 		readers[target] = referencesTo(target)
 	}
 	if d.isHierarchy() {
@@ -26,19 +26,19 @@ func referenceReaders(d definition) map[string]reader {
 	return readers
 }
 
-// referencesTo makes a reader of references to one type.
+// referencesTo returns a reader of references to one type.
 func referencesTo(target string) reader {
 	return anyOf(func(p *parser, d definition, item string) (store.Condition, error) {
 		d.targets = []string{target}
 		condition, err := p.reference(d, item)
 		if is, ok := condition.(store.RefersTo); err == nil && ok && is.To.Type != target {
-			return nil, fmt.Errorf("%s is no reference to a %s", r4.Quote(item), target)
+			return nil, fmt.Errorf("%s is not a reference to a %s; write %s/{id}", r4.Quote(item), target, target)
 		}
 		return condition, err
 	})
 }
 
-// reference reads a bare id, a relative reference or an absolute one.
+// reference parses an id, a relative reference or an absolute one.
 func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {
@@ -51,23 +51,24 @@ func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	return store.RefersTo{Param: d.name, To: to}, err
 }
 
-// referenceIdentifier reads an identifier that a reference has beside, or instead of,
-// an address.
+// referenceIdentifier parses the modifier :identifier, the identifier in a reference.
 func (p *parser) referenceIdentifier(d definition, item string) (store.Condition, error) {
 	return parseToken(d.name+":identifier", item)
 }
 
-// above reads a record of a hierarchy, as itself and all that it is a part of.
+// above parses the modifier :above, which matches references to the record and to all records that
+// it is part of.
 func (p *parser) above(d definition, item string) (store.Condition, error) {
-	return p.around(d, item, true)
+	return p.hierarchy(d, item, true)
 }
 
-// below reads a record of a hierarchy, as itself and all that is a part of it.
+// below parses the modifier :below, which matches references to the record and to all records that
+// are part of it.
 func (p *parser) below(d definition, item string) (store.Condition, error) {
-	return p.around(d, item, false)
+	return p.hierarchy(d, item, false)
 }
 
-func (p *parser) around(d definition, item string, above bool) (store.Condition, error) {
+func (p *parser) hierarchy(d definition, item string, above bool) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (p *parser) around(d definition, item string, above bool) (store.Condition,
 	if !r4.ValidID(text) {
 		to, err := p.parseReference(text)
 		if err == nil && !slices.Contains(d.targets, to.Type) {
-			err = fmt.Errorf("%s is no reference to a %s", r4.Quote(item), strings.Join(d.targets, " or "))
+			err = fmt.Errorf("%s is not a reference to a %s; write {type}/{id}", r4.Quote(item), strings.Join(d.targets, " or "))
 		}
 		return store.RefersAround{Param: d.name, To: to, Above: above}, err
 	}
@@ -87,27 +88,27 @@ func (p *parser) around(d definition, item string, above bool) (store.Condition,
 	if len(either) == 1 {
 		return either[0], nil
 	}
-	return either, p.spend(len(either) - 1)
+	return either, p.addValues(len(either) - 1)
 }
 
-// scheme is how absolute URLs begin.
+// scheme matches the start of an absolute URL.
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:.`)
 
-// parseReference reads a reference with a type, or any other URL.
+// parseReference parses a reference with a type, or any other absolute URL.
 func (p *parser) parseReference(text string) (store.Reference, error) {
-	base, typeName, id, ok := r4.SplitReference(p.inNames(text))
+	base, typeName, id, ok := r4.SplitReference(p.canonicalTypeName(text))
 	switch {
 	case !ok && scheme.MatchString(text):
 		return store.Reference{Base: text}, nil
 	case !ok:
-		return store.Reference{}, fmt.Errorf("%s is no reference; write an id, {type}/{id} or an absolute URL", r4.Quote(text))
+		return store.Reference{}, fmt.Errorf("%s is not a reference; write an id, {type}/{id} or an absolute URL", r4.Quote(text))
 	}
 	return store.Reference{Base: base, Type: typeName, ID: strings.ToLower(id)}, nil
 }
 
-// inNames writes FHIR's name of a type for the contract's segment, in references to
-// records of this site.
-func (p *parser) inNames(reference string) string {
+// canonicalTypeName replaces the contract's spelling of a type by FHIR's, in a reference to a
+// record of this site.
+func (p *parser) canonicalTypeName(reference string) string {
 	relative := reference
 	for _, base := range p.Bases {
 		if rest, ok := strings.CutPrefix(reference, base+"/"); ok {

@@ -10,11 +10,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The tests of this file are named after the rules of search: what each parameter of a
-// type, given once, is read as.
+// The tests of this file are named after the rules of search. Each parses the parameters of a type.
 
-// reading is a query on a type, and the condition that it is read as or a part of what
-// is said against it.
+// reading is a query of a type, and either the condition that it is parsed to or a part of the
+// error message.
 type reading struct {
 	typeName, query string
 	want            store.Condition
@@ -62,9 +61,9 @@ func TestRule01String(t *testing.T) {
 		{typeName: "Patient", query: "address:contains=M%C3%BCnchen++West", want: text("address", store.Contains, "munchen west")},
 		{typeName: "Location", query: "name=a,B", want: store.Any{text("name", store.StartsWith, "a"), text("name", store.StartsWith, "b")}},
 		{typeName: "Device", query: "device-name=x|y", want: text("device-name", store.StartsWith, "x|y")},
-		{typeName: "Patient", query: "name=%20", err: "nothing in it to look for"},
-		{typeName: "Patient", query: "name:contains=%CC%81", err: "nothing in it to look for"},
-		{typeName: "Patient", query: "name:above=x", err: "it takes contains, exact, missing"},
+		{typeName: "Patient", query: "name=%20", err: "has only white space or accents"},
+		{typeName: "Patient", query: "name:contains=%CC%81", err: "has only white space or accents"},
+		{typeName: "Patient", query: "name:above=x", err: "supported modifiers: contains, exact, missing"},
 	})
 }
 
@@ -91,15 +90,15 @@ func TestRule02Token(t *testing.T) {
 			token("gender", gender, "female"), token("gender", gender, "male"), token("gender", gender, "other"), token("gender", gender, "unknown"),
 		})},
 		{typeName: "Patient", query: "gender:in=http://example.org/mine", err: "http://example.org/mine"},
-		{typeName: "Patient", query: "gender:in=http://hl7.org/fhir/ValueSet/mimetypes", err: "is not one whose codes this server knows"},
+		{typeName: "Patient", query: "gender:in=http://hl7.org/fhir/ValueSet/mimetypes", err: "is not one of those that this server knows"},
 		{typeName: "Patient", query: "active=maybe", err: "neither true nor false"},
-		{typeName: "Patient", query: "gender:text=x", err: "it takes in, missing, not, not-in"},
-		{typeName: "Patient", query: "gender:below=x", err: `the modifier "below" is not known for gender`},
-		{typeName: "Patient", query: "language:of-type=a|b|c", err: "it takes in, missing, not, not-in, text"},
+		{typeName: "Patient", query: "gender:text=x", err: "supported modifiers: in, missing, not, not-in"},
+		{typeName: "Patient", query: "gender:below=x", err: `the modifier "below" is not supported for gender`},
+		{typeName: "Patient", query: "language:of-type=a|b|c", err: "supported modifiers: in, missing, not, not-in, text"},
 		{typeName: "Patient", query: "identifier:of-type=a|b", err: "write system|code|value"},
 		{typeName: "Patient", query: "identifier:of-type=a||c", err: "write system|code|value"},
 		{typeName: "Patient", query: "identifier=a|b|c", err: "more than one |"},
-		{typeName: "Patient", query: "identifier=x,|", err: `value 2 of 2: "|" is no token`},
+		{typeName: "Patient", query: "identifier=x,|", err: `value 2 of 2: "|" is not a token`},
 	})
 }
 
@@ -129,12 +128,12 @@ func TestRule04Reference(t *testing.T) {
 		{typeName: "Group", query: "member=Medication/1", want: to("member", "", "Medication", "1")},
 		{typeName: "Person", query: "patient=1", want: store.RefersToID{Param: "patient", Types: []string{"Patient"}, ID: "1"}},
 		{typeName: "Location", query: "patient=Patient/1", want: to("patient", "", "Patient", "1")},
-		{typeName: "Patient", query: "general-practitioner:Patient=1", err: "it takes Organization, Practitioner, PractitionerRole, identifier, missing"},
-		{typeName: "Patient", query: "general-practitioner:Practitioner=Organization/1", err: "is no reference to a Practitioner"},
+		{typeName: "Patient", query: "general-practitioner:Patient=1", err: "supported modifiers: Organization, Practitioner, PractitionerRole, identifier, missing"},
+		{typeName: "Patient", query: "general-practitioner:Practitioner=Organization/1", err: "is not a reference to a Practitioner"},
 		{typeName: "DeviceMetric", query: "parent=DeviceDefinition/1", want: to("parent", "", "DeviceDefinition", "1")},
-		{typeName: "Patient", query: "organization=Nothing/1", err: "is no reference"},
-		{typeName: "Patient", query: "organization=%231", err: "is no reference"},
-		{typeName: "Patient", query: "organization:not=1", err: "it takes Organization, identifier, missing"},
+		{typeName: "Patient", query: "organization=Nothing/1", err: "is not a reference"},
+		{typeName: "Patient", query: "organization=%231", err: "is not a reference"},
+		{typeName: "Patient", query: "organization:not=1", err: "supported modifiers: Organization, identifier, missing"},
 	})
 }
 
@@ -147,11 +146,11 @@ func TestRule06URI(t *testing.T) {
 		{typeName: "Device", query: "url:below=http://a/b/", want: store.Any{exactly("http://a/b/"), text("url", store.StartsExactly, "http://a/b/")}},
 		{typeName: "Device", query: "url:above=http://a/b/c", want: store.Any{exactly("http://a/b/c"), exactly("http://a/b"), exactly("http://a")}},
 		{typeName: "Device", query: "url:above=urn:oid:1.2.3", want: store.Any{exactly("urn:oid:1.2.3")}},
-		{typeName: "Device", query: "url:exact=x", err: "it takes above, below, missing"},
+		{typeName: "Device", query: "url:exact=x", err: "supported modifiers: above, below, missing"},
 	})
 }
 
-// TestRule06Canonical reads canonical URLs as docs/decisions/0013-canonical-search.md has it.
+// TestRule06Canonical parses canonical URLs as docs/decisions/0013-canonical-search.md describes.
 func TestRule06Canonical(t *testing.T) {
 	exactly := func(uri string) store.TextIs { return text("_profile", store.Exactly, uri) }
 	starts := func(uri string) store.TextIs { return text("_profile", store.StartsExactly, uri) }
@@ -167,10 +166,10 @@ func TestRule06Canonical(t *testing.T) {
 		{typeName: "Patient", query: "_profile:above=urn:oid:1.2.3", want: store.Any{exactly("urn:oid:1.2.3"), starts("urn:oid:1.2.3|")}},
 		{typeName: "Patient", query: `_profile=http://a\|b|1\,2`, want: exactly("http://a|b|1,2")},
 		{typeName: "Patient", query: "_profile=http://a|1|2", err: "has more than one |"},
-		{typeName: "Patient", query: "_profile=http://a|", err: "is no canonical URL; write url or url|version"},
-		{typeName: "Patient", query: "_profile=|1", err: "is no canonical URL"},
+		{typeName: "Patient", query: "_profile=http://a|", err: "is not a canonical URL; write url or url|version"},
+		{typeName: "Patient", query: "_profile=|1", err: "is not a canonical URL"},
 		{typeName: "Patient", query: "_profile:above=http://a|" + strings.Repeat(".1", 1010), err: "more than 1000 values"},
-		{typeName: "Patient", query: "_profile:exact=x", err: "it takes above, below, missing"},
+		{typeName: "Patient", query: "_profile:exact=x", err: "supported modifiers: above, below, missing"},
 	})
 }
 
@@ -197,8 +196,8 @@ func TestRule07Composite(t *testing.T) {
 		}},
 		{typeName: "Group", query: "characteristic-value=a", err: "write characteristic$value"},
 		{typeName: "Group", query: "characteristic-value=a$b$c", err: "has 3 parts"},
-		{typeName: "Group", query: "characteristic-value=a$", err: `value: "" is no token`},
-		{typeName: "Group", query: "characteristic-value:missing=true", err: "it takes none"},
+		{typeName: "Group", query: "characteristic-value=a$", err: `value: "" is not a token`},
+		{typeName: "Group", query: "characteristic-value:missing=true", err: "supported modifiers: none"},
 	})
 }
 
@@ -213,11 +212,11 @@ func TestRule08Near(t *testing.T) {
 		{typeName: "Location", query: "near=-83.694810|42.256500||m", want: near(5)},
 		{typeName: "Location", query: "near=-83.694810|42.256500|1|[mi_i]", want: near(1609.344)},
 		{typeName: "Location", query: "near=1", err: "write latitude|longitude|distance|units"},
-		{typeName: "Location", query: "near=91|0", err: "is no latitude"},
-		{typeName: "Location", query: "near=0|-180.1", err: "is no longitude"},
-		{typeName: "Location", query: "near=NaN|0", err: "is no latitude"},
-		{typeName: "Location", query: "near=0|0|-1", err: "is no distance"},
-		{typeName: "Location", query: "near=0|0|1e999", err: "is no distance"},
+		{typeName: "Location", query: "near=91|0", err: "is not a latitude"},
+		{typeName: "Location", query: "near=0|-180.1", err: "is not a longitude"},
+		{typeName: "Location", query: "near=NaN|0", err: "is not a latitude"},
+		{typeName: "Location", query: "near=0|0|-1", err: "is not a distance"},
+		{typeName: "Location", query: "near=0|0|1e999", err: "is not a distance"},
 		{typeName: "Location", query: "near=0|0|1|furlong", err: `give one of ["km" "m" "[mi_i]"`},
 	})
 	query, err := Parse(values(t, "near=1|2,3|4&organization.name=x"), Options{Type: "Location"})
@@ -230,8 +229,8 @@ func TestRule09Phonetic(t *testing.T) {
 	sound := func(code string) store.Condition { return text("phonetic", store.Exactly, code) }
 	read(t, []reading{
 		{typeName: "Patient", query: "phonetic=Peter+Robert", want: store.All{store.Any{sound("PTR")}, store.Any{sound("RPRT")}}},
-		{typeName: "Patient", query: "phonetic=123", err: "no word in Latin letters"},
-		{typeName: "Patient", query: "phonetic:exact=x", err: "it takes missing"},
+		{typeName: "Patient", query: "phonetic=123", err: "no word with a sound"},
+		{typeName: "Patient", query: "phonetic:exact=x", err: "supported modifiers: missing"},
 	})
 }
 
@@ -240,8 +239,8 @@ func TestRule10Escapes(t *testing.T) {
 		{typeName: "Patient", query: `identifier=a\,b\|c\\d\$`, want: code("identifier", `a,b|c\d$`)},
 		{typeName: "Patient", query: `name=a\,b,c`, want: store.Any{text("name", store.StartsWith, "a,b"), text("name", store.StartsWith, "c")}},
 		{typeName: "Device", query: `url=http://a/\$b`, want: text("url", store.Exactly, "http://a/$b")},
-		{typeName: "Patient", query: `name=a\b`, err: "escapes nothing"},
-		{typeName: "Patient", query: `name=a\`, err: "escapes nothing"},
+		{typeName: "Patient", query: `name=a\b`, err: "must be before"},
+		{typeName: "Patient", query: `name=a\`, err: "must be before"},
 	})
 	query, err := Parse(values(t, "name=a,b&name=c&active=true"), options(Options{}))
 	if err != nil {
@@ -283,20 +282,20 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Organization", query: "_has:Patient:organization:general-practitioner:Practitioner.name=HL7", want: by("Patient", "organization", chain("general-practitioner", "Practitioner", hl7))},
 		{typeName: "Patient", query: "organization._has:Location:organization:name=HL7", want: chain("organization", "Organization", by("Location", "organization", hl7))},
 		{typeName: "Patient", query: "organization._has=Location:organization:name=HL7", want: chain("organization", "Organization", by("Location", "organization", hl7))},
-		{typeName: "Patient", query: "gender.name=x", err: "gender is a token; only a reference"},
+		{typeName: "Patient", query: "gender.name=x", err: "gender is a token parameter; only a reference"},
 		{typeName: "Patient", query: "organization:Patient.name=x", err: `organization does not refer to "Patient"; it refers to Organization`},
-		{typeName: "Patient", query: "organization.partof.active=x", err: "link 1, to Organization: link 2, to Organization: "},
+		{typeName: "Patient", query: "organization.partof.active=x", err: "chain link 1, to Organization: chain link 2, to Organization: "},
 		{typeName: "Patient", query: "_has:Group:member=x", err: "is not complete"},
 		{typeName: "Patient", query: "_has=Group:member:code", err: "has no value"},
-		{typeName: "Patient", query: "_has:Observation:subject:code=x", err: `"Observation" is not a resource type of this server`},
-		{typeName: "Patient", query: "_has:Group:code:code=x", err: `"code" is not a reference parameter of Group; there is managing-entity, member, patient`},
+		{typeName: "Patient", query: "_has:Observation:subject:code=x", err: `"Observation" is not a supported resource type`},
+		{typeName: "Patient", query: "_has:Group:code:code=x", err: `"code" is not a reference parameter of Group; supported reference parameters: managing-entity, member, patient`},
 		{typeName: "Location", query: "_has:Group:member:code=x", want: by("Group", "member", code("code", "x"))}, // which none can be
-		{typeName: "Patient", query: "_has:Group:member:actual=x", err: `_has 1, of Group: "x" is neither true nor false`},
+		{typeName: "Patient", query: "_has:Group:member:actual=x", err: `_has number 1, of Group: "x" is neither true nor false`},
 	})
 	for query, want := range map[string]string{
-		"organization.nme=x":         `search parameter "organization.nme": link 1: "nme" is not known for Organization; known are _id, _lastUpdated,`,
-		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has 1, of Group: "x" is not known for Group; known are _id,`,
-		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; known are _id, _lastUpdated,`,
+		"organization.nme=x":         `search parameter "organization.nme": chain link 1: "nme" is not known for Organization; known are _id, _lastUpdated,`,
+		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has number 1, of Group: "x" is not known for Group; known are _id,`,
+		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": chain link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; known are _id, _lastUpdated,`,
 		"general-practitioner.=":     "",
 	} {
 		_, err := Parse(values(t, query), options(Options{}))
@@ -306,14 +305,14 @@ func TestRule11ChainsAndHas(t *testing.T) {
 	}
 }
 
-// TestRule12Missing asks for each parameter of each type whether there is a value.
+// TestRule12Missing parses :missing for each parameter of each type.
 func TestRule12Missing(t *testing.T) {
 	for _, kind := range r4.Types {
 		for _, p := range ParametersOf(kind.Name) {
 			query := p.Name + ":missing="
 			switch {
 			case p.Type == "composite":
-				read(t, []reading{{typeName: kind.Name, query: query + "true", err: "it takes none"}})
+				read(t, []reading{{typeName: kind.Name, query: query + "true", err: "supported modifiers: none"}})
 			case p.Name == paramID || p.Name == paramLastUpdated:
 				read(t, []reading{
 					{typeName: kind.Name, query: query + "true", want: store.Any{}}, {typeName: kind.Name, query: query + "false", want: store.All{}},
@@ -339,14 +338,14 @@ func TestRule13Hierarchy(t *testing.T) {
 		{typeName: "Organization", query: "partof:below=A", want: around("a", false)},
 		{typeName: "Organization", query: "partof:above=Organization/A", want: around("a", true)},
 		{typeName: "Location", query: "partof:above=1", want: store.RefersAround{Param: "partof", To: store.Reference{Type: "Location", ID: "1"}, Above: true}},
-		{typeName: "Location", query: "partof:above=Organization/1", err: "is no reference to a Location"},
-		{typeName: "Location", query: "organization:above=1", err: "it takes Organization, identifier, missing"},
-		{typeName: "Patient", query: "patient:above=1", err: "it takes Patient, identifier, missing"},
+		{typeName: "Location", query: "partof:above=Organization/1", err: "is not a reference to a Location"},
+		{typeName: "Location", query: "organization:above=1", err: "supported modifiers: Organization, identifier, missing"},
+		{typeName: "Patient", query: "patient:above=1", err: "supported modifiers: Patient, identifier, missing"},
 	})
 }
 
-// TestRule14Privacy: what a query reaches beyond the types that it searches, so that
-// the caller's rights to those can be part of it.
+// TestRule14Privacy checks ReachedTypes: the types, other than the searched ones, to which the caller's
+// rights are applied.
 func TestRule14Privacy(t *testing.T) {
 	for query, want := range map[string][]string{
 		"name=x&patient=1&_sort=name":                    nil,
@@ -365,12 +364,12 @@ func TestRule14Privacy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got.Reaches); diff != "" {
+		if diff := cmp.Diff(want, got.ReachedTypes); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
 	}
 	all, err := Parse(values(t, "_revinclude=*"), options(Options{}))
-	if err != nil || len(all.Reaches) != len(r4.Types)-1 {
-		t.Errorf("everything reaches %v, %v", all.Reaches, err)
+	if err != nil || len(all.ReachedTypes) != len(r4.Types)-1 {
+		t.Errorf("everything reaches %v, %v", all.ReachedTypes, err)
 	}
 }

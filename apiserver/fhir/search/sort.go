@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxSortKeys bounds the keys of an order.
+// maxSortKeys is the maximum number of sort keys of a search. A search with more is rejected.
 const maxSortKeys = 10
 
-// sort takes the keys of an order, the most important one first. R4 search.html#sort.
+// sort parses the sort keys, most significant first. R4 search.html#sort.
 func (p *parser) sort(_, value string) (string, error) {
 	keys := strings.Split(value, ",")
 	if len(keys) > maxSortKeys {
@@ -25,9 +25,9 @@ func (p *parser) sort(_, value string) (string, error) {
 		if !ok {
 			err := fmt.Errorf("%s is not a sort key of %s; give one of %s, with a leading - for descending order",
 				r4.Quote(key), p.subject(), strings.Join(p.sortKeys(), ", "))
-			return "", within(place("key", i, len(keys)), err)
+			return "", within(position("key", i, len(keys)), err)
 		}
-		// A key that comes again decides nothing.
+		// A repeated key has no effect, so it is dropped.
 		again := func(s store.Sort) bool { return s.Field == by.Field && s.Param == by.Param }
 		if !slices.ContainsFunc(p.query.Sort, again) {
 			by.Descending = descending
@@ -37,9 +37,9 @@ func (p *parser) sort(_, value string) (string, error) {
 	return value, nil
 }
 
-// sortKey finds what a key orders by.
+// sortKey returns the order of a sort key and reports whether it is supported.
 func (p *parser) sortKey(name string) (store.Sort, bool) {
-	d, ok := shared(p.query.Types, name)
+	d, ok := commonDefinition(p.query.Types, name)
 	switch {
 	case name == paramID:
 		return store.Sort{Field: store.SortID}, true
@@ -52,7 +52,6 @@ func (p *parser) sortKey(name string) (store.Sort, bool) {
 	return store.Sort{Field: store.SortText, Param: name}, ok && d.kind == r4.SearchString
 }
 
-// sortKeys lists what there is to sort by.
 func (p *parser) sortKeys() []string {
 	return slices.DeleteFunc(namesOf(p.query.Types), func(name string) bool {
 		_, ok := p.sortKey(name)

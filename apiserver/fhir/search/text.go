@@ -11,48 +11,48 @@ import (
 
 const paramPhonetic = "phonetic"
 
-// textReaders read strings. R4 search.html#string.
+// textReaders returns the readers of string parameters. R4 search.html#string.
 func textReaders(d definition) map[string]reader {
 	if d.name == paramPhonetic {
-		return map[string]reader{"": anyOf((*parser).sounds)}
+		return map[string]reader{"": anyOf((*parser).soundsLike)}
 	}
 	return map[string]reader{
 		"":         anyOf((*parser).text),
-		"contains": anyOf((*parser).contained),
-		"exact":    anyOf((*parser).exactly),
+		"contains": anyOf((*parser).containsText),
+		"exact":    anyOf((*parser).exactText),
 	}
 }
 
-// text reads what a text starts with, whatever its case and accents.
+// text matches the start of a text, without regard to case and accents.
 func (p *parser) text(d definition, item string) (store.Condition, error) {
-	return folded(d, item, store.StartsWith)
+	return foldedText(d, item, store.StartsWith)
 }
 
-// contained reads what is anywhere in a text.
-func (p *parser) contained(d definition, item string) (store.Condition, error) {
-	return folded(d, item, store.Contains)
+// containsText parses the modifier :contains.
+func (p *parser) containsText(d definition, item string) (store.Condition, error) {
+	return foldedText(d, item, store.Contains)
 }
 
-func folded(d definition, item string, match store.TextMatch) (store.Condition, error) {
+func foldedText(d definition, item string, match store.TextMatch) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {
 		return nil, err
 	}
 	text = fold.String(text)
-	if text == "" { // would match everything
-		return nil, fmt.Errorf("%s has nothing in it to look for", r4.Quote(item))
+	if text == "" { // an empty text would match everything
+		return nil, fmt.Errorf("%s has only white space or accents; give a text to search for", r4.Quote(item))
 	}
 	return store.TextIs{Param: d.name, Match: match, Text: text}, nil
 }
 
-// exactly reads a whole text.
-func (p *parser) exactly(d definition, item string) (store.Condition, error) {
+// exactText parses the modifier :exact, and URIs.
+func (p *parser) exactText(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	return store.TextIs{Param: d.name, Match: store.Exactly, Text: text}, err
 }
 
-// sounds reads words, all of which a name must have one that sounds like it for.
-func (p *parser) sounds(d definition, item string) (store.Condition, error) {
+// soundsLike parses words. A name matches if it has, for each of them, a word that sounds like it.
+func (p *parser) soundsLike(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func (p *parser) sounds(d definition, item string) (store.Condition, error) {
 		if len(either) > 0 {
 			all = append(all, either)
 		}
-		if err := p.spend(len(either)); err != nil {
+		if err := p.addValues(len(either)); err != nil {
 			return nil, err
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no word in Latin letters that sounds like anything", r4.Quote(item))
+		return nil, fmt.Errorf("%s has no word with a sound in Latin letters; give a name such as Smith", r4.Quote(item))
 	}
 	return all, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// tokenReaders read tokens. R4 search.html#token. Subsumption (:above, :below) would
-// take hierarchies of codes, which the tables do not have.
+// tokenReaders returns the readers of token parameters. Subsumption (:above, :below) is not
+// supported, because it needs hierarchies of codes. R4 search.html#token.
 func tokenReaders(d definition) map[string]reader {
 	is, in := anyOf((*parser).token), anyOf((*parser).inValueSet)
 	readers := map[string]reader{"": is, "not": noneOf(is), "in": in, "not-in": noneOf(in)}
@@ -24,21 +24,21 @@ func tokenReaders(d definition) map[string]reader {
 	return readers
 }
 
-// token reads code, system|code, |code or system|.
+// token parses code, system|code, |code or system|.
 func (p *parser) token(d definition, item string) (store.Condition, error) {
 	condition, err := parseToken(d.name, item)
 	if err != nil {
 		return nil, err
 	}
 	if slices.Equal(d.types, []string{"boolean"}) && condition.Code != nil {
-		if _, ok := truths[*condition.Code]; !ok {
-			return nil, fmt.Errorf("%s is neither true nor false", r4.Quote(item))
+		if _, ok := booleans[*condition.Code]; !ok {
+			return nil, fmt.Errorf("%s is neither true nor false; give one of the two", r4.Quote(item))
 		}
 	}
 	return condition, nil
 }
 
-// parseToken reads a token. A part that is nil takes anything.
+// parseToken parses a token. A nil System of the condition matches any system, a nil Code any code.
 func parseToken(param, item string) (store.TokenIs, error) {
 	parts, err := splitParts(item)
 	switch {
@@ -47,7 +47,7 @@ func parseToken(param, item string) (store.TokenIs, error) {
 	case len(parts) > 2:
 		return store.TokenIs{}, fmt.Errorf(`%s has more than one |; write system|code, and \| for a | in either`, r4.Quote(item))
 	case strings.Join(parts, "") == "":
-		return store.TokenIs{}, fmt.Errorf("%s is no token; write code, system|code, |code or system|", r4.Quote(item))
+		return store.TokenIs{}, fmt.Errorf("%s is not a token; write code, system|code, |code or system|", r4.Quote(item))
 	}
 	condition := store.TokenIs{Param: param}
 	if len(parts) == 2 {
@@ -59,7 +59,7 @@ func parseToken(param, item string) (store.TokenIs, error) {
 	return condition, nil
 }
 
-// splitParts splits an item at each | that is not escaped, and unescapes the parts.
+// splitParts splits an item at each | without a backslash before it and unescapes the parts.
 func splitParts(item string) ([]string, error) {
 	parts := splitUnescaped(item, '|')
 	for i, part := range parts {
@@ -72,26 +72,27 @@ func splitParts(item string) ([]string, error) {
 	return parts, nil
 }
 
-// tokenText reads what a text that goes with a code starts with.
+// tokenText parses the modifier :text, which matches the start of a text that belongs to a code.
 func (p *parser) tokenText(d definition, item string) (store.Condition, error) {
 	d.name += ":text"
 	return p.text(d, item)
 }
 
-// ofType reads the type of an identifier and its value: system|code|value, all given.
+// ofType parses the modifier :of-type: system|code|value, the system and code of an identifier's
+// type and the value of the identifier. All three are required.
 func (p *parser) ofType(d definition, item string) (store.Condition, error) {
 	parts, err := splitParts(item)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("%s is no identifier of a type; write system|code|value, where system and code are those of its type", r4.Quote(item))
+		return nil, fmt.Errorf("%s is not an identifier with its type; write system|code|value, where system and code are those of its type", r4.Quote(item))
 	}
 	code := fold.Code(parts[1]) + "|" + fold.Code(parts[2])
 	return store.TokenIs{Param: d.name + ":of-type", System: &parts[0], Code: &code}, nil
 }
 
-// inValueSet reads a value set as the codes that are in it.
+// inValueSet parses the modifier :in, a URL of a value set, into a condition that has its codes.
 func (p *parser) inValueSet(d definition, item string) (store.Condition, error) {
 	url, err := unescape(item)
 	if err != nil {
@@ -99,9 +100,9 @@ func (p *parser) inValueSet(d definition, item string) (store.Condition, error) 
 	}
 	codings, ok := r4.Expand(url)
 	if !ok {
-		return nil, fmt.Errorf("the value set %s is not one whose codes this server knows; it knows those of R4 that codes are required to be from, such as http://hl7.org/fhir/ValueSet/administrative-gender", r4.Quote(url))
+		return nil, fmt.Errorf("the value set %s is not one of those that this server knows: the value sets of R4's required bindings whose codes can be listed, such as http://hl7.org/fhir/ValueSet/administrative-gender", r4.Quote(url))
 	}
-	if err := p.spend(len(codings) - 1); err != nil {
+	if err := p.addValues(len(codings) - 1); err != nil {
 		return nil, err
 	}
 	var either store.Any

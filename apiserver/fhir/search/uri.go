@@ -6,19 +6,19 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// uriReaders read URIs, which are compared exactly. R4 search.html#uri.
+// uriReaders returns the readers of URI parameters. URIs are compared exactly. R4 search.html#uri.
 func uriReaders(d definition) map[string]reader {
 	if d.hasAny("canonical") {
 		return canonicalReaders()
 	}
 	return map[string]reader{
-		"":      anyOf((*parser).exactly),
+		"":      anyOf((*parser).exactText),
 		"above": anyOf((*parser).uriAbove),
 		"below": anyOf((*parser).uriBelow),
 	}
 }
 
-// uriBelow reads a URI as itself and all that its path goes on with.
+// uriBelow parses the modifier :below, which matches the URI and all URIs whose path continues it.
 func (p *parser) uriBelow(d definition, item string) (store.Condition, error) {
 	uri, err := unescape(item)
 	return store.Any{
@@ -27,7 +27,8 @@ func (p *parser) uriBelow(d definition, item string) (store.Condition, error) {
 	}, err
 }
 
-// uriAbove reads a URI as itself and all that its path has before.
+// uriAbove parses the modifier :above, which matches the URI and all prefixes of it that end before
+// a /.
 func (p *parser) uriAbove(d definition, item string) (store.Condition, error) {
 	uri, err := unescape(item)
 	if err != nil {
@@ -37,13 +38,13 @@ func (p *parser) uriAbove(d definition, item string) (store.Condition, error) {
 	for _, url := range ancestors(uri) {
 		above = append(above, store.TextIs{Param: d.name, Match: store.Exactly, Text: url})
 	}
-	return above, p.spend(len(above) - 1)
+	return above, p.addValues(len(above) - 1)
 }
 
-// ancestors are a URI and all that its path has before, the longest first.
+// ancestors returns the URI and all prefixes of its path that end before a /, the longest first.
 func ancestors(uri string) []string {
 	all := []string{uri}
-	path := 0 // where it begins, behind the authority
+	path := 0 // the offset after ://
 	if at := strings.Index(uri, "://"); at >= 0 {
 		path = at + len("://")
 	}

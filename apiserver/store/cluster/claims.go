@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -13,14 +12,16 @@ import (
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// claimDeadline is how long a write may take from entering a claim in a ledger
-// to listing it in its Record. Afterwards others may take the claim away.
+// claimDeadline is the maximum time between adding a claim to a RecordClaim and listing it in its
+// Record. After that time another writer may remove the claim, and the late write then fails.
 const claimDeadline = 30 * time.Second
 
-// acquire enters those of the claims that are not held yet into the ledgers of their
-// lines. It gives up with errStale when the record turns out to have changed.
+// acquire adds the claims that are not held yet to the RecordClaims of their lines. Errors:
+// *store.ClaimError; errConflict if the record has changed.
 func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim) error {
 	base := w.site.index.lookup(w.name)
 	for _, claim := range claims {
@@ -28,7 +29,7 @@ func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim)
 		if before >= 0 && !expired(claim.Expires, w.site.engine.clock()) {
 			continue
 		}
-		if err := w.enter(ctx, claim, base); err != nil {
+		if err := w.addEntry(ctx, claim, base); err != nil {
 			return err
 		}
 		if before < 0 {
@@ -39,22 +40,22 @@ func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim)
 	return nil
 }
 
-// errOvertaken says that another write of the same record was faster.
-var errOvertaken = errors.New("the record was written meanwhile")
+// errOvertaken means that another write of the same record finished first.
+var errOvertaken = errors.New("another write of the record finished first")
 
 func expired(at *metav1.MicroTime, now time.Time) bool {
 	return at != nil && !now.Before(at.Time)
 }
 
-// enter writes one claim into its ledger by compare-and-swap, as long as the record is
-// what it was: of many writers of one record all but one lose, and need not wait for
-// their turn at the ledger to learn it.
-func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim, base *recordsv1.Record) error {
+// addEntry adds one claim to its RecordClaim by compare-and-swap. It fails with errConflict if the
+// state of the record in the index is no longer base. So concurrent writers of a record fail early,
+// without waiting for the RecordClaim.
+func (w *write) addEntry(ctx context.Context, claim recordsv1.HeldClaim, base *recordsv1.Record) error {
 	entry := recordsv1.ClaimEntry{
 		Record: w.name, Nonce: claim.Nonce, From: claim.From, Until: claim.Until, Expires: claim.Expires,
-		Deadline: toMicro(w.site.engine.clock().Add(claimDeadline)),
+		Deadline: objects.ToMicro(w.site.engine.clock().Add(claimDeadline)),
 	}
-	err := w.site.changeLedger(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
+	err := w.site.updateClaimObject(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
 		if w.site.index.lookup(w.name) != base {
 			return nil, errOvertaken
 		}
@@ -64,11 +65,11 @@ func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim, base *reco
 				continue
 			}
 			if other.Record != w.name && overlap(claim.Line, other, entry) {
-				counts, err := w.site.counts(ctx, claim.Line, other)
+				active, err := w.site.isActive(ctx, claim.Line, other)
 				if err != nil {
 					return nil, err
 				}
-				if !counts {
+				if !active {
 					continue
 				}
 			}
@@ -77,22 +78,22 @@ func (w *write) enter(ctx context.Context, claim recordsv1.HeldClaim, base *reco
 		return append(kept, entry), nil
 	})
 	if errors.Is(err, errOvertaken) {
-		return errStale
+		return errConflict
 	}
 	return err
 }
 
 func overlap(line string, a, b recordsv1.ClaimEntry) bool {
 	interval := func(e recordsv1.ClaimEntry) store.Claim {
-		return store.Claim{Line: line, From: fromMicro(e.From), Until: fromMicro(e.Until)}
+		return store.Claim{Line: line, From: objects.FromMicro(e.From), Until: objects.FromMicro(e.Until)}
 	}
 	return interval(a).Overlaps(interval(b))
 }
 
-// counts finds out whether an entry is a claim that must be kept clear of, and
-// returns it as a *store.ClaimError. If not, the entry may be dropped: its
-// owner's write has been fenced off.
-func (s *Site) counts(ctx context.Context, line string, entry recordsv1.ClaimEntry) (bool, error) {
+// isActive reports whether an entry of a RecordClaim is an active claim. If so, it also returns a
+// *store.ClaimError with the claim. Otherwise the entry may be removed: isActive has changed the
+// owner's Record if necessary, so that an unfinished write of the owner fails (fencing).
+func (s *Store) isActive(ctx context.Context, line string, entry recordsv1.ClaimEntry) (bool, error) {
 	now := s.engine.clock()
 	if expired(entry.Expires, now) {
 		return false, nil
@@ -108,45 +109,45 @@ func (s *Site) counts(ctx context.Context, line string, entry recordsv1.ClaimEnt
 		return h.Nonce == entry.Nonce && !expired(h.Expires, now)
 	}); listed || !expired(entry.Deadline, now) {
 		return true, &store.ClaimError{
-			Claim:  store.Claim{Line: line, From: fromMicro(entry.From), Until: fromMicro(entry.Until), Expires: fromMicro(entry.Expires)},
+			Claim:  store.Claim{Line: line, From: objects.FromMicro(entry.From), Until: objects.FromMicro(entry.Until), Expires: objects.FromMicro(entry.Expires)},
 			Holder: store.Key{Type: owner.Spec.Type, ID: owner.Spec.ID},
 		}
 	}
 	owner.Spec.Fence++
-	owner.ManagedFields = noManagedFields
-	meta, err := s.engine.client.update(ctx, recordsResource, s.namespace, owner.Name, owner)
-	if isNotFound(err) {
+	owner.Spec.Events = deliveries.Carry(owner.Spec.Events, owner.ResourceVersion)
+	owner.ManagedFields = objects.NoManagedFields
+	meta, err := s.engine.client.Update(ctx, objects.Records, s.namespace, owner.Name, owner)
+	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if apierrors.IsConflict(err) {
-		return false, errStale
+		return false, errConflict
 	}
 	if err != nil {
-		return false, storeError("fence record "+owner.Name, err)
+		return false, objects.StoreError("fence off unfinished writes of record "+owner.Name, err)
 	}
 	owner.ObjectMeta = meta
-	s.take(owner)
+	s.applyOwnWrite(owner)
 	return false, nil
 }
 
-// release takes claims out of their ledgers. It is a courtesy: an entry that its
-// owner does not list is dropped by whoever meets it.
+// release removes claims from their RecordClaims. Errors are only logged, because an entry that its
+// owner does not list is removed by the next writer that needs the line, or by the sweep.
 func (w *write) release(ctx context.Context, claims []recordsv1.HeldClaim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objects.Timeout)
 	defer cancel()
 	for _, claim := range claims {
-		err := w.site.changeLedger(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
+		err := w.site.updateClaimObject(ctx, claim.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
 			return slices.DeleteFunc(entries, func(e recordsv1.ClaimEntry) bool { return e.Nonce == claim.Nonce }), nil
 		})
 		if err != nil {
-			slog.WarnContext(ctx, "release of a claim is left to its next contender", "record", w.name, "line", claim.Line, "error", err)
+			slog.WarnContext(ctx, "cannot release a claim; the next writer that needs its line removes it", "record", w.name, "claim", store.Claim{Line: claim.Line}.Kind(), "error", err)
 		}
 		w.site.engine.afterStep(StepReleased)
 	}
 }
 
-// dropped lists the claims held before that are not held after.
-func dropped(before, after []recordsv1.HeldClaim) []recordsv1.HeldClaim {
+func droppedClaims(before, after []recordsv1.HeldClaim) []recordsv1.HeldClaim {
 	var gone []recordsv1.HeldClaim
 	for _, b := range before {
 		if !slices.ContainsFunc(after, func(a recordsv1.HeldClaim) bool { return a.Nonce == b.Nonce }) {
@@ -156,55 +157,56 @@ func dropped(before, after []recordsv1.HeldClaim) []recordsv1.HeldClaim {
 	return gone
 }
 
-// errNothingToChange is what a change of a ledger returns to leave it as it is.
-var errNothingToChange = errors.New("nothing to change")
+// errNoChange is the error that the change function of updateClaimObject returns to leave the
+// RecordClaim as it is.
+var errNoChange = errors.New("nothing to change")
 
-// changeLedger applies a change to the entries of a line until no other writer
-// comes in between. A ledger without entries is removed.
-func (s *Site) changeLedger(ctx context.Context, line string, change func([]recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error)) error {
+// updateClaimObject applies a change to the entries of a line's RecordClaim, and repeats it after
+// conflicts. If no entries remain, it deletes the RecordClaim.
+func (s *Store) updateClaimObject(ctx context.Context, line string, change func([]recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error)) error {
 	for attempt := 0; ; attempt++ {
-		err := s.changeLedgerOnce(ctx, line, change)
-		if !errors.Is(err, errStale) {
+		err := s.tryUpdateClaimObject(ctx, line, change)
+		if !errors.Is(err, errConflict) {
 			return err
 		}
-		if err := pause(ctx, attempt); err != nil {
+		if err := backoff(ctx, attempt); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *Site) changeLedgerOnce(ctx context.Context, line string, change func([]recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error)) error {
+func (s *Store) tryUpdateClaimObject(ctx context.Context, line string, change func([]recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error)) error {
 	name := lineName(s.key + "/" + line)
-	ledger := recordsv1.RecordClaim{}
-	err := s.engine.client.get(ctx, claimsResource, s.namespace, name, &ledger)
+	claimObject := recordsv1.RecordClaim{}
+	err := s.engine.client.Get(ctx, objects.Claims, s.namespace, name, &claimObject)
 	found := err == nil
-	if err != nil && !isNotFound(err) {
-		return storeError("read ledger of "+line, err)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return objects.StoreError("read the claims on "+store.Claim{Line: line}.Kind(), err)
 	}
-	before := len(ledger.Spec.Entries)
-	entries, err := change(slices.Clone(ledger.Spec.Entries))
-	if errors.Is(err, errNothingToChange) || err == nil && before == 0 && len(entries) == 0 {
+	before := len(claimObject.Spec.Entries)
+	entries, err := change(slices.Clone(claimObject.Spec.Entries))
+	if errors.Is(err, errNoChange) || err == nil && before == 0 && len(entries) == 0 {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	ledger.TypeMeta = metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "RecordClaim"}
-	ledger.Name, ledger.Namespace, ledger.ManagedFields = name, s.namespace, noManagedFields
-	ledger.Spec = recordsv1.RecordClaimSpec{SiteKey: s.key, Line: line, Entries: entries}
+	claimObject.TypeMeta = metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "RecordClaim"}
+	claimObject.Name, claimObject.Namespace, claimObject.ManagedFields = name, s.namespace, objects.NoManagedFields
+	claimObject.Spec = recordsv1.RecordClaimSpec{SiteKey: s.key, Line: line, Entries: entries}
 	switch {
 	case len(entries) == 0:
-		err = s.engine.client.delete(ctx, claimsResource, s.namespace, name, &ledger.ObjectMeta)
+		err = s.engine.client.Delete(ctx, objects.Claims, s.namespace, name, &claimObject.ObjectMeta)
 	case found:
-		_, err = s.engine.client.update(ctx, claimsResource, s.namespace, name, &ledger)
+		_, err = s.engine.client.Update(ctx, objects.Claims, s.namespace, name, &claimObject)
 	default:
-		_, err = s.engine.client.create(ctx, claimsResource, s.namespace, &ledger)
+		_, err = s.engine.client.Create(ctx, objects.Claims, s.namespace, &claimObject)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || found && isNotFound(err) {
-		return errStale
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || found && apierrors.IsNotFound(err) {
+		return errConflict
 	}
 	if err != nil {
-		return storeError(fmt.Sprintf("write ledger of %s", line), err)
+		return objects.StoreError("write the claims on "+store.Claim{Line: line}.Kind(), err)
 	}
 	return nil
 }

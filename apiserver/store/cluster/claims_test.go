@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// slowSite opens a site whose next write stops behind its first claim until it is let go.
+// slowSite opens a site whose next write stops after its first claim until goOn is closed.
 func slowSite(t *testing.T, namespace, key string) (s store.Store, stopped, goOn chan struct{}) {
 	stopped, goOn = make(chan struct{}), make(chan struct{})
 	engine := newEngine(t, cluster.Options{AfterStep: func(step string) {
@@ -25,8 +25,8 @@ func slowSite(t *testing.T, namespace, key string) (s store.Store, stopped, goOn
 	return engine.Open(namespace, key, cluster.DefaultLimits), stopped, goOn
 }
 
-// TestClaimsOfRivals lets two writers take the same interval for one record: one for good,
-// the other for a moment. What the loser asked for must not end the winner's claim.
+// TestClaimsOfRivals shows that two writers of one record can claim the same interval with
+// different expiries. The claim of the loser must not end that of the winner.
 func TestClaimsOfRivals(t *testing.T) {
 	namespace, key := newSite(t)
 	s := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
@@ -63,7 +63,7 @@ func TestClaimsOfRivals(t *testing.T) {
 	}
 	close(hold)
 	if lost := new(store.PreconditionError); !errors.As(<-loser, &lost) {
-		t.Fatal("the loser was not told so")
+		t.Fatal("the error of the loser is no PreconditionError")
 	}
 	for deadline := again; time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)

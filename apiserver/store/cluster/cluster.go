@@ -1,7 +1,7 @@
-// Package cluster keeps records as objects of the cluster, backed by etcd: one
-// Record per record, one RecordHistory beside it, one RecordClaim per claimed
-// line. Reads by id go to the API server; searches are answered from an index in
-// memory that a watch and the replica's own writes feed. See
+// Package cluster is the storage engine that keeps records as Kubernetes objects, and so in etcd.
+// It makes a Record for each record, a RecordHistory for its superseded versions, and a RecordClaim
+// for each claimed line. Reads by id go to kube-apiserver. Searches use an index in memory, which
+// is updated by a watch and by the writes of the replica itself. See
 // docs/decisions/0003-etcd-backed-records.md.
 package cluster
 
@@ -14,35 +14,39 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Options tune the engine. The zero value of a field means its default.
+// Options are the settings of a Cluster.
 type Options struct {
-	// MaxRecords and MaxBytes bound what all sites together may store. Defaults:
-	// 20,000 records and 512 MiB.
+	// MaxRecords and MaxBytes limit the number and the size of the records of all sites together. At
+	// the limit, writes fail with *store.LimitError. Defaults: 20,000 records and 512 MiB.
 	MaxRecords, MaxBytes int64
-	// Extract finds the searchable values of records. Default: they have none.
-	Extract store.Extract
-	// QueryTimeout bounds how long a search may keep a site's writers waiting.
-	// Default: two seconds.
+	// Extractor finds the searchable values and labels of a record. If it is nil, records have none.
+	Extractor store.Extractor
+	// QueryTimeout limits how long a search may hold the read lock of a site's index. Writers of the
+	// site wait for that lock. At the limit the search fails with store.ErrQueryTimeout. Default: 2 s.
 	QueryTimeout time.Duration
-	// Now is the clock. Default time.Now.
+	// Now is the clock. If it is nil, it is time.Now.
 	Now func() time.Time
-	// AfterStep, if not nil, is called after each step of a write. Crash tests end
-	// the process in it.
+	// AfterStep, if not nil, is called after each step of a write. Tests of crashes end the process in
+	// it.
 	AfterStep func(step string)
 }
 
-// Cluster is the engine. Its sites share one watch and one client.
+// Cluster is the storage engine. All its sites share one watch and one client. It is safe for
+// concurrent use.
 type Cluster struct {
-	client    *client
+	client    *objects.Client
 	limits    Limits
-	extract   store.Extract
+	extractor store.Extractor
 	now       func() time.Time
 	afterStep func(string)
 
@@ -54,24 +58,29 @@ type Cluster struct {
 	sites map[siteID]*index
 
 	records, bytes atomic.Int64
+	// seen is the resourceVersion that the watch of Records has reached. It is 0 before the first
+	// list.
+	seen    atomic.Int64
+	backlog *deliveries.Backlog
 }
 
-// siteID tells the sites of the engine apart: the key of the data and the
-// namespace it must be in.
+// siteID identifies a site by its namespace and the key of its data. Records with the key in
+// another namespace do not belong to the site.
 type siteID struct {
 	namespace, key string
 }
 
-// New makes the engine. Run must be called for it to serve.
+// New returns an engine. Reads by id work at once. Writes and searches fail with store.ErrNotReady
+// until Run has filled the index.
 func New(config *rest.Config, options Options) (*Cluster, error) {
-	client, err := newClient(config)
+	client, err := objects.New(config)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{
 		client:    client,
 		limits:    Limits{MaxRecords: 20000, MaxBytes: 512 << 20},
-		extract:   options.Extract,
+		extractor: options.Extractor,
 		now:       options.Now,
 		afterStep: options.AfterStep,
 		synced:    make(chan struct{}),
@@ -80,14 +89,17 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 
 		sites: map[siteID]*index{},
 	}
+	if c.backlog, err = deliveries.NewBacklog(config); err != nil {
+		return nil, err
+	}
 	if options.MaxRecords > 0 {
 		c.limits.MaxRecords = options.MaxRecords
 	}
 	if options.MaxBytes > 0 {
 		c.limits.MaxBytes = options.MaxBytes
 	}
-	if c.extract == nil {
-		c.extract = func(string, []byte) []store.Entry { return nil }
+	if c.extractor == nil {
+		c.extractor = store.NoExtractor
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -98,37 +110,40 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Synced is closed when the index holds all records that existed at the start.
+// Synced returns a channel that is closed when the index has all records that existed when Run was
+// called.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Indexed is how many records of all sites the index holds.
+// Indexed returns the number of records of all sites in the index.
 func (c *Cluster) Indexed() int64 { return c.records.Load() }
 
-// Stats tells how much all sites together store and may store.
+// Stats returns what all sites together store, and the limits for all of them.
 func (c *Cluster) Stats() store.Stats {
 	used := c.usage()
 	return store.Stats{Records: used.records, MaxRecords: c.limits.MaxRecords, Bytes: used.bytes, MaxBytes: c.limits.MaxBytes}
 }
 
-// Open returns the store of a site: the records in namespace whose siteKey is key.
-func (c *Cluster) Open(namespace, key string, limits Limits) *Site {
-	return &Site{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}
+// Open returns the store of a site: the records in the namespace whose siteKey is key. If
+// limits.MaxPending is 0, that of DefaultLimits applies.
+func (c *Cluster) Open(namespace, key string, limits Limits) *Store {
+	limits.MaxPending = cmp.Or(limits.MaxPending, DefaultLimits.MaxPending)
+	return &Store{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}
 }
 
-// index returns the index of a site, making it when it is new.
+// index returns the index of a site. It makes one for a new site.
 func (c *Cluster) index(id siteID) *index {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.sites[id]
 	if x == nil {
-		x = newIndex(c.extract)
+		x = newIndex(c.extractor)
 		c.sites[id] = x
 	}
 	return x
 }
 
-// count adds a change to what all sites store.
-func (c *Cluster) count(change usage) {
+// addUsage adds a change of one site to the usage of all sites.
+func (c *Cluster) addUsage(change usage) {
 	c.records.Add(change.records)
 	c.bytes.Add(change.bytes)
 }
@@ -137,12 +152,11 @@ func (c *Cluster) usage() usage {
 	return usage{records: c.records.Load(), bytes: c.bytes.Load()}
 }
 
-// clock is the time of a write: UTC, in milliseconds.
+// clock returns the time in UTC, truncated to milliseconds.
 func (c *Cluster) clock() time.Time {
 	return c.now().UTC().Truncate(time.Millisecond)
 }
 
-// isSynced reports whether the index is built.
 func (c *Cluster) isSynced() bool {
 	select {
 	case <-c.synced:
@@ -152,18 +166,17 @@ func (c *Cluster) isSynced() bool {
 	}
 }
 
-// newID makes a uid, a lineage or a nonce.
 func newID() string { return uuid.NewString() }
 
-// newer reports whether resourceVersion a is later than b (KEP-5504: they are
-// comparable within a resource).
+// newer reports whether resourceVersion a is later than b. Resource versions of one resource are
+// comparable (KEP-5504).
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// Site is the store of one site.
-type Site struct {
+// Store is the store of one site. It is safe for concurrent use.
+type Store struct {
 	engine    *Cluster
 	namespace string
 	key       string
@@ -171,32 +184,33 @@ type Site struct {
 	index     *index
 }
 
-var _ store.Store = (*Site)(nil)
+var _ store.Store = (*Store)(nil)
 
-// Atomic implements store.Store: the API server writes one object at a time.
-func (s *Site) Atomic() bool { return false }
+// Atomic implements store.Store. It returns false: the API server writes one object at a time.
+func (s *Store) Atomic() bool { return false }
 
 // Stats implements store.Store.
-func (s *Site) Stats() store.Stats {
+func (s *Store) Stats() store.Stats {
 	used := s.index.usage()
 	return store.Stats{Records: used.records, MaxRecords: s.limits.MaxRecords, Bytes: used.bytes, MaxBytes: s.limits.MaxBytes}
 }
 
-// errForeign says that an object of this name is another site's data.
-var errForeign = errors.New("the object belongs to other data than this site's")
+// errForeign means that an object has the name that an object of this site would have, but the
+// siteKey of another site.
+var errForeign = errors.New("the object belongs to another site")
 
-// fetch reads the Record object as it is now; nil when there is none.
-func (s *Site) fetch(ctx context.Context, name string) (*recordsv1.Record, error) {
+// fetch reads a Record from the API server. It returns nil if there is none.
+func (s *Store) fetch(ctx context.Context, name string) (*recordsv1.Record, error) {
 	var obj recordsv1.Record
-	err := s.engine.client.get(ctx, recordsResource, s.namespace, name, &obj)
-	if isNotFound(err) {
+	err := s.engine.client.Get(ctx, objects.Records, s.namespace, name, &obj)
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, storeError("read record "+name, err)
+		return nil, objects.StoreError("read record "+name, err)
 	}
 	if obj.Spec.SiteKey != s.key {
-		return nil, storeError("read record "+name, errForeign)
+		return nil, objects.StoreError("read record "+name, errForeign)
 	}
 	return &obj, nil
 }

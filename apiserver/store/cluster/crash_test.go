@@ -38,8 +38,8 @@ func mustWrite(t *testing.T, s store.Store, op store.Op) store.Result {
 	return results[0]
 }
 
-// crashingSite opens a site whose writer dies at the nth step of its next write,
-// counting from 1. The count of steps that were reached tells when the write has no more.
+// crashingSite is a site whose writer stops for good at the nth step of its next write, counted
+// from 1.
 type crashingSite struct {
 	store.Store
 	dieAt, reached atomic.Int64
@@ -56,7 +56,7 @@ func newCrashingSite(t *testing.T, namespace, key string) *crashingSite {
 	return site
 }
 
-// write runs one write that dies at a step. It reports whether the write died.
+// write runs one write that stops at a step. It reports whether the write reached that step.
 func (s *crashingSite) write(t *testing.T, op store.Op, dieAt int64) (died bool) {
 	s.reached.Store(0)
 	s.dieAt.Store(dieAt)
@@ -75,9 +75,8 @@ func (s *crashingSite) write(t *testing.T, op store.Op, dieAt int64) (died bool)
 	return died
 }
 
-// TestCrashAtEveryStep lets the writer die after each step of each kind of
-// write. Another replica must then find the state before or the state after,
-// never a mix, and must be able to go on from it.
+// TestCrashAtEveryStep stops the writer after each step of each kind of write. Another replica must
+// then find the state before or the state after with its events, and must be able to write.
 func TestCrashAtEveryStep(t *testing.T) {
 	put, remove, purge := rex(2), store.Op{Kind: store.Delete, Key: rex(0).Key, Method: store.MethodDelete}, store.Op{Kind: store.Purge, Key: rex(0).Key}
 	for name, test := range map[string]struct {
@@ -98,6 +97,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 		"purge":                   {[]store.Op{rex(0), rex(1)}, purge},
 		"purge with a claim":      {[]store.Op{claimed(rex(1), "line")}, purge},
 		"purge of one never over": {[]store.Op{rex(1)}, purge},
+
+		"create after a purge":              {[]store.Op{rex(0), rex(1), purge}, put},
+		"create with a claim after a purge": {[]store.Op{rex(1), purge}, claimed(put, "line")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			healthy := newEngine(t, cluster.Options{})
@@ -105,13 +107,15 @@ func TestCrashAtEveryStep(t *testing.T) {
 				namespace, key := newSite(t)
 				crashing, other := newCrashingSite(t, namespace, key), healthy.Open(namespace, key, cluster.DefaultLimits)
 				for _, op := range test.before {
-					mustWrite(t, crashing, op)
+					mustWrite(t, crashing, telling(op))
 				}
 				before := observe(t, other)
-				died := crashing.write(t, test.op, step)
+				earlier := pending(t, namespace)
+				died := crashing.write(t, telling(test.op), step)
 				after := observe(t, other)
 				checkWhole(t, step, died, test.op, before, after)
-				checkGoesOn(t, other, after)
+				checkEvents(t, step, other, namespace, ids(earlier["Patient/rex"]), !cmp.Equal(before, after), test.op.Kind, after.Version)
+				checkGoesOn(t, other, observe(t, other))
 				if !died {
 					if step == 1 {
 						t.Fatal("the write has no step at which it could die")
@@ -123,7 +127,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// observed is what a reader sees of the record.
+// observed is the record as a reader sees it.
 type observed struct {
 	Live     bool
 	Version  int64
@@ -158,7 +162,7 @@ func checkWhole(t *testing.T, step int64, died bool, op store.Op, before, after 
 	t.Helper()
 	same := cmp.Equal(before, after)
 	if !died && same {
-		t.Errorf("step %d: the write was acknowledged and is not there", step)
+		t.Errorf("step %d: got the state before, want the acknowledged write", step)
 	}
 	if same {
 		return
@@ -169,16 +173,16 @@ func checkWhole(t *testing.T, step int64, died bool, op store.Op, before, after 
 		want.Versions = append([]string{fmt.Sprintf("%d %s %v", want.Version, want.Body, !want.Live)}, before.Versions...)
 	}
 	if diff := cmp.Diff(want, after); diff != "" {
-		t.Errorf("step %d: neither the state before nor the one after (-after +seen):\n%s", step, diff)
+		t.Errorf("step %d: got neither the state before nor the one after (-after +got):\n%s", step, diff)
 	}
 }
 
-// checkGoesOn writes on: the next version follows, and a purge leaves nothing behind.
+// checkGoesOn checks that a write makes the next version, and that a purge leaves nothing.
 func checkGoesOn(t *testing.T, s store.Store, seen observed) {
 	t.Helper()
 	next := mustWrite(t, s, rex(77))
 	if next.Record.Version != seen.Version+1 {
-		t.Errorf("the next version is %d after %d", next.Record.Version, seen.Version)
+		t.Errorf("got the next version %d, want %d", next.Record.Version, seen.Version+1)
 	}
 	after := observe(t, s)
 	if len(after.Versions) != len(seen.Versions)+1 {
@@ -186,20 +190,19 @@ func checkGoesOn(t *testing.T, s store.Store, seen observed) {
 	}
 	mustWrite(t, s, store.Op{Kind: store.Purge, Key: rex(0).Key})
 	if left := observe(t, s); !cmp.Equal(left, observed{}) {
-		t.Errorf("left after a purge: %+v", left)
+		t.Errorf("after a purge: got %+v, want nothing", left)
 	}
 	if again := mustWrite(t, s, rex(1)); again.Record.Version != 1 {
-		t.Errorf("a namesake of a purged record starts at version %d", again.Record.Version)
+		t.Errorf("a record created after a purge: got version %d, want 1", again.Record.Version)
 	}
 	mustWrite(t, s, rex(2))
 	if after := observe(t, s); len(after.Versions) != 2 {
-		t.Errorf("a namesake of a purged record has the history %v", after.Versions)
+		t.Errorf("a record created after a purge: got the history %v, want one version", after.Versions)
 	}
 }
 
-// TestClaimOfADeadWriter shows that a claim whose writer died is held for its
-// deadline and not longer, and that the dead writer, if it was only asleep,
-// cannot complete its write afterwards.
+// TestClaimOfADeadWriter shows that the claim of a stopped writer is held until its deadline and no
+// longer. If the writer continues after that, its write fails.
 func TestClaimOfADeadWriter(t *testing.T) {
 	for name, before := range map[string][]store.Op{"of a create": nil, "of an update": {rex(0)}} {
 		t.Run(name, func(t *testing.T) {
@@ -243,8 +246,8 @@ func TestClaimOfADeadWriter(t *testing.T) {
 	}
 }
 
-// TestPlaceholderMetLate lets a writer find the placeholder of a create under way,
-// fall asleep, and go on when the record is long there and has a history.
+// TestPlaceholderMetLate shows that a writer that finds the placeholder of a create, and continues
+// long after that create has ended, does not remove the history of the record.
 func TestPlaceholderMetLate(t *testing.T) {
 	namespace, key := newSite(t)
 	sleepAt := func(at string) (site store.Store, asleep, wake chan struct{}) {

@@ -8,67 +8,68 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// filter is a condition made ready for the entries of one type.
+// filter is a condition compiled for the records of one type.
 type filter struct {
-	// holds decides on an entry.
-	holds func(e *entry) bool
-	// gather returns entries among which are all that the condition holds for, maybe
-	// some twice. Nil: only a walk over all entries finds them.
-	gather func() []*entry
-	// check decides on what gather returns; nil: the condition holds for all of it.
-	check func(e *entry) bool
-	// atMost bounds how many gather returns, where it is not nil.
-	atMost int
-	// ordered tells that gather returns each once, in the order of creation.
-	ordered bool
-	// everything tells that the condition holds for all entries.
+	// matches reports whether a record meets the condition.
+	matches func(e *indexedRecord) bool
+	// candidates returns a superset of the matching records, in which a record may occur twice. If
+	// candidates is nil, only a full scan finds the matches.
+	candidates func() []*indexedRecord
+	// recheck tests the candidates. If it is nil, all candidates match.
+	recheck func(e *indexedRecord) bool
+	// maxCandidates is an upper bound of the number of candidates, if candidates is not nil.
+	maxCandidates int
+	// sorted reports whether candidates returns each record once, in the order of creation.
+	sorted bool
+	// everything reports whether the condition holds for all records.
 	everything bool
-	// spans are where all entries are that the condition holds for, each in another order.
-	spans []span
+	// ranges are alternative value ranges, each of a different value. Each contains all matches.
+	ranges []valueRange
 }
 
-// everything holds for all entries.
-var everything = filter{holds: func(*entry) bool { return true }, everything: true}
+// everything matches all records.
+var everything = filter{matches: func(*indexedRecord) bool { return true }, everything: true}
 
-// compiler makes filters for one query. The caller holds the index's lock for as long
-// as it uses them.
+// compiler compiles the conditions of one query. The caller holds the lock of the index as long as
+// it uses the filters.
 type compiler struct {
 	index  *index
 	bases  []string
 	access store.Access
-	// visible are the filters of access, by type.
-	visible map[string]filter
-	// work counts entries looked at, against the query's deadline.
-	work *work
+	// accessFilters are the compiled conditions of access by type, for those types that were needed.
+	accessFilters map[string]filter
+	// budget limits the number of records that are tested.
+	budget *queryBudget
 }
 
-// visibleOf is the filter of what the query may meet of a type.
-func (c *compiler) visibleOf(typeName string) (filter, error) {
+// accessFilter returns the filter of the records of a type that the caller may see.
+func (c *compiler) accessFilter(typeName string) (filter, error) {
 	if c.access == nil {
 		return everything, nil
 	}
-	if f, known := c.visible[typeName]; known {
+	if f, known := c.accessFilters[typeName]; known {
 		return f, nil
 	}
 	condition, allowed := c.access[typeName]
-	if all, ok := condition.(store.All); ok && len(all) == 0 {
+	if store.IsEverything(condition) {
 		return everything, nil
 	}
 	if !allowed {
 		condition = store.Any{}
 	}
-	// What access itself looks through is not the caller's to see, so nothing is hidden from it.
-	unrestricted := compiler{index: c.index, bases: c.bases, work: c.work}
+	// A condition of access may test hidden records too: LinksTo does.
+	unrestricted := compiler{index: c.index, bases: c.bases, budget: c.budget}
 	f, err := unrestricted.compile(typeName, condition)
 	if err == nil {
-		c.visible[typeName] = f
+		c.accessFilters[typeName] = f
 	}
 	return f, err
 }
 
-// restricted is the filter of a condition and of what may be met of the type.
-func (c *compiler) restricted(typeName string, condition store.Condition) (filter, error) {
-	visible, err := c.visibleOf(typeName)
+// compileVisible returns the filter of the records of a type that meet a condition and that the
+// caller may see.
+func (c *compiler) compileVisible(typeName string, condition store.Condition) (filter, error) {
+	visible, err := c.accessFilter(typeName)
 	if err != nil {
 		return filter{}, err
 	}
@@ -79,7 +80,8 @@ func (c *compiler) restricted(typeName string, condition store.Condition) (filte
 	return all([]filter{f, visible}), err
 }
 
-// compile makes the filter of a condition on a type.
+// compile returns the filter of the records of a type that meet a condition, whether the caller may
+// see them or not.
 func (c *compiler) compile(typeName string, condition store.Condition) (filter, error) {
 	switch condition := condition.(type) {
 	case store.All:
@@ -87,10 +89,10 @@ func (c *compiler) compile(typeName string, condition store.Condition) (filter, 
 		return all(parts), err
 	case store.Any:
 		parts, err := c.compileEach(typeName, condition)
-		return anyOf(parts, c.work), err
+		return anyOf(parts, c.budget), err
 	case store.Not:
 		part, err := c.compile(typeName, condition.Condition)
-		return filter{holds: func(e *entry) bool { return !part.holds(e) }}, err
+		return filter{matches: func(e *indexedRecord) bool { return !part.matches(e) }}, err
 	case store.RefersToID:
 		return c.refersToID(typeName, condition)
 	case store.RefersAround:
@@ -99,6 +101,8 @@ func (c *compiler) compile(typeName string, condition store.Condition) (filter, 
 		return c.chain(typeName, condition)
 	case store.ReferredBy:
 		return c.referredBy(typeName, condition)
+	case store.LinksTo:
+		return c.linksTo(condition)
 	default:
 		return c.own(typeName, condition), nil
 	}
@@ -115,19 +119,21 @@ func (c *compiler) compileEach(typeName string, conditions []store.Condition) ([
 	return parts, nil
 }
 
-// own makes the filter of a condition that a record's own values decide.
+// own returns the filter of a condition that only tests the record itself.
 func (c *compiler) own(typeName string, condition store.Condition) filter {
 	t := c.index.types[typeName]
 	if t == nil {
 		t = newTypeIndex()
 	}
 	switch condition := condition.(type) {
+	case store.HasLabel:
+		return filter{matches: func(e *indexedRecord) bool { return e.labels.Has(string(condition)) }}
 	case store.IDIn:
 		return c.idIn(typeName, condition)
 	case store.UpdatedIn:
 		return t.updatedIn(condition)
 	case store.Present:
-		return filter{holds: func(e *entry) bool { return e.has(condition.Param, func(store.Value) bool { return true }) }}
+		return filter{matches: func(e *indexedRecord) bool { return e.has(condition.Param, func(store.Value) bool { return true }) }}
 	case store.TokenIs:
 		return t.postings.tokenIs(condition)
 	case store.TextIs:
@@ -143,23 +149,23 @@ func (c *compiler) own(typeName string, condition store.Condition) filter {
 	case store.Near:
 		return valueFilter(condition.Param, condition.Matches)
 	default:
-		panic("a condition that the engine does not know") // the interface is sealed
+		panic("unknown condition") // impossible: store.Condition is sealed
 	}
 }
 
-// has reports whether one of the parameter's values is as wanted.
-func (e *entry) has(param string, wanted func(store.Value) bool) bool {
-	for i := range e.entries {
-		if e.entries[i].Param == param && wanted(e.entries[i].Value) {
+// has reports whether wanted is true for a value of the parameter.
+func (e *indexedRecord) has(param string, wanted func(store.Value) bool) bool {
+	for i := range e.values {
+		if e.values[i].Param == param && wanted(e.values[i].Value) {
 			return true
 		}
 	}
 	return false
 }
 
-// valueFilter makes a filter that looks at each value.
+// valueFilter returns a filter that tests the values of a parameter, without candidates.
 func valueFilter[V store.Value](param string, matches func(V) bool) filter {
-	return filter{holds: func(e *entry) bool {
+	return filter{matches: func(e *indexedRecord) bool {
 		return e.has(param, func(value store.Value) bool {
 			v, ok := value.(V)
 			return ok && matches(v)
@@ -167,27 +173,27 @@ func valueFilter[V store.Value](param string, matches func(V) bool) filter {
 	}}
 }
 
-// listed makes a filter gather from a list in the order of creation; exact tells that
-// the list has no others than those that it holds for.
-func (f filter) listed(list []*entry, exact bool) filter {
-	f.gather, f.atMost, f.ordered = func() []*entry { return list }, len(list), true
-	if f.check = f.holds; exact {
-		f.check = nil
+// withList sets the candidates to a list in the order of creation. exact reports whether all of
+// them match.
+func (f filter) withList(list []*indexedRecord, exact bool) filter {
+	f.candidates, f.maxCandidates, f.sorted = func() []*indexedRecord { return list }, len(list), true
+	if f.recheck = f.matches; exact {
+		f.recheck = nil
 	}
 	return f
 }
 
-// from makes a filter gather what a sequence yields, unless that is more than is worth
-// gathering; exact as in listed.
-func (f filter) from(entries iter.Seq[*entry], most int, exact bool) filter {
-	var list []*entry
+// withSeq sets the candidates to the records of a sequence if there are at most limit. exact
+// reports whether all of them match.
+func (f filter) withSeq(entries iter.Seq[*indexedRecord], limit int, exact bool) filter {
+	var list []*indexedRecord
 	for e := range entries {
-		if list = append(list, e); len(list) > most {
+		if list = append(list, e); len(list) > limit {
 			return f
 		}
 	}
-	f = f.listed(list, exact)
-	f.ordered = false
+	f = f.withList(list, exact)
+	f.sorted = false
 	return f
 }
 
@@ -195,55 +201,55 @@ func (p *postings) tokenIs(condition store.TokenIs) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	switch {
 	case condition.Code != nil && *condition.Code != "":
-		return f.listed(p.tokens[tokenPosting{param: condition.Param, code: *condition.Code}], condition.System == nil)
+		return f.withList(p.tokens[tokenPosting{param: condition.Param, code: *condition.Code}], condition.System == nil)
 	case condition.System != nil && *condition.System != "":
-		return f.listed(p.tokens[tokenPosting{param: condition.Param, system: *condition.System}], condition.Code == nil)
+		return f.withList(p.tokens[tokenPosting{param: condition.Param, system: *condition.System}], condition.Code == nil)
 	default:
 		return f
 	}
 }
 
-func (p *postings) textIs(condition store.TextIs, most int) filter {
+func (p *postings) textIs(condition store.TextIs, limit int) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	if condition.Match != store.StartsWith {
 		return f
 	}
-	return f.from(p.startingWith(condition.Param, condition.Text), most, true)
+	return f.withSeq(p.startingWith(condition.Param, condition.Text), limit, true)
 }
 
-// periodIs gathers by the beginning, which the end bounds too: nothing ends before it
-// begins.
-func (p *postings) periodIs(condition store.PeriodIs, most int) filter {
+// periodIs returns the filter of a PeriodIs. The candidates are the periods that start within a
+// range. The bounds of Until limit that range too, because no period ends before it starts.
+func (p *postings) periodIs(condition store.PeriodIs, limit int) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	within := store.Bounds{Least: condition.From.Least, Most: min(condition.From.Most, condition.Until.Most)}
 	if within == store.Unbounded {
 		return f
 	}
-	return f.from(p.beginning(condition.Param, within), most, condition.Until == store.Unbounded)
+	return f.withSeq(p.startingWithin(condition.Param, within), limit, condition.Until == store.Unbounded)
 }
 
 func (c *compiler) idIn(typeName string, ids store.IDIn) filter {
 	wanted := make(map[string]struct{}, len(ids))
-	var list []*entry
+	var list []*indexedRecord
 	for _, id := range ids {
 		folded := strings.ToLower(id)
 		if _, twice := wanted[folded]; twice {
 			continue
 		}
 		wanted[folded] = struct{}{}
-		if e := c.index.visible(store.Key{Type: typeName, ID: folded}); e != nil {
+		if e := c.index.live(store.Key{Type: typeName, ID: folded}); e != nil {
 			list = append(list, e)
 		}
 	}
 	return filter{
-		holds:  func(e *entry) bool { _, ok := wanted[e.id]; return ok },
-		gather: func() []*entry { return list },
-		atMost: len(list),
+		matches:       func(e *indexedRecord) bool { _, ok := wanted[e.id]; return ok },
+		candidates:    func() []*indexedRecord { return list },
+		maxCandidates: len(list),
 	}
 }
 
-// all makes the filter that holds where all parts do: it gathers from the part that
-// leaves the fewest.
+// all returns the filter of the records that match all parts. Its candidates are those of the part
+// with the fewest.
 func all(parts []filter) filter {
 	parts = slices.DeleteFunc(parts, func(part filter) bool { return part.everything })
 	switch len(parts) {
@@ -253,27 +259,27 @@ func all(parts []filter) filter {
 		return parts[0]
 	}
 	best := -1
-	f := filter{holds: holdsAll(parts)}
+	f := filter{matches: matchesAll(parts)}
 	for i, part := range parts {
-		f.spans = append(f.spans, part.spans...)
-		if part.gather != nil && (best < 0 || part.atMost < parts[best].atMost) {
+		f.ranges = append(f.ranges, part.ranges...)
+		if part.candidates != nil && (best < 0 || part.maxCandidates < parts[best].maxCandidates) {
 			best = i
 		}
 	}
 	if best < 0 {
 		return f
 	}
-	f.gather, f.atMost, f.ordered = parts[best].gather, parts[best].atMost, parts[best].ordered
-	if f.check = f.holds; parts[best].check == nil {
-		f.check = holdsAll(slices.Delete(slices.Clone(parts), best, best+1))
+	f.candidates, f.maxCandidates, f.sorted = parts[best].candidates, parts[best].maxCandidates, parts[best].sorted
+	if f.recheck = f.matches; parts[best].recheck == nil {
+		f.recheck = matchesAll(slices.Delete(slices.Clone(parts), best, best+1))
 	}
 	return f
 }
 
-func holdsAll(parts []filter) func(*entry) bool {
-	return func(e *entry) bool {
+func matchesAll(parts []filter) func(*indexedRecord) bool {
+	return func(e *indexedRecord) bool {
 		for i := range parts {
-			if !parts[i].holds(e) {
+			if !parts[i].matches(e) {
 				return false
 			}
 		}
@@ -281,58 +287,58 @@ func holdsAll(parts []filter) func(*entry) bool {
 	}
 }
 
-// manyAlternatives is from when on a set of the entries that match is cheaper than
-// trying the alternatives on each.
-const manyAlternatives = 8
+// minSetAlternatives is the number of alternatives of an Any from which anyOf builds a set of all
+// matching records. With fewer, testing each alternative per record is cheaper.
+const minSetAlternatives = 8
 
-// anyOf makes the filter that holds where one of the parts does.
-func anyOf(parts []filter, w *work) filter {
+// anyOf returns the filter of the records that match at least one of the parts.
+func anyOf(parts []filter, w *queryBudget) filter {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	f := filter{holds: func(e *entry) bool {
+	f := filter{matches: func(e *indexedRecord) bool {
 		for i := range parts {
-			if parts[i].holds(e) {
+			if parts[i].matches(e) {
 				return true
 			}
 		}
 		return false
 	}}
-	atMost := 0
+	maxCandidates := 0
 	for _, part := range parts {
-		if part.gather == nil {
+		if part.candidates == nil {
 			return f
 		}
-		if part.check != nil {
-			f.check = f.holds
+		if part.recheck != nil {
+			f.recheck = f.matches
 		}
-		atMost += part.atMost
+		maxCandidates += part.maxCandidates
 	}
-	f.atMost = atMost
-	f.gather = func() []*entry {
-		gathered := make([]*entry, 0, atMost)
+	f.maxCandidates = maxCandidates
+	f.candidates = func() []*indexedRecord {
+		all := make([]*indexedRecord, 0, maxCandidates)
 		for _, part := range parts {
-			gathered = append(gathered, part.gather()...)
+			all = append(all, part.candidates()...)
 		}
-		return gathered
+		return all
 	}
-	if len(parts) < manyAlternatives {
+	if len(parts) < minSetAlternatives {
 		return f
 	}
-	set := map[*entry]struct{}{}
+	set := map[*indexedRecord]struct{}{}
 	for _, part := range parts {
-		for _, e := range part.gather() {
-			if w.done() {
+		for _, e := range part.candidates() {
+			if w.exceeded() {
 				break
 			}
-			if part.check == nil || part.check(e) {
+			if part.recheck == nil || part.recheck(e) {
 				set[e] = struct{}{}
 			}
 		}
 	}
-	f.holds = func(e *entry) bool { _, ok := set[e]; return ok }
-	if f.check != nil {
-		f.check = f.holds
+	f.matches = func(e *indexedRecord) bool { _, ok := set[e]; return ok }
+	if f.recheck != nil {
+		f.recheck = f.matches
 	}
 	return f
 }

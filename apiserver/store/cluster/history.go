@@ -14,13 +14,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// version is one version of a record, told without its body.
+// version is one version of a record without its body.
 type version struct {
 	obj    *recordsv1.Record
 	number int64
-	// It was the newest from updated until until, which is zero for the newest.
+	// updated is when the version was written. until is when it was superseded, or zero if it is the
+	// newest one.
 	updated, until time.Time
 	deleted        bool
+	// labels are the labels of a superseded version as JSON. They are empty for the newest one.
+	labels string
 }
 
 func (v version) matches(query store.HistoryQuery) bool {
@@ -33,7 +36,7 @@ func (v version) matches(query store.HistoryQuery) bool {
 }
 
 // History implements store.Store.
-func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
+func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	if query.Key.ID == "" {
 		return s.historyOfMany(ctx, query)
 	}
@@ -56,8 +59,21 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 	if err != nil {
 		return store.Page{}, err
 	}
+	s.index.mu.RLock()
+	access, err := s.index.historyAccess(query, newQueryBudget(ctx, s.engine.queryTimeout))
+	var versions []version
+	if err == nil {
+		versions = access.visible(s.index.read(obj, nil), storedVersions(obj, past))
+	}
+	s.index.mu.RUnlock()
+	if err != nil {
+		return store.Page{}, err
+	}
+	if versions == nil {
+		return store.Page{}, store.ErrNotFound
+	}
 	page := store.Page{}
-	for _, v := range storedVersions(obj, past) {
+	for _, v := range versions {
 		if !v.matches(query) {
 			continue
 		}
@@ -80,10 +96,11 @@ func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Pag
 	return page, err
 }
 
-// historyPosition is the last version of a page. Of a history of one record it
-// has the number alone.
+// historyPosition is the position after the last version of a page. In the history of one record,
+// only Version is set.
 type historyPosition struct {
-	// Until is when what the first page told of ended: those that follow tell of the same.
+	// Until is the watermark of the first page, in milliseconds since 1970. It applies to all further
+	// pages.
 	Until   int64  `json:"u,omitempty"`
 	Millis  int64  `json:"t,omitempty"`
 	Type    string `json:"type,omitempty"`
@@ -99,38 +116,39 @@ func parseHistoryPosition(text store.Position) (historyPosition, error) {
 	return position, nil
 }
 
-// storedVersions lists the versions of a record, newest first, as its history
-// object has them.
+// storedVersions returns the newest version of a record and those in its RecordHistory, newest
+// first.
 func storedVersions(obj *recordsv1.Record, past map[string]recordsv1.SupersededVersion) []version {
 	newest := version{obj: obj, number: obj.Spec.Version, updated: obj.Spec.Updated.Time, deleted: obj.Spec.Deleted}
 	versions, until := []version{newest}, newest.updated
 	for number := newest.number - 1; number >= newest.number-int64(len(obj.Spec.History)); number-- {
 		if old, kept := past[versionKey(number)]; kept {
-			versions = append(versions, version{obj, number, old.Updated.Time, until, old.Deleted})
+			versions = append(versions, version{obj, number, old.Updated.Time, until, old.Deleted, labelsAt(&obj.Spec, number)})
 			until = old.Updated.Time
 		}
 	}
 	return versions
 }
 
-// listedVersions yields the versions of a record, newest first, as the Record
-// itself lists them.
-func listedVersions(obj *recordsv1.Record, yield func(version)) {
+// listedVersions returns the newest version of a record and the superseded ones that the Record
+// lists, newest first.
+func listedVersions(obj *recordsv1.Record) []version {
 	spec := &obj.Spec
 	newest := version{obj: obj, number: spec.Version, updated: spec.Updated.Time, deleted: spec.Deleted}
-	yield(newest)
-	until := newest.updated
+	versions, until := []version{newest}, newest.updated
 	for i := range spec.HistoryUpdated {
 		number := newest.number - 1 - int64(i)
 		updated := time.UnixMilli(spec.HistoryUpdated[len(spec.HistoryUpdated)-1-i])
-		yield(version{obj, number, updated, until, slices.Contains(spec.HistoryDeletions, number)})
+		versions = append(versions, version{obj, number, updated, until, slices.Contains(spec.HistoryDeletions, number), labelsAt(spec, number)})
 		until = updated
 	}
+	return versions
 }
 
-// historyOfMany reads the history of a type or of the site. What there is and in
-// which order is in memory; only the superseded bodies of the page are fetched.
-func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
+// historyOfMany returns a page of the history of a type or of the site. The index has the times of
+// all versions and the bodies of the newest ones. Only the superseded bodies of the page are read
+// from kube-apiserver.
+func (s *Store) historyOfMany(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	if !s.engine.isSynced() {
 		return store.Page{}, store.ErrNotReady
 	}
@@ -138,7 +156,7 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 	var until time.Time
 	if query.After == nil {
 		var err error
-		if until, err = s.settled(ctx, s.index.open.acknowledged()); err != nil {
+		if until, err = s.watermark(ctx, s.index.open.acknowledged()); err != nil {
 			return store.Page{}, err
 		}
 	} else {
@@ -151,15 +169,15 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 		after = &version{obj: &at, number: position.Version, updated: time.UnixMilli(position.Millis)}
 	}
 	newest := newestVersions{count: query.Count}
-	for _, obj := range s.index.recordsOf(query) {
-		listedVersions(obj, func(v version) {
-			if v.updated.Before(until) && v.matches(query) {
-				newest.total++
-				if after == nil || newestFirst(*after, v) < 0 {
-					newest.add(v)
-				}
+	if err := s.index.eachVersion(query, newQueryBudget(ctx, s.engine.queryTimeout), func(v version) {
+		if v.updated.Before(until) && v.matches(query) {
+			newest.total++
+			if after == nil || newestFirst(*after, v) < 0 {
+				newest.add(v)
 			}
-		})
+		}
+	}); err != nil {
+		return store.Page{}, err
 	}
 	found, more := newest.take()
 	page := store.Page{Total: newest.total}
@@ -176,8 +194,9 @@ func (s *Site) historyOfMany(ctx context.Context, query store.HistoryQuery) (sto
 	return page, err
 }
 
-// recordsOf returns the records whose history is asked for, deleted ones included.
-func (x *index) recordsOf(query store.HistoryQuery) []*recordsv1.Record {
+// eachVersion calls visit with all visible versions of the records in the history, also of records
+// that are deleted.
+func (x *index) eachVersion(query store.HistoryQuery, w *queryBudget, visit func(version)) error {
 	wanted := func(recordType string) bool {
 		if query.Key.Type != "" {
 			return recordType == query.Key.Type
@@ -186,16 +205,23 @@ func (x *index) recordsOf(query store.HistoryQuery) []*recordsv1.Record {
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	found := make([]*recordsv1.Record, 0, len(x.names))
+	access, err := x.historyAccess(query, w)
+	if err != nil {
+		return err
+	}
 	for _, e := range x.names {
-		if !e.obj.Spec.Purging && wanted(e.obj.Spec.Type) {
-			found = append(found, e.obj)
+		if e.obj.Spec.Purging || !wanted(e.obj.Spec.Type) {
+			continue
+		}
+		for _, v := range access.visible(e, listedVersions(e.obj)) {
+			visit(v)
 		}
 	}
-	return found
+	return nil
 }
 
-// newestFirst is the order of a history of several records: a total one.
+// newestFirst compares two versions in the order of a history of several records: newest first,
+// then by type, id and descending version.
 func newestFirst(a, b version) int {
 	return cmp.Or(
 		cmp.Compare(b.updated.UnixMilli(), a.updated.UnixMilli()),
@@ -205,8 +231,7 @@ func newestFirst(a, b version) int {
 	)
 }
 
-// newestVersions keeps the first count versions, and one more, of those added in
-// any order.
+// newestVersions keeps the newest count+1 of the versions that are added to it.
 type newestVersions struct {
 	count    int
 	total    int64
@@ -225,18 +250,18 @@ func (n *newestVersions) trim() {
 	n.versions = n.versions[:min(len(n.versions), n.count+1)]
 }
 
-// take returns the page and whether there are more behind it.
+// take returns the versions of the page, and reports whether more versions follow.
 func (n *newestVersions) take() ([]version, bool) {
 	n.trim()
 	return n.versions[:min(len(n.versions), n.count)], len(n.versions) > n.count
 }
 
-// fetchers is how many histories are fetched at once for one page.
+// fetchers is the maximum number of RecordHistories that are read concurrently for one page.
 const fetchers = 8
 
-// readVersions reads versions of several records. One that was given up since it
-// was listed is left out.
-func (s *Site) readVersions(ctx context.Context, versions []version) ([]store.Record, error) {
+// readVersions returns versions of several records with their bodies. It leaves out versions that
+// were dropped after the index listed them.
+func (s *Store) readVersions(ctx context.Context, versions []version) ([]store.Record, error) {
 	var superseded []*recordsv1.Record
 	for _, v := range versions {
 		if v.number != v.obj.Spec.Version && !slices.Contains(superseded, v.obj) {
@@ -273,8 +298,9 @@ func (s *Site) readVersions(ctx context.Context, versions []version) ([]store.Re
 	return records, nil
 }
 
-// read reads a version out of its Record or out of the past that holds it.
-func (s *Site) read(v version, past map[string]recordsv1.SupersededVersion) (store.Record, error) {
+// read returns a version with its body. The body of the newest version is in its Record, those of
+// the others are in past.
+func (s *Store) read(v version, past map[string]recordsv1.SupersededVersion) (store.Record, error) {
 	if v.number == v.obj.Spec.Version {
 		return toRecord(v.obj), nil
 	}

@@ -4,38 +4,37 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// include puts the records on a page that its query's includes ask for.
 func (c *compiler) include(query store.Query, matches []ranked, page *store.Page) error {
 	if len(query.Includes) == 0 {
 		return nil
 	}
-	known := make(map[*entry]struct{}, len(matches))
-	next := make([]*entry, len(matches))
+	known := make(map[*indexedRecord]struct{}, len(matches))
+	next := make([]*indexedRecord, len(matches))
 	for i, at := range matches {
-		known[at.entry] = struct{}{}
-		next[i] = at.entry
+		known[at.record] = struct{}{}
+		next[i] = at.record
 	}
 	for depth := 0; len(next) > 0; depth++ {
-		var added []*entry
+		var added []*indexedRecord
 		for _, e := range next {
 			for _, include := range query.Includes {
 				if depth > 0 && !include.Iterate {
 					continue
 				}
 				for _, other := range c.related(e, include) {
-					if _, twice := known[other]; twice || c.work.done() {
+					if _, twice := known[other]; twice || c.budget.exceeded() {
 						continue
 					}
-					visible, err := c.visibleOf(other.obj.Spec.Type)
+					visible, err := c.accessFilter(other.obj.Spec.Type)
 					if err != nil {
 						return err
 					}
-					if !visible.holds(other) {
+					if !visible.matches(other) {
 						continue
 					}
 					if len(page.Included) == query.MaxIncluded {
 						page.IncludedCut = true
-						return c.work.err()
+						return c.budget.err()
 					}
 					known[other] = struct{}{}
 					added = append(added, other)
@@ -45,19 +44,19 @@ func (c *compiler) include(query store.Query, matches []ranked, page *store.Page
 		}
 		next = added
 	}
-	return c.work.err()
+	return c.budget.err()
 }
 
-// related lists the entries that an include leads to from an entry.
-func (c *compiler) related(e *entry, include store.Include) []*entry {
+// related returns the live records that an include selects for a record, visible or not.
+func (c *compiler) related(e *indexedRecord, include store.Include) []*indexedRecord {
 	self := store.Key{Type: e.obj.Spec.Type, ID: e.id}
-	var found []*entry
+	var found []*indexedRecord
 	if !include.Reverse {
 		if include.Type != "" && include.Type != self.Type {
 			return nil
 		}
 		c.localTargets(e, include.Param, func(to store.Key) bool {
-			if other := c.index.visible(to); other != nil && (include.Target == "" || include.Target == to.Type) {
+			if other := c.index.live(to); other != nil && (include.Target == "" || include.Target == to.Type) {
 				found = append(found, other)
 			}
 			return true

@@ -14,51 +14,60 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// entry is one Record object in an index.
-type entry struct {
+// indexedRecord is one Record in an index.
+type indexedRecord struct {
 	obj *recordsv1.Record
-	// id is the lower-cased id.
+	// id is the id in lower case.
 	id string
 	// created and updated are in milliseconds since 1970.
 	created, updated int64
-	size             int64
-	entries          []store.Entry
+	used             usage
+	values           []store.IndexValue
+	// labels are those of the newest version. If that is a tombstone, they are those of the version
+	// before it. labelled is false if an older release wrote the tombstone, without labels.
+	labels   store.Labels
+	labelled bool
 }
 
 // searchable reports whether searches may find the record.
-func (e *entry) searchable() bool {
+func (e *indexedRecord) searchable() bool {
 	return !e.obj.Spec.Deleted && !e.obj.Spec.Purging
 }
 
-// index holds the records of one site in memory, in the orders that searches
-// page by. Two sources feed it: this replica's own writes, at once, and the
-// watch, later; the newer resourceVersion wins.
+// index holds the records of one site in memory, in the orders in which searches return them. The
+// writes of this replica are added at once, those of other replicas by watch events. Of several
+// states of a Record, the index keeps the one with the latest resourceVersion.
 type index struct {
-	extract store.Extract
+	extractor store.Extractor
 
-	mu    sync.RWMutex
-	names map[string]*entry
+	mu sync.RWMutex
+	// names has all Records by name, types the searchable ones by type.
+	names map[string]*indexedRecord
 	types map[string]*typeIndex
-	// removed holds the uids of objects that are gone and that an event, or a
-	// writer's late answer, may still speak of, and since when.
+	// withEvents are the records in names that have events.
+	withEvents map[string]*indexedRecord
+	// removed maps the UID of a removed Record to the time of removal. A delayed watch event or
+	// response may still contain the Record, and must be ignored.
 	removed map[types.UID]time.Time
 	used    usage
 
 	open openWrites
 }
 
-// typeIndex holds the searchable records of one type in each order, and by value.
+// typeIndex holds the searchable records of one type: sorted by creation, update and id, and by
+// value.
 type typeIndex struct {
-	created, updated, id *btree.BTreeG[*entry]
+	created, updated, id *btree.BTreeG[*indexedRecord]
 	postings             postings
 }
 
-func newIndex(extract store.Extract) *index {
+func newIndex(extractor store.Extractor) *index {
 	return &index{
-		extract: extract,
-		names:   map[string]*entry{},
-		types:   map[string]*typeIndex{},
-		removed: map[types.UID]time.Time{},
+		extractor:  extractor,
+		names:      map[string]*indexedRecord{},
+		types:      map[string]*typeIndex{},
+		withEvents: map[string]*indexedRecord{},
+		removed:    map[types.UID]time.Time{},
 	}
 }
 
@@ -72,37 +81,37 @@ func newTypeIndex() *typeIndex {
 	}
 }
 
-func (t *typeIndex) add(e *entry) {
+func (t *typeIndex) add(e *indexedRecord) {
 	t.created.Set(e)
 	t.updated.Set(e)
 	t.id.Set(e)
 	t.postings.add(e)
 }
 
-func (t *typeIndex) remove(e *entry) {
+func (t *typeIndex) remove(e *indexedRecord) {
 	t.created.Delete(e)
 	t.updated.Delete(e)
 	t.id.Delete(e)
 	t.postings.remove(e)
 }
 
-func byCreated(a, b *entry) bool {
+func byCreated(a, b *indexedRecord) bool {
 	if a.created != b.created {
 		return a.created < b.created
 	}
 	return a.id < b.id
 }
 
-func byUpdated(a, b *entry) bool {
+func byUpdated(a, b *indexedRecord) bool {
 	if a.updated != b.updated {
 		return a.updated < b.updated
 	}
 	return byCreated(a, b)
 }
 
-func byID(a, b *entry) bool { return a.id < b.id }
+func byID(a, b *indexedRecord) bool { return a.id < b.id }
 
-// lookup returns the newest known state of a Record, nil when there is none.
+// lookup returns the newest known state of a Record, or nil.
 func (x *index) lookup(name string) *recordsv1.Record {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -112,44 +121,47 @@ func (x *index) lookup(name string) *recordsv1.Record {
 	return nil
 }
 
-// visible returns the record with a key, in lower case, if searches may find it.
-func (x *index) visible(key store.Key) *entry {
+// live returns the record with a key, or nil if searches may not find it. The id of the key must be
+// in lower case.
+func (x *index) live(key store.Key) *indexedRecord {
 	t := x.types[key.Type]
 	if t == nil {
 		return nil
 	}
-	e, _ := t.id.Get(&entry{id: key.ID})
+	e, _ := t.id.Get(&indexedRecord{id: key.ID})
 	return e
 }
 
-// typeNames lists the types of the records, in alphabetical order.
+// typeNames returns the types of the records in alphabetical order.
 func (x *index) typeNames() []string { return slices.Sorted(maps.Keys(x.types)) }
 
-// usage returns what the site stores.
 func (x *index) usage() usage {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.used
 }
 
-// apply takes a state of a Record in, unless a newer one is known. It returns by
-// how much the site's usage changed.
+// apply adds a state of a Record to the index, unless the index has the same or a newer one. It
+// returns the change of the usage of the site.
 func (x *index) apply(obj *recordsv1.Record) usage {
-	// An own write comes back by the watch: what is known already is not read again.
+	// The watch also returns the writes of this replica. The check avoids parsing them again.
 	x.mu.RLock()
-	awaited := x.awaits(obj)
+	awaited, known := x.isNewer(obj), x.names[obj.Name]
 	x.mu.RUnlock()
 	if !awaited {
 		return usage{}
 	}
-	added := x.read(obj)
+	added := x.read(obj, known)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.awaits(obj) {
+	if !x.isNewer(obj) {
 		return usage{}
 	}
 	change := x.drop(x.names[obj.Name])
 	x.names[obj.Name] = added
+	if len(obj.Spec.Events) > 0 {
+		x.withEvents[obj.Name] = added
+	}
 	if added.searchable() {
 		t := x.types[obj.Spec.Type]
 		if t == nil {
@@ -158,16 +170,13 @@ func (x *index) apply(obj *recordsv1.Record) usage {
 		}
 		t.add(added)
 	}
-	change.records++
-	change.bytes += added.size
-	x.used.records++
-	x.used.bytes += added.size
-	return change
+	x.used = x.used.plus(added.used)
+	return change.plus(added.used)
 }
 
-// awaits reports whether a state of a Record is later than what is known of it. The
-// caller holds mu.
-func (x *index) awaits(obj *recordsv1.Record) bool {
+// isNewer reports whether a state of a Record is later than the one in the index. The caller holds
+// mu.
+func (x *index) isNewer(obj *recordsv1.Record) bool {
 	if _, gone := x.removed[obj.UID]; gone {
 		return false
 	}
@@ -175,21 +184,28 @@ func (x *index) awaits(obj *recordsv1.Record) bool {
 	return known == nil || newer(obj.ResourceVersion, known.obj.ResourceVersion)
 }
 
-// read makes the entry of a Record. It takes the time that writers of the site need
-// not wait for.
-func (x *index) read(obj *recordsv1.Record) *entry {
-	e := &entry{
-		obj: obj, id: strings.ToLower(obj.Spec.ID), size: storedSize(&obj.Spec),
+// read extracts the values and labels of a Record. It needs no lock, so that this slow step does
+// not delay the writers of the site. known is an earlier state of the Record, or nil. If the body
+// has not changed, as after events were removed, read reuses the values and labels of known.
+func (x *index) read(obj *recordsv1.Record, known *indexedRecord) *indexedRecord {
+	e := &indexedRecord{
+		obj: obj, id: strings.ToLower(obj.Spec.ID), used: usageOf(&obj.Spec),
 		created: obj.Spec.Created.UnixMilli(), updated: obj.Spec.Updated.UnixMilli(),
 	}
-	if e.searchable() {
-		e.entries = x.extract(obj.Spec.Type, []byte(obj.Spec.Body))
+	switch {
+	case e.searchable() && known != nil && known.searchable() && known.obj.Spec.Body == obj.Spec.Body:
+		e.values, e.labels, e.labelled = known.values, known.labels, known.labelled
+	case e.searchable():
+		e.values = x.extractor.Extract(obj.Spec.Type, []byte(obj.Spec.Body))
+		e.labels, e.labelled = x.extractor.Labels(obj.Spec.Type, e.values), true
+	default:
+		e.labels, e.labelled = parseLabels(obj.Spec.Labels)
 	}
 	return e
 }
 
-// remove takes a Record out that is gone. Whatever is still said of this very
-// object afterwards is older and ignored.
+// remove removes a Record from the index and returns the change of usage. The index then ignores
+// further states of the object with the UID.
 func (x *index) remove(name string, uid types.UID, now time.Time) usage {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -200,7 +216,6 @@ func (x *index) remove(name string, uid types.UID, now time.Time) usage {
 	return usage{}
 }
 
-// forgetRemoved drops the memory of objects that were removed before a time.
 func (x *index) forgetRemoved(before time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,16 +226,17 @@ func (x *index) forgetRemoved(before time.Time) {
 	}
 }
 
-// drop takes an entry out and returns the change of usage. The caller holds mu.
-func (x *index) drop(old *entry) usage {
+// drop removes a record from all maps and trees, and returns the change of usage. The caller holds
+// mu.
+func (x *index) drop(old *indexedRecord) usage {
 	if old == nil {
 		return usage{}
 	}
 	delete(x.names, old.obj.Name)
+	delete(x.withEvents, old.obj.Name)
 	if old.searchable() {
 		x.types[old.obj.Spec.Type].remove(old)
 	}
-	x.used.records--
-	x.used.bytes -= old.size
-	return usage{records: -1, bytes: -old.size}
+	x.used = x.used.minus(old.used)
+	return usage{}.minus(old.used)
 }

@@ -9,29 +9,40 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// TestIndexReadsAStateOnce shows that a write, which the index hears of from the writer
-// and from the watch, is read once, and an older state never.
+// TestIndexReadsAStateOnce shows that a state that the index gets from the writer and from the
+// watch is parsed once. Older states are not parsed, nor are later ones with the same body.
 func TestIndexReadsAStateOnce(t *testing.T) {
 	reads := 0
-	x := newIndex(func(string, []byte) []store.Entry { reads++; return nil })
-	state := func(version string) *recordsv1.Record {
+	x := newIndex(extracting{extract: func(string) []store.IndexValue { reads++; return nil }})
+	state := func(version, body string) *recordsv1.Record {
 		return &recordsv1.Record{
 			ObjectMeta: metav1.ObjectMeta{Name: "patient.rex", UID: "u", ResourceVersion: version},
-			Spec:       recordsv1.RecordSpec{Type: "Patient", ID: "rex", Body: "{}"},
+			Spec:       recordsv1.RecordSpec{Type: "Patient", ID: "rex", Body: body},
 		}
 	}
 	for _, step := range []struct {
-		version string
-		reads   int
-	}{{"10", 1}, {"10", 1}, {"12", 2}, {"11", 2}, {"12", 2}} {
-		x.apply(state(step.version))
+		version, body string
+		reads         int
+	}{{"10", "{}", 1}, {"10", "{}", 1}, {"12", "{ }", 2}, {"11", "{}", 2}, {"12", "{ }", 2}, {"13", "{ }", 2}} {
+		x.apply(state(step.version, step.body))
 		if reads != step.reads {
 			t.Errorf("after resourceVersion %s the body was read %d times, want %d", step.version, reads, step.reads)
 		}
 	}
 	x.remove("patient.rex", "u", x.lookup("patient.rex").CreationTimestamp.Time)
-	x.apply(state("13"))
+	x.apply(state("14", "{}"))
 	if reads != 2 {
 		t.Errorf("a removed record was read again")
 	}
 }
+
+// extracting is an Extractor of the values that extract returns for a type.
+type extracting struct {
+	store.Extractor
+	extract func(recordType string) []store.IndexValue
+}
+
+func (x extracting) Extract(recordType string, _ []byte) []store.IndexValue {
+	return x.extract(recordType)
+}
+func (extracting) Labels(string, []store.IndexValue) (none store.Labels) { return none }

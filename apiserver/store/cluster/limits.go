@@ -1,28 +1,35 @@
 package cluster
 
 import (
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
 )
 
-// maxObjectCeiling is the largest object size that may be configured, in bytes:
-// etcd refuses requests over 1.5 MiB.
-const maxObjectCeiling = 1 << 20
-
-// Limits bound what a site may store, in records and bytes.
+// Limits are the limits of a site. A write that would exceed one fails with *store.LimitError. At
+// MaxVersions, the write drops the oldest version instead. DefaultLimits has the defaults.
 type Limits struct {
-	MaxRecords     int64
-	MaxVersions    int
+	// MaxRecords is the maximum number of records, including tombstones.
+	MaxRecords int64
+	// MaxVersions is the maximum number of superseded versions of a record.
+	MaxVersions int
+	// MaxObjectBytes is the maximum size in bytes of a Record or RecordHistory as JSON. A history that
+	// would exceed it drops its oldest versions instead of failing the write.
 	MaxObjectBytes int64
-	MaxBytes       int64
+	// MaxBytes is the maximum size in bytes of all records of the site with their histories.
+	MaxBytes int64
+	// MaxPending is the maximum number of pending webhook deliveries. If it is 0, Cluster.Open uses
+	// the default.
+	MaxPending int64
 }
 
-// DefaultLimits are those of a Site that says nothing. KEP-95 was tested with
-// 1,500 objects of up to 10 kB in a namespace.
-var DefaultLimits = Limits{MaxRecords: 2000, MaxVersions: 20, MaxObjectBytes: 256 << 10, MaxBytes: 64 << 20}
+// DefaultLimits are the limits of a Site that sets none. For comparison: Kubernetes was tested with
+// 1,500 custom resources of up to 10 kB in a namespace (KEP-95).
+var DefaultLimits = Limits{MaxRecords: 2000, MaxVersions: 20, MaxObjectBytes: 256 << 10, MaxBytes: 64 << 20, MaxPending: 1000}
 
-// retain drops the oldest of the superseded versions, given by their sizes,
-// until the rest keeps the limits.
-func (l Limits) retain(sizes []int64) []int64 {
+// trimHistory returns those of the sizes of superseded versions, oldest first, that are kept. It
+// drops the oldest versions until the rest is within MaxVersions and MaxObjectBytes.
+func (l Limits) trimHistory(sizes []int64) []int64 {
 	if over := len(sizes) - l.MaxVersions; over > 0 {
 		sizes = sizes[over:]
 	}
@@ -37,34 +44,47 @@ func (l Limits) retain(sizes []int64) []int64 {
 	return sizes
 }
 
-// usage is what is stored, in records and bytes.
+// usage is the number of stored records, their bytes, and the number of deliveries that their
+// events will have. Records of type Event do not count as records, because the delivery process
+// limits their number.
 type usage struct {
-	records, bytes int64
+	records, bytes, pending int64
 }
 
-// admit checks that a plan fits into what the site and the cluster have left.
-// Replicas learn of each other's writes within a second, so that the limits of a
-// site under writes from several replicas can be passed by what they write in
-// that time. Deleting is always possible.
-func (l Limits) admit(p *plan, before int64, site, cluster usage, clusterLimits Limits) error {
-	if p.action == doNothing || p.action == doPurge || p.next.Deleted {
+func usageOf(spec *recordsv1.RecordSpec) usage {
+	events, pending := deliveries.Size(spec.Events)
+	used := usage{bytes: storedSize(spec) + inBase64(events), pending: pending}
+	if spec.Type != deliveries.EventType {
+		used.records = 1
+	}
+	return used
+}
+
+func (u usage) minus(other usage) usage {
+	return usage{records: u.records - other.records, bytes: u.bytes - other.bytes, pending: u.pending - other.pending}
+}
+
+func (u usage) plus(other usage) usage { return u.minus(usage{}.minus(other)) }
+
+// check returns a *store.LimitError if a plan exceeds the limits of the record, the site or the
+// cluster. before is the usage of the superseded version. Writes of other replicas are counted with
+// a delay of at most a second, so concurrent writers can exceed a limit by what they write in that
+// time. Deletes and purges are never limited.
+func (l Limits) check(p *plan, before, site, cluster usage, clusterLimits Limits) error {
+	if p.Action == store.ActionNone || p.Action == store.ActionPurge || p.next.Deleted {
 		return nil
 	}
 	if recordSize(&p.next) > l.MaxObjectBytes {
 		return &store.LimitError{Scope: store.LimitRecord, What: "bytes", Max: l.MaxObjectBytes}
 	}
-	var more usage
-	if p.action == doCreate {
-		more.records = 1
-	}
-	more.bytes = storedSize(&p.next) - before
-	if err := more.fits(store.LimitSite, site, l); err != nil {
+	more := usageOf(&p.next).minus(before)
+	if err := more.checkLimits(store.LimitSite, site, l); err != nil {
 		return err
 	}
-	return more.fits(store.LimitCluster, cluster, clusterLimits)
+	return more.checkLimits(store.LimitCluster, cluster, clusterLimits)
 }
 
-func (u usage) fits(scope store.LimitScope, used usage, l Limits) error {
+func (u usage) checkLimits(scope store.LimitScope, used usage, l Limits) error {
 	if u.records > 0 && used.records+u.records > l.MaxRecords {
 		return &store.LimitError{Scope: scope, What: "records", Max: l.MaxRecords}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// noise is a body that does not compress.
+// noise returns a put of a body that cannot be compressed.
 func noise(id string, bytes int) store.Op {
 	op := rex(0)
 	op.Key.ID = id
@@ -74,7 +74,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestHistoryIsBounded checks what is kept, and what the object in etcd holds.
+// TestHistoryIsBounded tests which versions are kept, and the size of the object in etcd.
 func TestHistoryIsBounded(t *testing.T) {
 	namespace, key := newSite(t)
 	site := newEngine(t, cluster.Options{}).Open(namespace, key,
@@ -83,15 +83,15 @@ func TestHistoryIsBounded(t *testing.T) {
 		mustWrite(t, site, rex(i))
 	}
 	if got := len(observe(t, site).Versions); got != 6 {
-		t.Errorf("the history shows %d versions, want the newest and 5", got)
+		t.Errorf("got %d versions, want the newest and 5", got)
 	}
 	for range 4 {
 		mustWrite(t, site, noise("rex", 5000))
 	}
 	if got := len(observe(t, site).Versions); got != 3 {
-		t.Errorf("the history shows %d versions of 5 kB, want the newest and 2 in 16 KiB", got)
+		t.Errorf("got %d versions of 5 kB, want the newest and 2 in 16 KiB", got)
 	}
-	// What a write gives up is taken out by the next one.
+	// Versions that a write drops are removed by the next one.
 	mustWrite(t, site, rex(100))
 	mustWrite(t, site, rex(101))
 	shown := len(observe(t, site).Versions)
@@ -106,7 +106,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestStatsCountHistory compares what two replicas count with what a new one finds.
+// TestStatsCountHistory compares the Stats of two replicas with those of a new one.
 func TestStatsCountHistory(t *testing.T) {
 	namespace, key := newSite(t)
 	writer, reader := newEngine(t, cluster.Options{}), newEngine(t, cluster.Options{})

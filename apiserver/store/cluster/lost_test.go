@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// transport lets a test come between the engine and the API server.
+// transport handles a request between the engine and the API server.
 type transport func(next http.RoundTripper, r *http.Request) (*http.Response, error)
 
 type interposed struct {
@@ -27,7 +27,7 @@ func (i interposed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return i.transport(i.RoundTripper, r)
 }
 
-// newInterposedEngine starts an engine whose requests go through a transport.
+// newInterposedEngine starts an engine that sends its requests through a transport.
 func newInterposedEngine(t *testing.T, through transport) *cluster.Cluster {
 	t.Helper()
 	config := rest.CopyConfig(control.Config())
@@ -49,8 +49,8 @@ func changesRecord(r *http.Request) bool {
 	return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/records/")
 }
 
-// TestLostAnswer shows that a write whose answer was lost, and that was superseded
-// before it could be looked for, is not done again.
+// TestLostAnswer shows that a write is not repeated if its answer was lost and it was superseded
+// before the engine could check it.
 func TestLostAnswer(t *testing.T) {
 	for name, op := range map[string]store.Op{
 		"of an update": rex(2),
@@ -71,7 +71,7 @@ func TestLostAnswer(t *testing.T) {
 				return nil, errors.New("the connection was cut")
 			}).Open(namespace, key, cluster.DefaultLimits)
 			if _, err := writer.Write(t.Context(), []store.Op{op}); !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("got %v, want ErrUnavailable: nobody can tell", err)
+				t.Errorf("got %v, want ErrUnavailable, because the result is unknown", err)
 			}
 			if seen := observe(t, rival); len(seen.Versions) != 3 {
 				t.Errorf("want three versions, got %v", seen.Versions)
@@ -80,8 +80,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestUnansweredClaim shows that a write that may have happened keeps the claims
-// that its record then lists: nobody else gets them.
+// TestUnansweredClaim shows that a write that may have happened keeps the claims in its record.
 func TestUnansweredClaim(t *testing.T) {
 	for name, hangUp := range map[string]bool{"lost": false, "hung up on": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,22 +10,22 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// postings lists the entries of one type by their values. Each list is in the order
-// of creation.
+// postings map the values of the records of one type to the records. Each list of records is in the
+// order of creation.
 type postings struct {
-	tokens map[tokenPosting][]*entry
-	refs   map[refPosting][]*entry
-	// texts and periods are ordered by value, for prefixes, ranges and sorting.
+	tokens map[tokenPosting][]*indexedRecord
+	refs   map[refPosting][]*indexedRecord
+	// texts and periods are sorted by value, for prefixes, ranges and sorted searches.
 	texts   map[string]*btree.BTreeG[textPosting]
 	periods map[string]*btree.BTreeG[periodPosting]
 }
 
-// tokenPosting names a list of tokens: those with a code or, where that is empty,
-// those with a system.
+// tokenPosting is the key of the list of records with a token. The list is that of a code or, if
+// code is empty, that of a system.
 type tokenPosting struct{ param, system, code string }
 
-// refPosting names a list of references by one parameter or, where that is empty, by
-// any.
+// refPosting is the key of the list of records with a reference, by a parameter or, if param is
+// empty, by any parameter.
 type refPosting struct {
 	param string
 	to    store.Reference
@@ -33,18 +33,18 @@ type refPosting struct {
 
 type textPosting struct {
 	text string
-	e    *entry
+	e    *indexedRecord
 }
 
 type periodPosting struct {
 	from int64
-	e    *entry
+	e    *indexedRecord
 }
 
 func newPostings() postings {
 	return postings{
-		tokens:  map[tokenPosting][]*entry{},
-		refs:    map[refPosting][]*entry{},
+		tokens:  map[tokenPosting][]*indexedRecord{},
+		refs:    map[refPosting][]*indexedRecord{},
 		texts:   map[string]*btree.BTreeG[textPosting]{},
 		periods: map[string]*btree.BTreeG[periodPosting]{},
 	}
@@ -64,9 +64,8 @@ func byFrom(a, b periodPosting) bool {
 	return byCreated(a.e, b.e)
 }
 
-// add lists an entry. It keeps the trees of a value in step: a nil tree is made.
-func (p *postings) add(e *entry) {
-	for _, value := range e.entries {
+func (p *postings) add(e *indexedRecord) {
+	for _, value := range e.values {
 		switch v := value.Value.(type) {
 		case store.Token:
 			for _, name := range tokenPostings(value.Param, v) {
@@ -84,8 +83,8 @@ func (p *postings) add(e *entry) {
 	}
 }
 
-func (p *postings) remove(e *entry) {
-	for _, value := range e.entries {
+func (p *postings) remove(e *indexedRecord) {
+	for _, value := range e.values {
 		switch v := value.Value.(type) {
 		case store.Token:
 			for _, name := range tokenPostings(value.Param, v) {
@@ -127,24 +126,24 @@ func treeOf[T any](trees map[string]*btree.BTreeG[T], param string, less func(a,
 	return tree
 }
 
-// place is where an entry is, or would be, in a list.
-func place(list []*entry, e *entry) int {
+// searchList returns the index at which a record is in a list, or would be inserted.
+func searchList(list []*indexedRecord, e *indexedRecord) int {
 	return sort.Search(len(list), func(i int) bool { return !byCreated(list[i], e) })
 }
 
-// insert puts an entry into a list, once: values may repeat a part, as the system of
-// two identifiers.
-func insert(list []*entry, e *entry) []*entry {
-	i := place(list, e)
+// insert adds a record to a list, unless the list has it already. It has it if two values of the
+// record share a key, such as the system of two identifiers.
+func insert(list []*indexedRecord, e *indexedRecord) []*indexedRecord {
+	i := searchList(list, e)
 	if i < len(list) && list[i] == e {
 		return list
 	}
 	return slices.Insert(list, i, e)
 }
 
-func removeFrom[K comparable](lists map[K][]*entry, name K, e *entry) {
+func removeFrom[K comparable](lists map[K][]*indexedRecord, name K, e *indexedRecord) {
 	list := lists[name]
-	i := place(list, e)
+	i := searchList(list, e)
 	if i == len(list) || list[i] != e {
 		return
 	}
@@ -155,29 +154,29 @@ func removeFrom[K comparable](lists map[K][]*entry, name K, e *entry) {
 	lists[name] = list
 }
 
-// startingWith yields the entries with a text that begins with a prefix, some more
-// than once.
-func (p *postings) startingWith(param, prefix string) iter.Seq[*entry] {
-	return func(yield func(*entry) bool) {
+// startingWith yields the records with a folded text that starts with a prefix. A record with
+// several such texts is yielded several times.
+func (p *postings) startingWith(param, prefix string) iter.Seq[*indexedRecord] {
+	return func(yield func(*indexedRecord) bool) {
 		tree := p.texts[param]
 		if tree == nil {
 			return
 		}
-		tree.Ascend(textPosting{prefix, firstEntry}, func(at textPosting) bool {
+		tree.Ascend(textPosting{prefix, beforeAll}, func(at textPosting) bool {
 			return len(at.text) >= len(prefix) && at.text[:len(prefix)] == prefix && yield(at.e)
 		})
 	}
 }
 
-// beginning yields the entries with a period that begins within bounds, some more
-// than once.
-func (p *postings) beginning(param string, within store.Bounds) iter.Seq[*entry] {
-	return func(yield func(*entry) bool) {
+// startingWithin yields the records with a period that starts within bounds. A record with several
+// such periods is yielded several times.
+func (p *postings) startingWithin(param string, within store.Bounds) iter.Seq[*indexedRecord] {
+	return func(yield func(*indexedRecord) bool) {
 		tree := p.periods[param]
 		if tree == nil {
 			return
 		}
-		tree.Ascend(periodPosting{within.Least, firstEntry}, func(at periodPosting) bool {
+		tree.Ascend(periodPosting{within.Least, beforeAll}, func(at periodPosting) bool {
 			return at.from <= within.Most && yield(at.e)
 		})
 	}

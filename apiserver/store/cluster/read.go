@@ -8,12 +8,11 @@ import (
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) }
-
 // Get implements store.Store.
-func (s *Site) Get(ctx context.Context, key store.Key) (store.Record, error) {
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	obj, err := s.fetch(ctx, recordName(key))
 	if err != nil {
 		return store.Record{}, err
@@ -29,7 +28,7 @@ func (s *Site) Get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // GetVersion implements store.Store.
-func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
+func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	obj, err := s.fetch(ctx, recordName(key))
 	if err != nil {
 		return store.Record{}, err
@@ -51,21 +50,22 @@ func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (st
 	return s.readPast(obj, version, found)
 }
 
-// superseded reads the past versions of a record by number.
-func (s *Site) superseded(ctx context.Context, obj *recordsv1.Record) (map[string]recordsv1.SupersededVersion, error) {
+// superseded reads the superseded versions of a record. The keys of the map are those of
+// versionKey.
+func (s *Store) superseded(ctx context.Context, obj *recordsv1.Record) (map[string]recordsv1.SupersededVersion, error) {
 	if len(obj.Spec.History) == 0 {
 		return nil, nil
 	}
 	var history recordsv1.RecordHistory
-	name := historyName(obj.Name, obj.Spec.Lineage)
-	err := s.engine.client.get(ctx, historiesResource, s.namespace, name, &history)
-	if err != nil && !isNotFound(err) {
-		return nil, storeError("read history "+name, err)
+	name := objects.HistoryName(obj)
+	err := s.engine.client.Get(ctx, objects.Histories, s.namespace, name, &history)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, objects.StoreError("read history "+name, err)
 	}
 	return history.Spec.Versions, nil
 }
 
-func (s *Site) readPast(obj *recordsv1.Record, version int64, past recordsv1.SupersededVersion) (store.Record, error) {
+func (s *Store) readPast(obj *recordsv1.Record, version int64, past recordsv1.SupersededVersion) (store.Record, error) {
 	record, err := fromSuperseded(&obj.Spec, version, past)
 	if err != nil {
 		return store.Record{}, fmt.Errorf("read version %d of %s: %w", version, obj.Name, err)

@@ -12,9 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// TestRefusedClaim shows what a create whose claim is refused says, and leaves
-// behind, when trouble comes while it clears away its placeholder: the write was
-// refused all the same, and its result is not in doubt.
+// TestRefusedClaim shows that a create whose claim is refused returns only the ClaimError, even if
+// the removal of its placeholder fails.
 func TestRefusedClaim(t *testing.T) {
 	for name, trouble := range map[string]func(hangUp func(), next http.RoundTripper, r *http.Request) (*http.Response, error){
 		"the connection is cut": func(func(), http.RoundTripper, *http.Request) (*http.Response, error) {
@@ -33,7 +32,7 @@ func TestRefusedClaim(t *testing.T) {
 			defer cancel()
 			var cleared atomic.Int64
 			writer := newInterposedEngine(t, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-				// The second attempt is the one whose answer counts.
+				// The result of the second attempt is returned.
 				if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/records/") && cleared.Add(1) == 2 {
 					return trouble(cancel, next, r)
 				}

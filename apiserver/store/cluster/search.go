@@ -9,11 +9,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/order"
 )
 
-// freeTotal is how many matches are counted for a total that nobody insisted on.
-const freeTotal = 1000
+// maxFreeTotal is the maximum number of matches that a search counts for store.TotalWhenFree. A
+// greater total is returned on the last page only.
+const maxFreeTotal = 1000
 
 // Search implements store.Store.
-func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error) {
+func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	if !s.engine.isSynced() {
 		return store.Page{}, store.ErrNotReady
 	}
@@ -23,7 +24,7 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 		return store.Page{}, err
 	}
 	if query.ByTime() {
-		if query, err = s.settle(ctx, query); err != nil {
+		if query, err = s.beforeWatermark(ctx, query); err != nil {
 			return store.Page{}, err
 		}
 	}
@@ -31,25 +32,25 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	defer s.index.mu.RUnlock()
 	c := &compiler{
 		index: s.index, bases: query.Bases, access: query.Access,
-		visible: map[string]filter{}, work: newWork(ctx, s.engine.queryTimeout),
+		accessFilters: map[string]filter{}, budget: newQueryBudget(ctx, s.engine.queryTimeout),
 	}
-	sources := make([]source, 0, len(query.Types))
+	scans := make([]typeScan, 0, len(query.Types))
 	for _, typeName := range query.Types {
-		f, err := c.restricted(typeName, query.WhereOf(typeName))
+		f, err := c.compileVisible(typeName, query.WhereOf(typeName))
 		if err != nil {
 			return store.Page{}, err
 		}
 		if t := s.index.types[typeName]; t != nil {
-			sources = append(sources, source{t, f})
+			scans = append(scans, typeScan{t, f})
 		}
 	}
-	found, err := c.page(query, o, after, sources)
+	found, err := c.page(query, o, after, scans)
 	if err != nil {
 		return store.Page{}, err
 	}
 	page := store.Page{Total: found.total}
 	for _, at := range found.places {
-		page.Records = append(page.Records, toRecord(at.entry.obj))
+		page.Records = append(page.Records, toRecord(at.record.obj))
 	}
 	if found.more && len(found.places) > 0 {
 		page.Next = o.Position(&found.places[len(found.places)-1].Place)
@@ -58,61 +59,61 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 	return page, err
 }
 
-// settle restricts a query to records that no open write comes before.
-func (s *Site) settle(ctx context.Context, query store.Query) (store.Query, error) {
+// beforeWatermark restricts a query to records updated before the watermark.
+func (s *Store) beforeWatermark(ctx context.Context, query store.Query) (store.Query, error) {
 	var own time.Time
 	if query.After == nil {
 		own = s.index.open.acknowledged()
 	}
-	until, err := s.settled(ctx, own)
+	until, err := s.watermark(ctx, own)
 	return query.Before(until), err
 }
 
-// source is the entries of a type, and which of them match.
-type source struct {
+// typeScan is the index of a type and the filter of its records.
+type typeScan struct {
 	types  *typeIndex
 	filter filter
 }
 
-// found is what is on a page, whether there is more, and how many match.
+// found is a page: its records, whether there are more, and the number of all matches.
 type found struct {
 	places []ranked
 	more   bool
 	total  int64
 }
 
-func (c *compiler) page(query store.Query, o order.Order, after *order.Place, sources []source) (found, error) {
+func (c *compiler) page(query store.Query, o order.Order, after *order.Place, scans []typeScan) (found, error) {
 	var page found
 	counted := query.Total == store.TotalAccurate || after == nil && query.Total == store.TotalWhenFree
-	if len(sources) == 1 {
-		if r, ok := sources[0].types.inOrder(o, sources[0].filter, after); ok {
-			page = c.stream(query, o, r, counted && (after == nil || r.length >= 0))
+	if len(scans) == 1 {
+		if r, ok := scans[0].types.planOrderedScan(o, scans[0].filter, after); ok {
+			page = c.scanPage(query, o, r, counted && (after == nil || r.length >= 0))
 			if counted && page.total == store.UnknownTotal && query.Total == store.TotalAccurate {
-				page.total = c.count(sources)
+				page.total = c.count(scans)
 			}
-			return page.limited(query), c.work.err()
+			return page.hideCostlyTotal(query), c.budget.err()
 		}
 	}
-	page = c.gather(query, o, after, sources)
+	page = c.sortPage(query, o, after, scans)
 	if !counted {
 		page.total = store.UnknownTotal
 	}
-	return page.limited(query), c.work.err()
+	return page.hideCostlyTotal(query), c.budget.err()
 }
 
-// limited hides a total that is known but that no engine has to find out, so that
-// what is told depends on the query alone.
-func (f found) limited(query store.Query) found {
+// hideCostlyTotal hides a total above maxFreeTotal that is known without counting, except on the
+// last page. So it does not depend on the access path whether a page has a total.
+func (f found) hideCostlyTotal(query store.Query) found {
 	atEnd := !f.more && (len(f.places) > 0 || query.Skip == 0)
-	if !atEnd && query.Total == store.TotalWhenFree && f.total > freeTotal {
+	if !atEnd && query.Total == store.TotalWhenFree && f.total > maxFreeTotal {
 		f.total = store.UnknownTotal
 	}
 	return f
 }
 
-// stream takes a page off entries that come in order, and counts on as far as the
-// query's total wants it.
-func (c *compiler) stream(query store.Query, o order.Order, r run, counted bool) found {
+// scanPage returns a page of records that are scanned in the order of the query. If counted is
+// true, it scans beyond the page to count the matches, for store.TotalWhenFree up to maxFreeTotal.
+func (c *compiler) scanPage(query store.Query, o order.Order, r orderedScan, counted bool) found {
 	page := found{total: store.UnknownTotal}
 	if counted {
 		page.total = r.length
@@ -121,7 +122,7 @@ func (c *compiler) stream(query store.Query, o order.Order, r run, counted bool)
 	matched, ended := int64(0), true
 	skip := int64(query.Skip)
 	for e := range r.entries {
-		if c.work.done() {
+		if c.budget.exceeded() {
 			break
 		}
 		if !r.check(e) {
@@ -135,7 +136,7 @@ func (c *compiler) stream(query store.Query, o order.Order, r run, counted bool)
 			continue
 		}
 		page.more = true
-		if !counted || query.Total == store.TotalWhenFree && matched > freeTotal {
+		if !counted || query.Total == store.TotalWhenFree && matched > maxFreeTotal {
 			ended = false
 			break
 		}
@@ -146,14 +147,14 @@ func (c *compiler) stream(query store.Query, o order.Order, r run, counted bool)
 	return page
 }
 
-// gather takes a page off entries in no order.
-func (c *compiler) gather(query store.Query, o order.Order, after *order.Place, sources []source) found {
+// sortPage scans the matches in any order, and returns a page of them in the order of the query.
+func (c *compiler) sortPage(query store.Query, o order.Order, after *order.Place, scans []typeScan) found {
 	var page found
-	// No more can be skipped than there are.
+	// A larger Skip than the number of records has the same result, but would need more memory.
 	skip := min(query.Skip, len(c.index.names))
-	first := firsts{order: o, n: skip + query.Count + 1}
+	first := topN{order: o, n: skip + query.Count + 1}
 	memory := make([]order.Rank, len(o))
-	for _, s := range sources {
+	for _, s := range scans {
 		for e := range c.matching(s) {
 			page.total++
 			if at := rank(o, e, memory); after == nil || o.Compare(after, &at.Place) < 0 {
@@ -169,9 +170,9 @@ func (c *compiler) gather(query store.Query, o order.Order, after *order.Place, 
 	return page
 }
 
-func (c *compiler) count(sources []source) int64 {
+func (c *compiler) count(scans []typeScan) int64 {
 	var n int64
-	for _, s := range sources {
+	for _, s := range scans {
 		for range c.matching(s) {
 			n++
 		}
@@ -179,12 +180,12 @@ func (c *compiler) count(sources []source) int64 {
 	return n
 }
 
-// matching yields the entries that match, in no order.
-func (c *compiler) matching(s source) iter.Seq[*entry] {
-	return func(yield func(*entry) bool) {
+// matching yields the records that match, in any order.
+func (c *compiler) matching(s typeScan) iter.Seq[*indexedRecord] {
+	return func(yield func(*indexedRecord) bool) {
 		candidates, check := s.types.candidates(s.filter)
 		for e := range candidates {
-			if c.work.done() || check(e) && !yield(e) {
+			if c.budget.exceeded() || check(e) && !yield(e) {
 				return
 			}
 		}

@@ -16,9 +16,9 @@ import (
 
 const benchRecords = 10_000
 
-// benchEntries are as many as a Patient of a practice has.
-func benchEntries(n int) []store.Entry {
-	entries := []store.Entry{
+// benchEntries returns as many values as a Patient of a practice has.
+func benchEntries(n int) []store.IndexValue {
+	entries := []store.IndexValue{
 		{Param: "identifier", Value: store.Token{System: "https://clinic.example.org/patients", Code: fmt.Sprintf("p-%07d", n)}},
 		{Param: "identifier", Value: store.Token{System: "urn:oid:1.2.36.146.595.217.0.1", Code: fmt.Sprintf("9851%011d", n)}},
 		{Param: "gender", Value: store.Token{System: "http://hl7.org/fhir/administrative-gender", Code: []string{"male", "female"}[n%2]}},
@@ -29,22 +29,22 @@ func benchEntries(n int) []store.Entry {
 		{Param: "telecom", Value: store.Token{System: "phone", Code: fmt.Sprintf("+61 3 5550 %04d", n)}},
 	}
 	for _, param := range []string{"family", "name", "given"} {
-		entries = append(entries, store.Entry{Param: param, Value: store.Text{Folded: fmt.Sprintf("okafor-%d", n%97), Original: fmt.Sprintf("Okafor-%d", n%97)}})
+		entries = append(entries, store.IndexValue{Param: param, Value: store.Text{Folded: fmt.Sprintf("okafor-%d", n%97), Original: fmt.Sprintf("Okafor-%d", n%97)}})
 	}
 	return entries
 }
 
-func benchSite(b *testing.B) *Site {
+func benchSite(b *testing.B) *Store {
 	b.Helper()
 	number := 0
 	engine := &Cluster{synced: make(chan struct{}), queryTimeout: time.Minute}
 	close(engine.synced)
-	site := &Site{engine: engine, index: newIndex(func(recordType string, _ []byte) []store.Entry {
+	site := &Store{engine: engine, index: newIndex(extracting{extract: func(recordType string) []store.IndexValue {
 		if recordType == "Practitioner" {
-			return []store.Entry{{Param: "family", Value: store.Text{Folded: fmt.Sprintf("smith-%d", number), Original: "Smith"}}}
+			return []store.IndexValue{{Param: "family", Value: store.Text{Folded: fmt.Sprintf("smith-%d", number), Original: "Smith"}}}
 		}
 		return benchEntries(number)
-	})}
+	}})}
 	add := func(typeName, id string, n int) {
 		number = n
 		obj := &recordsv1.Record{ObjectMeta: metav1.ObjectMeta{Name: recordName(store.Key{Type: typeName, ID: id}), UID: types.UID(typeName + id), ResourceVersion: fmt.Sprint(n + 1)}}
@@ -106,7 +106,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexMemory reports what a record takes in the index, beside its object.
+// BenchmarkIndexMemory measures the memory of a record in the index, without its object.
 func BenchmarkIndexMemory(b *testing.B) {
 	var before, after runtime.MemStats
 	for range b.N {

@@ -10,20 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
 const (
-	// sweepInterval is how often unfinished purges are looked for, in memory.
+	// sweepInterval is the time between two searches of the index for unfinished purges.
 	sweepInterval = time.Minute
-	// removedMemory is far longer than any answer of the API server can be late.
+	// removedMemory is how long the UIDs of removed Records are kept in index.removed. It is far
+	// longer than a response or a watch event of kube-apiserver can be delayed.
 	removedMemory = 10 * time.Minute
-	// listSweepInterval is how often histories and ledgers are listed.
+	// listSweepInterval is the time between two lists of all RecordHistories and RecordClaims for
+	// orphans.
 	listSweepInterval = time.Hour
 )
 
-// sweep finishes what writers left that ended in the middle: purges, histories
-// that a late writer made for a record just purged, and claims in ledgers that no
-// record lists any more.
+// sweep removes what interrupted writers left behind, until ctx ends: unfinished purges,
+// RecordHistories that a late writer created for a purged record, and entries of RecordClaims that
+// no Record lists. Each replica runs it.
 func (c *Cluster) sweep(ctx context.Context) {
 	select {
 	case <-c.synced:
@@ -36,8 +39,8 @@ func (c *Cluster) sweep(ctx context.Context) {
 	for {
 		c.sweepPurges(ctx)
 		if now := c.now(); now.Sub(listed) >= listSweepInterval {
-			if err := errors.Join(c.sweepHistories(ctx), c.sweepLedgers(ctx)); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "sweep histories and ledgers", "error", err)
+			if err := errors.Join(c.sweepHistories(ctx), c.sweepClaimObjects(ctx)); err != nil && ctx.Err() == nil {
+				slog.WarnContext(ctx, "cannot remove orphaned histories and claims; it will be retried", "error", err)
 			} else {
 				listed = now
 			}
@@ -53,33 +56,33 @@ func (c *Cluster) sweep(ctx context.Context) {
 func (c *Cluster) sweepPurges(ctx context.Context) {
 	for id, index := range c.indexes() {
 		index.forgetRemoved(c.now().Add(-removedMemory))
-		site := &Site{engine: c, namespace: id.namespace, key: id.key, index: index}
+		site := &Store{engine: c, namespace: id.namespace, key: id.key, index: index}
 		for _, obj := range index.unfinishedPurges(c.now().Add(-2 * claimDeadline)) {
 			if err := site.finishPurge(ctx, obj); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "finish a purge", "record", obj.Name, "namespace", id.namespace, "error", err)
+				slog.WarnContext(ctx, "cannot finish a purge; it will be retried", "record", obj.Name, "namespace", id.namespace, "error", err)
 			}
 		}
 	}
 }
 
-// unfinishedPurges lists the Records that were being purged, or made, before a time.
+// unfinishedPurges returns the Records whose purge, or creation with a placeholder, started before
+// a time. It leaves out Records with events, which the delivery process removes.
 func (x *index) unfinishedPurges(before time.Time) []*recordsv1.Record {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var found []*recordsv1.Record
 	for _, e := range x.names {
-		if e.obj.Spec.Purging && e.obj.Spec.Updated.Time.Before(before) {
+		if e.obj.Spec.Purging && !e.obj.Spec.HasEvents && e.obj.Spec.Updated.Time.Before(before) {
 			found = append(found, e.obj)
 		}
 	}
 	return found
 }
 
-// sweepHistories removes the histories that no Record owns.
 func (c *Cluster) sweepHistories(ctx context.Context) error {
-	return eachPage(historiesResource, func(options metav1.ListOptions) (string, error) {
+	return eachPage(objects.Histories, func(options metav1.ListOptions) (string, error) {
 		var page recordsv1.RecordHistoryList
-		if err := c.client.list(ctx, historiesResource, options, &page); err != nil {
+		if err := c.client.List(ctx, objects.Histories, options, &page); err != nil {
 			return "", err
 		}
 		for i := range page.Items {
@@ -91,15 +94,14 @@ func (c *Cluster) sweepHistories(ctx context.Context) error {
 	})
 }
 
-// sweepLedgers takes the claims out of ledgers that do not count any more.
-func (c *Cluster) sweepLedgers(ctx context.Context) error {
-	return eachPage(claimsResource, func(options metav1.ListOptions) (string, error) {
+func (c *Cluster) sweepClaimObjects(ctx context.Context) error {
+	return eachPage(objects.Claims, func(options metav1.ListOptions) (string, error) {
 		var page recordsv1.RecordClaimList
-		if err := c.client.list(ctx, claimsResource, options, &page); err != nil {
+		if err := c.client.List(ctx, objects.Claims, options, &page); err != nil {
 			return "", err
 		}
 		for i := range page.Items {
-			if err := c.sweepLedger(ctx, &page.Items[i]); err != nil {
+			if err := c.sweepClaimObject(ctx, &page.Items[i]); err != nil {
 				return "", err
 			}
 		}
@@ -112,29 +114,29 @@ func eachPage(resource string, sweep func(metav1.ListOptions) (string, error)) e
 	for {
 		var err error
 		if options.Continue, err = sweep(options); err != nil || options.Continue == "" {
-			return storeError("sweep "+resource, err)
+			return objects.StoreError("remove orphans of "+resource, err)
 		}
 	}
 }
 
-func (c *Cluster) sweepLedger(ctx context.Context, ledger *recordsv1.RecordClaim) error {
-	id := siteID{namespace: ledger.Namespace, key: ledger.Spec.SiteKey}
-	site := &Site{engine: c, namespace: id.namespace, key: id.key, index: c.index(id)}
+func (c *Cluster) sweepClaimObject(ctx context.Context, claimObject *recordsv1.RecordClaim) error {
+	id := siteID{namespace: claimObject.Namespace, key: claimObject.Spec.SiteKey}
+	site := &Store{engine: c, namespace: id.namespace, key: id.key, index: c.index(id)}
 	gone := map[string]bool{}
-	for _, entry := range ledger.Spec.Entries {
-		counts, err := site.counts(ctx, ledger.Spec.Line, entry)
-		if !counts && err != nil && !errors.Is(err, errStale) {
+	for _, entry := range claimObject.Spec.Entries {
+		active, err := site.isActive(ctx, claimObject.Spec.Line, entry)
+		if !active && err != nil && !errors.Is(err, errConflict) {
 			return err
 		}
-		gone[entry.Nonce] = !counts && err == nil
+		gone[entry.Nonce] = !active && err == nil
 	}
 	if len(gone) == 0 {
 		return nil
 	}
-	return site.changeLedger(ctx, ledger.Spec.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
+	return site.updateClaimObject(ctx, claimObject.Spec.Line, func(entries []recordsv1.ClaimEntry) ([]recordsv1.ClaimEntry, error) {
 		kept := slices.DeleteFunc(slices.Clone(entries), func(e recordsv1.ClaimEntry) bool { return gone[e.Nonce] })
 		if len(kept) == len(entries) {
-			return nil, errNothingToChange
+			return nil, errNoChange
 		}
 		return kept, nil
 	})
@@ -142,7 +144,7 @@ func (c *Cluster) sweepLedger(ctx context.Context, ledger *recordsv1.RecordClaim
 
 func (c *Cluster) sweepHistory(ctx context.Context, history *recordsv1.RecordHistory) error {
 	id := siteID{namespace: history.Namespace, key: history.Spec.SiteKey}
-	site := &Site{engine: c, namespace: id.namespace, key: id.key, index: c.index(id)}
+	site := &Store{engine: c, namespace: id.namespace, key: id.key, index: c.index(id)}
 	owned := func(obj *recordsv1.Record) bool {
 		return obj != nil && obj.Spec.Lineage == history.Spec.Lineage
 	}
@@ -154,6 +156,6 @@ func (c *Cluster) sweepHistory(ctx context.Context, history *recordsv1.RecordHis
 	if err != nil || owned(obj) {
 		return err
 	}
-	err = c.client.delete(ctx, historiesResource, history.Namespace, history.Name, &history.ObjectMeta)
-	return storeError("remove orphaned history "+history.Name, err)
+	err = c.client.Delete(ctx, objects.Histories, history.Namespace, history.Name, &history.ObjectMeta)
+	return objects.StoreError("remove orphaned history "+history.Name, err)
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,22 +14,27 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// objects reads the cluster's own view of a namespace.
+// objects returns a client that reads without the engine.
 func objects(t *testing.T) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := recordsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := client.New(control.Config(), client.Options{Scheme: scheme})
+	reader, err := newReader()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return reader
 }
 
-// TestSweep leaves what crashes leave, and a claim that has expired, and finds it
-// gone after a replica that starts an hour later has swept.
+// newReader returns the client. It makes it once for all tests.
+var newReader = sync.OnceValues(func() (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := recordsv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(control.Config(), client.Options{Scheme: scheme})
+})
+
+// TestSweep shows that a replica that starts an hour later removes what crashed writers left, and
+// an expired claim.
 func TestSweep(t *testing.T) {
 	namespace, key := newSite(t)
 	crashing := newCrashingSite(t, namespace, key)
@@ -62,13 +68,13 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	if before := left(); before != [3]int{2, 2, 2} {
-		t.Fatalf("%d records, histories and ledgers before the sweep, want 2 each", before)
+		t.Fatalf("%d records, histories and claims before the sweep, want 2 each", before)
 	}
 	swept := newEngine(t, cluster.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	deadline := time.Now().Add(10 * time.Second)
 	for left() != [3]int{1, 0, 1} {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d records, histories and ledgers after the sweep, want 1, 0, 1", left())
+			t.Fatalf("%d records, histories and claims after the sweep, want 1, 0, 1", left())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -77,6 +83,6 @@ func TestSweep(t *testing.T) {
 	_, err := swept.Open(namespace, key, cluster.DefaultLimits).Write(t.Context(), []store.Op{claimed(rival, "long")})
 	var held *store.ClaimError
 	if !errors.As(err, &held) {
-		t.Errorf("a claim that counts was swept: %v", err)
+		t.Errorf("an active claim was removed: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,13 +12,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Run feeds the indexes from one watch over the Records of all namespaces, and
-// finishes what other processes left unfinished. It returns when ctx ends.
+// Run updates the indexes by one watch of the Records in all namespaces. It also removes what
+// interrupted writes left behind. It returns when ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
-	reflector := cache.NewReflectorWithOptions(c.listWatch(), &recordsv1.Record{}, &feed{cluster: c}, cache.ReflectorOptions{Name: "records"})
+	reflector := cache.NewReflectorWithOptions(c.listWatch(), &recordsv1.Record{}, &reflectorStore{cluster: c}, cache.ReflectorOptions{Name: "records"})
 	go c.sweep(ctx)
+	go c.backlog.Run(ctx)
 	reflector.RunWithContext(ctx)
 }
 
@@ -25,46 +28,46 @@ func (c *Cluster) listWatch() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			var list recordsv1.RecordList
-			err := c.client.list(ctx, recordsResource, options, &list)
+			err := c.client.List(ctx, objects.Records, options, &list)
 			return &list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.Watch = true
-			return c.client.rest.Get().Resource(recordsResource).VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
+			return c.client.Watch(ctx, objects.Records, options)
 		},
 	}
 }
 
-// feed takes what the watch tells into the indexes (cache.ReflectorStore).
-type feed struct {
+// reflectorStore applies watch events to the indexes. It implements cache.ReflectorStore.
+type reflectorStore struct {
 	cluster *Cluster
 	ready   bool
 }
 
-func (f *feed) Add(obj any) error    { return f.apply(obj) }
-func (f *feed) Update(obj any) error { return f.apply(obj) }
+func (f *reflectorStore) Add(obj any) error    { return f.apply(obj) }
+func (f *reflectorStore) Update(obj any) error { return f.apply(obj) }
 
-func (f *feed) apply(obj any) error {
+func (f *reflectorStore) apply(obj any) error {
 	record, ok := obj.(*recordsv1.Record)
 	if !ok {
-		return fmt.Errorf("watch of records: got a %T", obj)
+		return fmt.Errorf("watch of records: unexpected object of type %T", obj)
 	}
 	record.ManagedFields = nil
-	f.cluster.count(f.cluster.indexOf(record).apply(record))
+	f.cluster.addUsage(f.cluster.indexOf(record).apply(record))
 	return nil
 }
 
-func (f *feed) Delete(obj any) error {
+func (f *reflectorStore) Delete(obj any) error {
 	record, ok := obj.(*recordsv1.Record)
 	if !ok {
-		return fmt.Errorf("watch of records: got a %T", obj)
+		return fmt.Errorf("watch of records: unexpected object of type %T", obj)
 	}
-	f.cluster.count(f.cluster.indexOf(record).remove(record.Name, record.UID, f.cluster.now()))
+	f.cluster.addUsage(f.cluster.indexOf(record).remove(record.Name, record.UID, f.cluster.now()))
 	return nil
 }
 
-// Replace takes a whole list in: at the start, and after a gap in the watch.
-func (f *feed) Replace(list []any, resourceVersion string) error {
+// Replace implements cache.ReflectorStore. It applies a complete list, which the reflector makes at
+// the start and after a gap in the watch.
+func (f *reflectorStore) Replace(list []any, resourceVersion string) error {
 	type objectName struct {
 		site siteID
 		name string
@@ -73,7 +76,7 @@ func (f *feed) Replace(list []any, resourceVersion string) error {
 	for _, obj := range list {
 		record, ok := obj.(*recordsv1.Record)
 		if !ok {
-			return fmt.Errorf("list of records: got a %T", obj)
+			return fmt.Errorf("list of records: unexpected object of type %T", obj)
 		}
 		listed[objectName{siteOf(record), record.Name}] = record.UID
 		if err := f.apply(record); err != nil {
@@ -83,10 +86,11 @@ func (f *feed) Replace(list []any, resourceVersion string) error {
 	for site, index := range f.cluster.indexes() {
 		for name, uid := range index.olderThan(resourceVersion) {
 			if listed[objectName{site, name}] != uid {
-				f.cluster.count(index.remove(name, uid, f.cluster.now()))
+				f.cluster.addUsage(index.remove(name, uid, f.cluster.now()))
 			}
 		}
 	}
+	f.UpdateResourceVersion(resourceVersion)
 	if !f.ready {
 		f.ready = true
 		close(f.cluster.synced)
@@ -94,8 +98,16 @@ func (f *feed) Replace(list []any, resourceVersion string) error {
 	return nil
 }
 
-// Resync has nothing to do: the indexes have no listeners.
-func (f *feed) Resync() error { return nil }
+// UpdateResourceVersion implements cache.ResourceVersionUpdater. When it is called, the indexes
+// have all events up to the resourceVersion.
+func (f *reflectorStore) UpdateResourceVersion(resourceVersion string) {
+	if version, err := strconv.ParseInt(resourceVersion, 10, 64); err == nil {
+		f.cluster.seen.Store(version)
+	}
+}
+
+// Resync does nothing, because the indexes have no listeners.
+func (f *reflectorStore) Resync() error { return nil }
 
 func siteOf(record *recordsv1.Record) siteID {
 	return siteID{namespace: record.Namespace, key: record.Spec.SiteKey}
@@ -116,7 +128,8 @@ func (c *Cluster) indexes() map[siteID]*index {
 	return all
 }
 
-// olderThan lists the Records whose known state is not later than a resourceVersion.
+// olderThan returns the names and UIDs of the Records whose state in the index is not later than a
+// resourceVersion.
 func (x *index) olderThan(resourceVersion string) map[string]types.UID {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

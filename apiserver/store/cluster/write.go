@@ -13,9 +13,10 @@ import (
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Steps of a write, as AfterStep is told them.
+// The steps of a write. Options.AfterStep is called with one of them after that step is done.
 const (
 	StepPlaceholder = "placeholder"
 	StepClaims      = "claims"
@@ -28,11 +29,12 @@ const (
 	StepRecordGone  = "record-gone"
 )
 
-// errStale says that the Record changed since it was read: read again and decide again.
-var errStale = errors.New("the record changed meanwhile")
+// errConflict means that the Record changed after it was read. The caller must read it and decide
+// again.
+var errConflict = errors.New("the record changed after it was read")
 
 // Write implements store.Store.
-func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	if len(ops) != 1 || ops[0].Unreferenced || len(ops[0].Requires) > 0 {
 		return nil, store.ErrNotAtomic
 	}
@@ -42,56 +44,55 @@ func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error
 	w := &write{site: s, op: ops[0], name: recordName(ops[0].Key)}
 	number := s.index.open.open(s.engine.clock)
 	result, err := w.run(ctx)
-	var unsureUntil time.Time
+	var uncertainUntil time.Time
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
-		unsureUntil = s.engine.clock().Add(mayHappen)
+		uncertainUntil = s.engine.clock().Add(uncertainFor)
 	}
-	s.index.open.close(number, result.Record.Updated, unsureUntil)
+	s.index.open.close(number, result.Record.Updated, uncertainUntil)
 	if err != nil {
 		return nil, err
 	}
 	return []store.Result{result}, nil
 }
 
-// write is one operation on its way. It starts from the index and trusts that
-// only as far as the API server confirms it: a Record is replaced under the
-// resourceVersion it was read at, and neither an error nor "nothing to do" is
-// said before a fresh read agrees.
+// write is one operation in progress. It starts from the state in the index. The index may be
+// outdated, so a Record is replaced only if it still has the resourceVersion that was read. An
+// error, or the outcome Unchanged, is returned only if a read from kube-apiserver confirms it.
 type write struct {
-	site *Site
+	site *Store
 	op   store.Op
 	name string
-	// entered are the claims that this write entered into ledgers, listed those
-	// that its Record lists in the end.
+	// entered are the claims that this write added to RecordClaims. listed are the claims that the
+	// Record lists after the write.
 	entered, listed []recordsv1.HeldClaim
 }
 
 func (w *write) run(ctx context.Context) (store.Result, error) {
 	current, fresh := w.site.index.lookup(w.name), false
 	for attempt := 0; ; attempt++ {
-		result, err := w.try(ctx, current)
+		result, err := w.attempt(ctx, current)
 		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
-			// It may have happened: tried again, it would happen twice, and the Record
-			// may list the claims.
+			// The write may have happened. So it must not be retried, and the claims must not be released,
+			// because the Record may list them.
 			return store.Result{}, err
 		}
-		if err == nil && (fresh || result.Outcome != store.Unchanged) || err != nil && fresh && !errors.Is(err, errStale) {
-			w.release(ctx, dropped(w.entered, w.listed))
+		if err == nil && (fresh || result.Outcome != store.Unchanged) || err != nil && fresh && !errors.Is(err, errConflict) {
+			w.release(ctx, droppedClaims(w.entered, w.listed))
 			return result, err
 		}
-		if err = pause(ctx, attempt); err == nil {
+		if err = backoff(ctx, attempt); err == nil {
 			current, err = w.site.fetch(ctx, w.name)
 		}
 		if err != nil {
-			w.release(ctx, dropped(w.entered, w.listed))
+			w.release(ctx, droppedClaims(w.entered, w.listed))
 			return store.Result{}, err
 		}
 		fresh = true
 	}
 }
 
-// pause spreads the attempts of writers that meet on one record.
-func pause(ctx context.Context, attempt int) error {
+// backoff waits for a random time below 2^attempt ms, at most 64 ms. It does not wait at attempt 0.
+func backoff(ctx context.Context, attempt int) error {
 	if attempt == 0 {
 		return ctx.Err()
 	}
@@ -100,18 +101,23 @@ func pause(ctx context.Context, attempt int) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("write under contention: %w: %w", store.ErrUnavailable, ctx.Err())
+		return fmt.Errorf("wait before another attempt of a write: %w: %w", store.ErrUnavailable, ctx.Err())
 	case <-timer.C:
 		return nil
 	}
 }
 
-// try makes one attempt from the given state of the record.
-func (w *write) try(ctx context.Context, current *recordsv1.Record) (store.Result, error) {
+func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.Result, error) {
 	s := w.site
+	// remains is the Record of a purged record whose events were not handed on yet. It is nil if there
+	// is none.
+	var remains *recordsv1.Record
 	if current != nil && current.Spec.Purging {
 		if err := s.finishPurge(ctx, current); err != nil {
 			return store.Result{}, err
+		}
+		if current.Spec.HasEvents {
+			remains = current
 		}
 		current = nil
 	}
@@ -119,70 +125,87 @@ func (w *write) try(ctx context.Context, current *recordsv1.Record) (store.Resul
 	if err != nil {
 		return store.Result{}, err
 	}
-	var before int64
-	if current != nil {
-		before = storedSize(&current.Spec)
+	if p.Action == store.ActionUpdate {
+		s.index.setHistoryLabels(&current.Spec, &p.next)
 	}
-	if err := s.limits.admit(&p, before, s.index.usage(), s.engine.usage(), s.engine.limits); err != nil {
+	if err := w.addEvents(&p, current, remains); err != nil {
+		return store.Result{}, err
+	}
+	var before usage
+	switch {
+	case current != nil:
+		before = usageOf(&current.Spec)
+	case remains != nil:
+		before = usageOf(&remains.Spec)
+	}
+	if err := s.limits.check(&p, before, s.index.usage(), s.engine.usage(), s.engine.limits); err != nil {
 		return store.Result{}, err
 	}
 	p.next.SiteKey = s.key
-	switch p.action {
-	case doCreate:
-		return w.create(ctx, p)
-	case doUpdate:
+	switch p.Action {
+	case store.ActionCreate:
+		return w.create(ctx, p, remains)
+	case store.ActionUpdate:
 		return w.update(ctx, p, current)
-	case doAnnotate:
+	case store.ActionAnnotate:
 		return w.put(ctx, p, w.object(p.next, metav1.ObjectMeta{ResourceVersion: current.ResourceVersion, UID: current.UID}), true)
-	case doPurge:
+	case store.ActionPurge:
 		return w.purge(ctx, p, current)
 	default:
-		result := store.Result{Outcome: store.Unchanged}
-		if current != nil {
-			result.Record = toRecord(current)
-		}
-		return result, nil
+		return store.Result{Outcome: p.Outcome, Record: p.After}, nil
 	}
 }
 
-// create makes the Record of a record that never was. One that takes claims is
-// made in two steps: an unfinished claim of it can then be fenced off.
-func (w *write) create(ctx context.Context, p plan) (store.Result, error) {
-	obj := w.object(p.next, metav1.ObjectMeta{})
-	if len(p.next.Claims) == 0 {
-		return w.put(ctx, p, obj, false)
+// create creates the Record of a new record. If remains is not nil, create replaces it and keeps
+// its events. A Record with claims is created in two steps: first a placeholder, by which other
+// writers can fence off the claims if this write does not finish, and then the Record.
+func (w *write) create(ctx context.Context, p plan, remains *recordsv1.Record) (store.Result, error) {
+	var over metav1.ObjectMeta
+	if remains != nil {
+		over = metav1.ObjectMeta{ResourceVersion: remains.ResourceVersion, UID: remains.UID}
 	}
-	placeholder := w.object(p.next, metav1.ObjectMeta{})
-	placeholder.Spec.Purging, placeholder.Spec.Placeholder = true, true
-	placeholder.Spec.Body, placeholder.Spec.Claims = "", nil
-	meta, err := w.site.engine.client.create(ctx, recordsResource, w.site.namespace, placeholder)
+	obj := w.object(p.next, over)
+	if len(p.next.Claims) == 0 {
+		return w.put(ctx, p, obj, remains != nil)
+	}
+	vacant := p.next
+	vacant.Purging, vacant.Placeholder = true, true
+	vacant.Body, vacant.Claims, vacant.Events = "", nil, p.carried
+	placeholder := w.object(vacant, over)
+	var meta metav1.ObjectMeta
+	var err error
+	if remains != nil {
+		meta, err = w.site.engine.client.Update(ctx, objects.Records, w.site.namespace, w.name, placeholder)
+	} else {
+		meta, err = w.site.engine.client.Create(ctx, objects.Records, w.site.namespace, placeholder)
+	}
 	if err != nil {
 		return store.Result{}, w.writeError(err)
 	}
 	placeholder.ObjectMeta = meta
-	w.site.take(placeholder)
+	w.site.applyOwnWrite(placeholder)
 	w.site.engine.afterStep(StepPlaceholder)
 	obj.ResourceVersion, obj.UID = meta.ResourceVersion, meta.UID
 	if err := w.acquire(ctx, p.next.Claims, nil); err != nil {
-		w.clear(ctx, placeholder)
+		w.removePlaceholder(ctx, placeholder)
 		return store.Result{}, err
 	}
 	return w.put(ctx, p, obj, true)
 }
 
-// clear removes the placeholder of a create that did not get its claims. It is a
-// courtesy: one that stays is removed by whoever meets it.
-func (w *write) clear(ctx context.Context, placeholder *recordsv1.Record) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+// removePlaceholder removes the placeholder of a create that did not get its claims. If it fails,
+// the next write of the record or the sweep removes it.
+func (w *write) removePlaceholder(ctx context.Context, placeholder *recordsv1.Record) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objects.Timeout)
 	defer cancel()
 	if err := w.site.finishPurge(ctx, placeholder); err != nil {
-		slog.WarnContext(ctx, "removal of a placeholder is left to who meets it", "record", w.name, "error", err)
+		slog.WarnContext(ctx, "cannot remove a placeholder; the next write of the record removes it", "record", w.name, "error", err)
 	}
 }
 
-// update supersedes a version: first it is written into the history, where it
-// does not show while it is the newest, then the Record moves on. A crash in
-// between is finished by the next write, which writes the same once more.
+// update writes a new version. It first adds the superseded version to the history, where reads
+// ignore it as long as it is the newest version. Then it changes the Record. If the process crashes
+// in between, the next write adds the same version again.
 func (w *write) update(ctx context.Context, p plan, current *recordsv1.Record) (store.Result, error) {
 	if err := w.acquire(ctx, p.next.Claims, current.Spec.Claims); err != nil {
 		return store.Result{}, err
@@ -196,36 +219,38 @@ func (w *write) update(ctx context.Context, p plan, current *recordsv1.Record) (
 	if err != nil {
 		return store.Result{}, err
 	}
-	w.release(ctx, dropped(current.Spec.Claims, p.next.Claims))
+	w.release(ctx, droppedClaims(current.Spec.Claims, p.next.Claims))
 	return result, nil
 }
 
-// put writes the Record: over the state it names, or as a new object.
+// put writes the Record. If replace is true, it replaces the state with the resourceVersion of obj.
+// Otherwise it creates the Record.
 func (w *write) put(ctx context.Context, p plan, obj *recordsv1.Record, replace bool) (store.Result, error) {
 	var meta metav1.ObjectMeta
 	var err error
 	if replace {
-		meta, err = w.site.engine.client.update(ctx, recordsResource, w.site.namespace, w.name, obj)
+		meta, err = w.site.engine.client.Update(ctx, objects.Records, w.site.namespace, w.name, obj)
 	} else {
-		meta, err = w.site.engine.client.create(ctx, recordsResource, w.site.namespace, obj)
+		meta, err = w.site.engine.client.Create(ctx, objects.Records, w.site.namespace, obj)
 	}
 	if err != nil {
-		if meta, err = w.recover(ctx, p, err); err != nil {
+		if meta, err = w.checkWritten(ctx, p, err); err != nil {
 			return store.Result{}, err
 		}
 	}
 	w.site.engine.afterStep(StepRecord)
 	obj.ObjectMeta = meta
-	w.site.take(obj)
+	w.site.applyOwnWrite(obj)
 	w.listed = obj.Spec.Claims
-	return store.Result{Outcome: p.outcome, Record: toRecord(obj)}, nil
+	return store.Result{Outcome: p.Outcome, Record: toRecord(obj)}, nil
 }
 
-// recover looks whether a write that failed has happened all the same: a client
-// that lost the answer repeats the request and is told of a conflict with itself.
-func (w *write) recover(ctx context.Context, p plan, failed error) (metav1.ObjectMeta, error) {
+// checkWritten returns the metadata of the Record if a write that seems to have failed has
+// happened, and an error otherwise. This occurs if the response to a request was lost: the
+// Kubernetes client then repeats the request, and gets a conflict with its own write.
+func (w *write) checkWritten(ctx context.Context, p plan, failed error) (metav1.ObjectMeta, error) {
 	failed = w.writeError(failed)
-	if !errors.Is(failed, errStale) && !errors.Is(failed, store.ErrUnavailable) {
+	if !errors.Is(failed, errConflict) && !errors.Is(failed, store.ErrUnavailable) {
 		return metav1.ObjectMeta{}, failed
 	}
 	found, err := w.site.fetch(ctx, w.name)
@@ -235,82 +260,86 @@ func (w *write) recover(ctx context.Context, p plan, failed error) (metav1.Objec
 	return metav1.ObjectMeta{}, failed
 }
 
-// purge removes a record for good: it disappears from every read with the first
-// step, and whoever meets it afterwards finishes the rest.
+// purge removes a record. The first step hides it from all reads. If the process crashes after that
+// step, the next write of the record or the sweep finishes the purge. The Record is kept until its
+// events were handed on.
 func (w *write) purge(ctx context.Context, p plan, current *recordsv1.Record) (store.Result, error) {
 	obj := w.object(current.Spec, metav1.ObjectMeta{ResourceVersion: current.ResourceVersion, UID: current.UID})
 	obj.Spec.Purging, obj.Spec.Body, obj.Spec.Claims = true, "", nil
 	obj.Spec.Write = newID()
-	meta, err := w.site.engine.client.update(ctx, recordsResource, w.site.namespace, w.name, obj)
+	setEvents(&obj.Spec, p.next.Events)
+	meta, err := w.site.engine.client.Update(ctx, objects.Records, w.site.namespace, w.name, obj)
 	if err != nil {
 		return store.Result{}, w.writeError(err)
 	}
 	obj.ObjectMeta = meta
-	w.site.take(obj)
+	w.site.applyOwnWrite(obj)
 	w.site.engine.afterStep(StepPurging)
 	if err := w.site.finishPurge(ctx, obj); err != nil {
 		return store.Result{}, err
 	}
 	w.release(ctx, current.Spec.Claims)
-	return store.Result{Outcome: p.outcome}, nil
+	return store.Result{Outcome: p.Outcome}, nil
 }
 
 func (w *write) object(spec recordsv1.RecordSpec, meta metav1.ObjectMeta) *recordsv1.Record {
-	meta.Name, meta.Namespace, meta.ManagedFields = w.name, w.site.namespace, noManagedFields
+	setEvents(&spec, spec.Events)
+	meta.Name, meta.Namespace, meta.ManagedFields = w.name, w.site.namespace, objects.NoManagedFields
 	return &recordsv1.Record{
 		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "Record"},
 		ObjectMeta: meta, Spec: spec,
 	}
 }
 
-// writeError tells a write that met another one from a write that failed.
+// writeError returns errConflict if a write failed because of a concurrent write, and otherwise the
+// error that objects.StoreError returns.
 func (w *write) writeError(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || isNotFound(err) {
-		return errStale
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return errConflict
 	}
-	return storeError("write record "+w.name, err)
+	return objects.StoreError("write record "+w.name, err)
 }
 
-// take puts this replica's own write into its index.
-func (s *Site) take(obj *recordsv1.Record) {
-	s.engine.count(s.index.apply(obj))
+// applyOwnWrite adds a write of this replica to the index.
+func (s *Store) applyOwnWrite(obj *recordsv1.Record) {
+	s.engine.addUsage(s.index.apply(obj))
 }
 
-// addToHistory writes the newest version down in the RecordHistory, and takes
-// out what the record gave up with its last write. Doing it again changes nothing.
-func (s *Site) addToHistory(ctx context.Context, current *recordsv1.Record) error {
+// addToHistory adds the newest version to the RecordHistory. It also removes the versions that the
+// previous write of the record dropped because of the limits. It is idempotent.
+func (s *Store) addToHistory(ctx context.Context, current *recordsv1.Record) error {
 	spec := &current.Spec
-	name := historyName(current.Name, spec.Lineage)
+	name := objects.HistoryName(current)
 	past := supersede(spec)
 	if spec.Version == 1 {
-		_, err := s.engine.client.create(ctx, historiesResource, s.namespace, s.newHistory(name, current, past))
+		_, err := s.engine.client.Create(ctx, objects.Histories, s.namespace, s.newHistory(name, current, past))
 		if err == nil {
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return storeError("write history "+name, err)
+			return objects.StoreError("write history "+name, err)
 		}
 	}
 	patch, err := historyPatch(spec, past)
 	if err != nil {
 		return fmt.Errorf("encode history %s: %w", name, err)
 	}
-	err = s.engine.client.mergePatch(ctx, historiesResource, s.namespace, name, patch)
-	if isNotFound(err) {
-		// Somebody purged the record, or removed its history by hand: whichever it
-		// was, the guarded write of the Record tells.
-		_, err = s.engine.client.create(ctx, historiesResource, s.namespace, s.newHistory(name, current, past))
+	_, err = s.engine.client.MergePatch(ctx, objects.Histories, s.namespace, name, patch)
+	if apierrors.IsNotFound(err) {
+		// The record was purged, or somebody deleted its RecordHistory. If it was purged, the write of
+		// the Record that follows fails with a conflict.
+		_, err = s.engine.client.Create(ctx, objects.Histories, s.namespace, s.newHistory(name, current, past))
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return errStale
+		return errConflict
 	}
-	return storeError("write history "+name, err)
+	return objects.StoreError("write history "+name, err)
 }
 
-func (s *Site) newHistory(name string, current *recordsv1.Record, past recordsv1.SupersededVersion) *recordsv1.RecordHistory {
+func (s *Store) newHistory(name string, current *recordsv1.Record, past recordsv1.SupersededVersion) *recordsv1.RecordHistory {
 	return &recordsv1.RecordHistory{
 		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "RecordHistory"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace, ManagedFields: noManagedFields},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace, ManagedFields: objects.NoManagedFields},
 		Spec: recordsv1.RecordHistorySpec{
 			SiteKey: s.key, Record: current.Name, Lineage: current.Spec.Lineage,
 			Versions: map[string]recordsv1.SupersededVersion{versionKey(current.Spec.Version): past},
@@ -318,26 +347,29 @@ func (s *Site) newHistory(name string, current *recordsv1.Record, past recordsv1
 	}
 }
 
-// finishPurge removes what a purge left: the history first, the Record last. A
-// placeholder is let go by its Record alone: its creator may be about to finish,
-// and then there is a history, which is not for others to remove.
-func (s *Site) finishPurge(ctx context.Context, obj *recordsv1.Record) error {
+// finishPurge removes the objects of a purged record, the history first and the Record last. For a
+// placeholder it removes only the Record: if its creator has finished in the meantime, the history
+// belongs to the new record.
+func (s *Store) finishPurge(ctx context.Context, obj *recordsv1.Record) error {
 	s.engine.afterStep(StepPurgeMet)
 	if !obj.Spec.Placeholder {
-		history := historyName(obj.Name, obj.Spec.Lineage)
-		if err := s.engine.client.delete(ctx, historiesResource, s.namespace, history, nil); err != nil {
-			return storeError("remove history "+history, err)
+		history := objects.HistoryName(obj)
+		if err := s.engine.client.Delete(ctx, objects.Histories, s.namespace, history, nil); err != nil {
+			return objects.StoreError("remove history "+history, err)
 		}
 		s.engine.afterStep(StepHistoryGone)
 	}
-	err := s.engine.client.delete(ctx, recordsResource, s.namespace, obj.Name, &obj.ObjectMeta)
+	if obj.Spec.HasEvents {
+		return nil // the delivery process removes the Record after it has handed the events on
+	}
+	err := s.engine.client.Delete(ctx, objects.Records, s.namespace, obj.Name, &obj.ObjectMeta)
 	if apierrors.IsConflict(err) {
-		return errStale
+		return errConflict
 	}
 	if err != nil {
-		return storeError("remove record "+obj.Name, err)
+		return objects.StoreError("remove record "+obj.Name, err)
 	}
-	s.engine.count(s.index.remove(obj.Name, obj.UID, s.engine.now()))
+	s.engine.addUsage(s.index.remove(obj.Name, obj.UID, s.engine.now()))
 	s.engine.afterStep(StepRecordGone)
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package order is the order that the results of a search come in: what is compared of a
-// record, and where a page ended. The engines share it; how they find records in an order
-// is theirs.
+// Package order has the order of the results of a search: the values by which records are compared,
+// and the position at which a page ends. Both engines use it. How they find records in an order is
+// up to them.
 package order
 
 import (
@@ -9,10 +9,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Order is that of a query's results, its most important part first.
+// Order is the order of the results of a query, the most significant key first. It has at least one
+// key.
 type Order []store.Sort
 
-// Of is the order of a query; without any it is that of creation.
+// Of returns the order of a query. Without Query.Sort it is by creation, oldest first.
 func Of(query store.Query) Order {
 	if len(query.Sort) == 0 {
 		return Order{{Field: store.SortCreated}}
@@ -20,36 +21,39 @@ func Of(query store.Query) Order {
 	return query.Sort
 }
 
-// ByCreation reports whether it is the order of creation alone.
+// ByCreation reports whether creation is the only key of the order, in either direction.
 func (o Order) ByCreation() bool { return len(o) == 1 && o[0].Field == store.SortCreated }
 
-// Descends is the direction in which records are told apart that are equal in all parts:
-// that of the last one.
+// Descends reports whether records that are equal in all keys are ordered descending. Their
+// direction is that of the last key.
 func (o Order) Descends() bool { return o[len(o)-1].Descending }
 
-// Rank is what one part of an order compares of a record.
+// Rank is the value by which one key of an order compares a record. Depending on the key, it is
+// Number or Text; the other one is zero.
 type Rank struct {
-	// Missing ranks are behind all others, in both directions.
+	// Missing is true if the record has no value. Such records come last in both directions.
 	Missing bool
 	Number  int64
 	Text    string
 }
 
-// Compare compares two ranks that are not missing, ascending.
+// Compare compares two ranks in ascending order, as cmp.Compare does. Neither may be Missing.
 func (r Rank) Compare(other Rank) int {
 	return cmp.Or(cmp.Compare(r.Number, other.Number), cmp.Compare(r.Text, other.Text))
 }
 
-// Place is a record's place in an order.
+// Place is the place of a record in an order.
 type Place struct {
+	// Ranks has one rank for each key of the order.
 	Ranks []Rank
-	// Created, Type and ID tell records of the same ranks apart. Created rises with the
-	// time of creation; how finely is the engine's to say.
+	// Created, Type and ID order records of the same ranks. Created grows with the time of creation.
+	// Its unit depends on the engine.
 	Created  int64
 	Type, ID string
 }
 
-// Compare tells which of two places comes first.
+// Compare returns a negative number if a comes before b in the order, a positive one if a comes
+// after b, and 0 if both are the same place.
 func (o Order) Compare(a, b *Place) int {
 	for i, part := range o {
 		x, y := a.Ranks[i], b.Ranks[i]
@@ -69,7 +73,7 @@ func (o Order) Compare(a, b *Place) int {
 	return Directed(c, o.Descends())
 }
 
-// Directed turns the result of a comparison round where the order descends.
+// Directed returns the result of an ascending comparison, negated if descending is true.
 func Directed(c int, descending bool) int {
 	if descending {
 		return -c

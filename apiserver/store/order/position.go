@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Position writes where a page ended: the order and the page's last place in it. Texts may
-// be any bytes, as they may be cut within a character.
+// Position encodes the position at which a page ends: the order, and the last place of the page.
+// Texts may be any bytes, because engines may have truncated them within a character.
 func (o Order) Position(last *Place) store.Position {
 	p := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(o)))
 	for i, part := range o {
@@ -19,7 +19,8 @@ func (o Order) Position(last *Place) store.Position {
 	return appendText(appendText(binary.AppendVarint(p, last.Created), last.Type), last.ID)
 }
 
-// Parse reads a position back; nil is before all places.
+// Parse returns the place that a position encodes. It returns nil for nil, which is the start of
+// the first page. Errors: store.ErrBadPosition, also for a position in another order.
 func (o Order) Parse(from store.Position) (*Place, error) {
 	if from == nil {
 		return nil, nil
@@ -53,13 +54,15 @@ func appendText(p []byte, text string) []byte {
 	return append(binary.AppendUvarint(p, uint64(len(text))), text...)
 }
 
-// positionReader reads a position from its beginning. What is read after a fault is zero.
+// positionReader reads the values of a position one after the other. After an invalid value, bad is
+// true and all further values are zero.
 type positionReader struct {
 	rest []byte
 	bad  bool
 }
 
-// took takes n bytes that were read; a number that is not whole has none.
+// took removes n bytes that were read from rest. binary.Uvarint and binary.Varint return n ≤ 0 for
+// an invalid number.
 func (p *positionReader) took(n int) {
 	if p.bad = p.bad || n <= 0; !p.bad {
 		p.rest = p.rest[n:]

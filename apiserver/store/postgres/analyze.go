@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// growth are after how many records written by this process it looks whether the database
-// knows how large its tables have become. Statements that were planned for empty tables
-// may use any index; autovacuum would notice a minute later.
-var growth = []int64{200, 2_000, 20_000}
+// analyzeSteps are the numbers of records written to a site by this process after which it checks
+// the database's estimate of the table size. A statement that was planned for empty tables may use
+// the wrong index. Autovacuum would correct the estimate only after a minute.
+var analyzeSteps = []int64{200, 2_000, 20_000}
 
 var indexedTables = []string{"res", "hist", "ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos", "claim"}
 
-// grown counts records written, and has the tables analyzed when they grew beyond what the
-// database knows. That lets every session plan its statements anew.
-func (s *Site) grown(ctx context.Context, records int) {
+// analyzeIfGrown adds records to the number of written records. When that number reaches one of
+// analyzeSteps, it runs ANALYZE if the database underestimates the size of the tables. All sessions
+// then plan their statements again.
+func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 	now := s.written.Add(int64(records))
-	passed := slices.ContainsFunc(growth, func(step int64) bool { return now-int64(records) < step && step <= now })
+	passed := slices.ContainsFunc(analyzeSteps, func(step int64) bool { return now-int64(records) < step && step <= now })
 	if !passed {
 		return
 	}
@@ -28,6 +29,6 @@ func (s *Site) grown(ctx context.Context, records int) {
 		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(indexedTables, ", "))
 	}
 	if err != nil {
-		slog.WarnContext(ctx, "the tables are left to autovacuum to analyze", "error", err)
+		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will do it later", "error", err)
 	}
 }

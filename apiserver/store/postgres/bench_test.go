@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// BenchmarkSite measures the engine alone, with 16 callers, on a site of 20,000 patients.
-// The server does not sync its log: compare the figures with each other.
+// BenchmarkSite measures the engine alone, with 16 callers and 20,000 patients. The server does not
+// sync its log, so the figures can only be compared with each other.
 func BenchmarkSite(b *testing.B) {
 	const patients = 20_000
 	key := populate(b, patients)

@@ -10,19 +10,21 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The first byte of a stored body names its codec.
+// The codecs of stored bodies. The first byte of a stored body is its codec.
 const (
 	codecNone  byte = 0 // no body: a tombstone
 	codecPlain byte = 1
 	codecS2    byte = 2 // with dictionary
 )
 
-// maxBody bounds what a stored body may unpack to.
-const maxBody = 64 << 20
+// maxBodyBytes is the maximum size of a body in bytes after decompression. A larger one is an
+// error.
+const maxBodyBytes = 64 << 20
 
-var errBadBody = errors.New("the stored body cannot be read")
+var errBadBody = errors.New("invalid stored body")
 
-// packBody makes what is stored of a body: codec, the two offsets, the text.
+// packBody returns a body in its stored form: the codec, the two offsets and the text, compressed
+// if that is shorter.
 func packBody(body store.Body) []byte {
 	head := make([]byte, 0, 16+len(body.JSON))
 	head = append(head, codecS2)
@@ -35,16 +37,16 @@ func packBody(body store.Body) []byte {
 	return append(head, packed...)
 }
 
-// packedBody is what is stored of a body, taken apart.
+// packedBody is a stored body whose head is parsed. Its text is still compressed.
 type packedBody struct {
 	codec                byte
 	idOffset, metaOffset int
 	rest                 []byte
-	// size is what the text comes to.
+	// size is the length of the decompressed text in bytes.
 	size int
 }
 
-func readPacked(packed []byte) (packedBody, error) {
+func parseBody(packed []byte) (packedBody, error) {
 	if len(packed) == 0 {
 		return packedBody{}, errBadBody
 	}
@@ -67,7 +69,7 @@ func readPacked(packed []byte) (packedBody, error) {
 		return b, nil
 	case codecS2:
 		size, err := s2.DecodedLen(b.rest)
-		if err == nil && size > maxBody {
+		if err == nil && size > maxBodyBytes {
 			err = s2.ErrTooLarge
 		}
 		if err != nil {
@@ -76,37 +78,38 @@ func readPacked(packed []byte) (packedBody, error) {
 		b.size = size
 		return b, nil
 	default:
-		return packedBody{}, fmt.Errorf("%w: codec %d is not known", errBadBody, codec)
+		return packedBody{}, fmt.Errorf("%w: unknown codec %d", errBadBody, codec)
 	}
 }
 
-// unpack writes the text into room, which is empty and has the size.
-func (b packedBody) unpack(room []byte) (store.Body, error) {
+// unpack decompresses the body into buffer, which must be empty and have a capacity of at least
+// size.
+func (b packedBody) unpack(buffer []byte) (store.Body, error) {
 	body := store.Body{IDOffset: b.idOffset, MetaOffset: b.metaOffset}
 	switch b.codec {
 	case codecNone:
 		return store.Body{}, nil
 	case codecPlain:
-		room = append(room, b.rest...)
-		body.JSON = room
+		buffer = append(buffer, b.rest...)
+		body.JSON = buffer
 		return body, nil
 	default:
 		var err error
-		if body.JSON, err = dictionary.Decode(room, b.rest); err != nil {
+		if body.JSON, err = dictionary.Decode(buffer, b.rest); err != nil {
 			return store.Body{}, fmt.Errorf("%w: %w", errBadBody, err)
 		}
 		return body, nil
 	}
 }
 
-// unpackBody shares nothing with what it reads.
+// unpackBody returns the body that packed encodes. It shares no memory with packed.
 func unpackBody(packed []byte) (store.Body, error) {
-	b, err := readPacked(packed)
+	b, err := parseBody(packed)
 	if err != nil {
 		return store.Body{}, err
 	}
 	return b.unpack(make([]byte, 0, b.size))
 }
 
-// noBody is what is stored of a tombstone's.
+// noBody is the stored body of a tombstone.
 var noBody = []byte{codecNone}

@@ -39,7 +39,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestDictionary fails when the dictionary has changed: what is stored would be lost.
+// TestDictionary fails if the dictionary has changed. Stored bodies could then not be read.
 func TestDictionary(t *testing.T) {
 	const want = "db7f140c00c9210bcc83114f471b5daba2fb639240cae948d33f5e1791cd9b4d"
 	if got := fmt.Sprintf("%x", sha256.Sum256(dictionary.Bytes())); got != want {

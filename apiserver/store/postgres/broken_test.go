@@ -17,14 +17,13 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
-	"github.com/paddock-health/paddock/apiserver/store/storetest"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// roundsVariable says how often the server is killed.
+// roundsVariable sets how many times the server is killed.
 const roundsVariable = "PADDOCK_KILL_ROUNDS"
 
-// breakable starts a server of the test's own, with durability on, and a pool of it.
+// breakable starts a durable server for this test alone, and returns a pool of it.
 func breakable(t *testing.T) (*localpostgres.Server, *pgxpool.Pool) {
 	t.Helper()
 	own := startServer(t, map[string]string{"shared_buffers": "32MB"})
@@ -36,7 +35,7 @@ func breakable(t *testing.T) (*localpostgres.Server, *pgxpool.Pool) {
 	return own, pool
 }
 
-// startServer starts a server of the test's own, with durability on.
+// startServer starts a durable server for this test alone.
 func startServer(t *testing.T, settings map[string]string) *localpostgres.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "paddock-postgres-breakable")
@@ -73,11 +72,11 @@ func counted(t *testing.T, r store.Record) int {
 	return content.Salt
 }
 
-// writer counts up two records of its own in one write, and single ones between.
+// writer increments one record, and every third time a second one in the same write.
 type writer struct {
 	id           string
 	acknowledged int
-	// unknown is set while the last write may have happened.
+	// unknown is set while the outcome of the last write is not known.
 	unknown bool
 }
 
@@ -153,8 +152,8 @@ func (w *writer) check(t *testing.T, s store.Store) {
 	w.acknowledged, w.unknown = n, false
 }
 
-// TestKilledServer kills the server during writes, again and again: what was acknowledged
-// is there, once, with its history and its index.
+// TestKilledServer repeatedly kills the server during writes. It shows that every acknowledged
+// write is stored, once, with its history and its index rows.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(roundsVariable), "3"))
@@ -174,7 +173,7 @@ func TestKilledServer(t *testing.T) {
 		for _, w := range writers {
 			group.Go(func() { errs <- w.run(ctx, site) })
 		}
-		// Kill it once some writes are through, at another point each time.
+		// Kill it after some writes, at another point in each round.
 		goal := site.Stats().Records + int64(len(writers)) + int64(round*7)
 		for versions(t, site) < goal && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
@@ -212,7 +211,7 @@ func versions(t *testing.T, s store.Store) int64 {
 	return page.Total
 }
 
-// TestSlowQuery shows that a query that takes longer than it may ends with its own error.
+// TestSlowQuery shows that a query that exceeds its time returns store.ErrQueryTimeout.
 func TestSlowQuery(t *testing.T) {
 	config, err := postgres.Config(server.URL(database))
 	if err != nil {
@@ -240,20 +239,20 @@ func TestSlowQuery(t *testing.T) {
 	}
 }
 
-// TestAnotherExtractor shows that an update takes away the index rows that another
-// extractor made of the same body.
+// TestAnotherExtractor shows that an update removes the index rows that another extractor made of
+// the same body.
 func TestAnotherExtractor(t *testing.T) {
 	key := uuid.NewString()
-	older := open(t, shared, key, postgres.Options{Extract: func(string, []byte) []store.Entry {
-		return []store.Entry{
+	older := open(t, shared, key, postgres.Options{Extractor: extractingOthers(func([]byte) []store.IndexValue {
+		return []store.IndexValue{
 			{Param: "old", Value: store.Token{Code: "c"}},
 			{Param: "old", Value: store.Text{Folded: "t", Original: "T"}},
 			{Param: "old", Value: store.Period{From: 1, Until: 2}},
 			{Param: "old", Value: store.Reference{Type: patient, ID: "b"}},
 			{Param: "old", Value: store.Point{Latitude: 1, Longitude: 1}},
 		}
-	}})
-	newer := open(t, shared, key, postgres.Options{Extract: storetest.Extract})
+	})})
+	newer := open(t, shared, key, postgres.Options{})
 	code := "c"
 	for name, change := range map[string]store.Op{
 		"updated": counterOp("updated", 2), "deleted": {Kind: store.Delete, Key: store.Key{Type: patient, ID: "deleted"}},

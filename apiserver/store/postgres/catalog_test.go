@@ -4,20 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	tern "github.com/jackc/tern/v2/migrate"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
-	"github.com/paddock-health/paddock/apiserver/store/storetest"
 )
 
 func names(t *testing.T, sql string) []string {
@@ -33,24 +36,25 @@ func names(t *testing.T, sql string) []string {
 	return found
 }
 
-// TestCatalog shows that a database can be divided by site: every unique key starts with
-// it, no table refers to another, and no extension is needed.
+// TestCatalog shows that a database can be split by site: every unique key starts with the site, no
+// table has a foreign key, and no extension is needed. River's tables are exempt, because their
+// contents can be rebuilt.
 func TestCatalog(t *testing.T) {
 	keys := names(t, `SELECT i.indexrelid::regclass::text FROM pg_index i
 		JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
-		WHERE i.indisunique AND (SELECT attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) <> 'site'`)
+		WHERE i.indisunique AND c.relname NOT LIKE 'river%' AND (SELECT attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) <> 'site'`)
 	// The key of a site is what its number is found by.
 	if diff := cmp.Diff([]string{"sites_key_key"}, keys); diff != "" {
 		t.Errorf("unique keys that do not start with the site (-want +got):\n%s", diff)
 	}
-	if found := names(t, `SELECT conname::text FROM pg_constraint WHERE contype = 'f'`); len(found) > 0 {
+	if found := names(t, `SELECT conname::text FROM pg_constraint WHERE contype = 'f' AND conrelid::regclass::text NOT LIKE 'river%'`); len(found) > 0 {
 		t.Errorf("foreign keys: %v", found)
 	}
 	if found := names(t, `SELECT extname::text FROM pg_extension WHERE extname <> 'plpgsql'`); len(found) > 0 {
 		t.Errorf("extensions: %v", found)
 	}
 	if found := names(t, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
-		WHERE c.relkind = 'r' AND c.relname NOT IN ('requirement', 'paddock_schema_version')
+		WHERE c.relkind = 'r' AND c.relname NOT IN ('requirement', 'paddock_schema_version') AND c.relname NOT LIKE 'river%' 
 		AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'site' AND a.attnotnull)`); len(found) > 0 {
 		t.Errorf("tables without a site: %v", found)
 	}
@@ -86,7 +90,7 @@ func (l *statementLog) add(sql string) {
 	l.texts[sql]++
 }
 
-// TestEveryStatementNamesTheSite runs the suite and looks at what it asked the database.
+// TestEveryStatementNamesTheSite runs the suite and checks the statements that it sends.
 func TestEveryStatementNamesTheSite(t *testing.T) {
 	config, err := postgres.Config(server.URL(database))
 	if err != nil {
@@ -116,13 +120,19 @@ func TestEveryStatementNamesTheSite(t *testing.T) {
 	}
 }
 
-// exercise calls everything once, on records that other sites have too.
-func exercise(t *testing.T, s *postgres.Site) {
+// exercise makes every call, on records whose ids other sites use, too.
+func exercise(t *testing.T, s *postgres.Store) {
 	t.Helper()
+	if err := s.Audit().Append(t.Context(), []*audit.Entry{{Time: time.Now(), ID: 1, Records: []string{"Patient/a", "Patient/b"}}}); err != nil {
+		t.Fatal(err)
+	}
 	code := "c"
+	announce := func(store.Change) []store.Event {
+		return []store.Event{{ID: "e", Type: "t", Subject: "s", Targets: []string{"w"}, Envelope: store.Envelope{JSON: []byte(`{}`)}}}
+	}
 	put := func(id, content string, claims ...store.Claim) {
 		t.Helper()
-		op := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(content)}, Claims: claims}
+		op := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(content)}, Claims: claims, Events: announce}
 		if _, err := s.Write(t.Context(), []store.Op{op}); err != nil {
 			t.Fatal(err)
 		}
@@ -186,9 +196,9 @@ func exercise(t *testing.T, s *postgres.Site) {
 	}
 }
 
-// TestSitesDoNotMeet shows that what one site does, another does not see: reads, searches,
-// histories, claims, and what purges and updates leave.
-func TestSitesDoNotMeet(t *testing.T) {
+// TestSitesAreIsolated shows that sites are isolated in reads, searches, histories and claims, and
+// after purges and updates.
+func TestSitesAreIsolated(t *testing.T) {
 	ours, theirs := open(t, shared, uuid.NewString(), postgres.Options{}), open(t, shared, uuid.NewString(), postgres.Options{})
 	exercise(t, theirs)
 	if page, err := ours.Search(t.Context(), store.Query{Types: []string{patient}, Count: 10}); err != nil || len(page.Records) > 0 {
@@ -214,7 +224,7 @@ func TestSitesDoNotMeet(t *testing.T) {
 	}
 }
 
-// TestMigrateTwice shows that several controllers may migrate at once and again.
+// TestMigrateTwice shows that several controllers may migrate concurrently and repeatedly.
 func TestMigrateTwice(t *testing.T) {
 	name := "migrated_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
@@ -240,7 +250,7 @@ func TestMigrateTwice(t *testing.T) {
 	}
 	defer pool.Close()
 	opened := func() string {
-		_, err := postgres.Open(t.Context(), pool, "site", postgres.Options{Extract: storetest.Extract})
+		_, err := postgres.Open(t.Context(), pool, "site", postgres.Options{})
 		if err != nil && !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("a schema that does not fit is not unavailable but: %v", err)
 		}
@@ -254,9 +264,9 @@ func TestMigrateTwice(t *testing.T) {
 	}
 	for _, change := range []struct{ sql, want string }{
 		{"UPDATE paddock_schema_version SET version = version + 1", "<nil>"}, // a later release's expansion
-		{"UPDATE requirement SET oldest_server = 99", "upgrade it"},
-		{"UPDATE requirement SET oldest_server = 1; UPDATE paddock_schema_version SET version = 1", "to be migrated"},
-		{"DROP TABLE paddock_schema_version", "to be migrated"},
+		{"UPDATE requirement SET oldest_server = 99", "upgrade the server"},
+		{"UPDATE requirement SET oldest_server = 1; UPDATE paddock_schema_version SET version = 1", "migrate the schema"},
+		{"DROP TABLE paddock_schema_version", "migrate the schema"},
 	} {
 		if _, err := conn.Exec(t.Context(), change.sql); err != nil {
 			t.Fatal(err)
@@ -264,10 +274,68 @@ func TestMigrateTwice(t *testing.T) {
 		if got := opened(); !strings.Contains(got, change.want) {
 			t.Errorf("after %s: %s, want %s", change.sql, got, change.want)
 		}
-		if change.want == "upgrade it" {
+		if change.want == "upgrade the server" {
 			if _, err := schema.Migrate(t.Context(), conn); !errors.Is(err, schema.ErrNewer) {
 				t.Errorf("migrating what a later release contracted: %v", err)
 			}
 		}
+	}
+}
+
+// TestMigrationDuringRequests makes a migration wait for a table that a transaction has read. The
+// transaction then reads a table that the migration has locked.
+func TestMigrationDuringRequests(t *testing.T) {
+	t.Parallel()
+	const name = "busy"
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	connect := func() *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), server.URL(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+		return conn
+	}
+	migrated := connect()
+	earlier, err := tern.NewMigrator(t.Context(), migrated, schema.VersionTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := earlier.LoadMigrations(os.DirFS("schema/migrations")); err != nil {
+		t.Fatal(err)
+	}
+	const beforeLabels = 4 // the next one alters res, then hist
+	if err := earlier.MigrateTo(t.Context(), beforeLabels); err != nil {
+		t.Fatal(err)
+	}
+
+	request, err := connect().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := request.Exec(t.Context(), "SELECT FROM hist"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := schema.Migrate(t.Context(), migrated)
+		done <- err
+	}()
+	for waiting := 0; waiting == 0; time.Sleep(5 * time.Millisecond) {
+		if err := request.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks
+			WHERE NOT granted AND relation = 'hist'::regclass`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := request.Exec(t.Context(), "SELECT FROM res"); err != nil {
+		t.Errorf("a request beside the migration: %v", err)
+	}
+	if err := request.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the migration beside a request: %v", err)
 	}
 }

@@ -5,107 +5,119 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// change is a statement that brings one record from one state to the next, with its history
-// and its index rows. It does nothing, and says 0, where the record is not in the state
-// that it starts from any more.
+// change is a statement that writes one record with its history and index rows. If the record is no
+// longer in the state on which the change was decided, the statement writes nothing and returns no
+// row.
 type change struct {
-	statement *statement
+	statement *sqlplan.Statement
 	sql       string
-	// paths are those that the database may not know yet.
-	paths []path
+	// referencePaths are the reference paths of the record that the table ix_path may not have yet.
+	referencePaths []indexrow.ReferencePath
 }
 
-// change writes the statement of a plan; before are the index rows that the current state
-// has, timed writes the table t with the rid and the time of the change.
-func (s *Site) change(p *plan, current *state, before rows, timed func(*statement, *plan, *state) string) change {
-	if p.action == doAnnotate {
+// change returns the statement of a decision. before are the index rows of the current state.
+// events are stored with the change. timeTable writes the table t with the rid and the time of the
+// change.
+func (s *Store) change(p *decision, current *state, before indexrow.Rows, events []store.Event, timeTable func(*sqlplan.Statement, *decision, *state) string) change {
+	if p.Action == store.ActionAnnotate {
 		return s.annotate(current, &p.next)
 	}
-	c := change{statement: s.statement()}
+	c := change{statement: s.plans.Statement()}
 	st := c.statement
-	var next rows
-	if p.action != doPurge && !p.next.deleted {
-		next = s.index.rows(p.next.key.Type, p.next.body)
-		p.next.sum = next.sum()
+	var next indexrow.Rows
+	if p.Action != store.ActionPurge && !p.next.deleted {
+		next = s.index.Rows(p.next.key.Type, p.next.body)
+		p.next.sum = next.Sum()
 	}
 	var parts []string
-	switch p.action {
-	case doCreate:
-		parts = []string{timed(st, p, current), insertRecord(st, &p.next, next.marks)}
-	case doUpdate:
-		parts = append([]string{timed(st, p, current)}, updateRecord(st, current, &p.next, next.marks)...)
+	switch p.Action {
+	case store.ActionCreate:
+		parts = []string{timeTable(st, p, current), insertRecord(st, &p.next, &next)}
+	case store.ActionUpdate:
+		parts = append([]string{timeTable(st, p, current)}, updateRecord(st, current, &p.next, &next)...)
 	default:
 		parts = purgeRecord(st, current)
 	}
+	if len(events) > 0 {
+		// Postgres runs modifying CTEs in reverse order. So the events must come first here: they lock
+		// their subjects after the index rows have been changed.
+		parts = append(parts, s.insertEvents(st, p, events)...)
+	}
 	added, gone := next, before
 	if current != nil && !current.deleted {
-		added, gone = next.without(&before), before.without(&next)
+		added, gone = next.Without(&before), before.Without(&next)
 	}
 	if current != nil {
-		parts = append(parts, gone.remove(st, current.rid, "w")...)
+		parts = append(parts, gone.Remove(st, current.rid, "w")...)
 	}
-	if p.action != doPurge {
-		parts = append(parts, added.insert(st, "(SELECT rid FROM t)", "w")...)
+	if p.Action != store.ActionPurge {
+		parts = append(parts, added.Insert(st, "(SELECT rid FROM t)", "w")...)
 	}
-	if c.paths = s.newPaths(next.paths); len(c.paths) > 0 {
-		parts = append(parts, insertPaths(st, c.paths))
+	if c.referencePaths = s.unknownReferencePaths(next.Paths); len(c.referencePaths) > 0 {
+		parts = append(parts, indexrow.InsertPaths(st, c.referencePaths))
 	}
 	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT rid, upd FROM w"
 	return c
 }
 
-func insertRecord(st *statement, next *state, marks []int64) string {
-	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, claims, body, metadata) VALUES ($1, " +
+func insertRecord(st *sqlplan.Statement, next *state, ix *indexrow.Rows) string {
+	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, claims, body, metadata) VALUES ($1, " +
 		strings.Join([]string{
-			st.arg(next.key.Type), st.arg(next.id), st.arg(spelling(next)), "(SELECT rid FROM t)", st.arg(next.self),
-			st.arg(next.version), "(SELECT upd FROM t)", st.arg(next.sum), st.arg(methodNumber(next.method)),
-			"false", st.arg(nonNil(marks)), st.arg(packClaims(next.claims)), st.arg(packBody(next.body)),
-			st.arg(next.metadata.pack()),
+			st.Arg(next.key.Type), st.Arg(next.id), st.Arg(spelling(next)), "(SELECT rid FROM t)", st.Arg(next.self),
+			st.Arg(next.version), "(SELECT upd FROM t)", st.Arg(next.sum), st.Arg(methodNumber(next.method)),
+			"false", st.Arg(nonNil(ix.Marks)), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(ix.Labels), st.Arg(ix.Links), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
+			st.Arg(next.metadata.pack()),
 		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
 
-// updateRecord supersedes a version: what it was goes into the history as the database
-// has it.
-func updateRecord(st *statement, current, next *state, marks []int64) []string {
+// updateRecord returns the CTEs that write a new version and copy the superseded one from res to
+// hist.
+func updateRecord(st *sqlplan.Statement, current, next *state, ix *indexrow.Rows) []string {
 	body := noBody
 	if !next.deleted {
 		body = packBody(next.body)
 	}
 	set := strings.Join([]string{
-		"rid = (SELECT rid FROM t)", "ver = " + st.arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.arg(next.sum),
-		"method = " + st.arg(methodNumber(next.method)), "deleted = " + st.arg(next.deleted), "marks = " + st.arg(nonNil(marks)),
-		"claims = " + st.arg(packClaims(next.claims)), "body = " + st.arg(body),
+		"rid = (SELECT rid FROM t)", "ver = " + st.Arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.Arg(next.sum),
+		"method = " + st.Arg(methodNumber(next.method)), "deleted = " + st.Arg(next.deleted), "marks = " + st.Arg(nonNil(ix.Marks)),
+		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(body),
 	}, ", ")
+	if !next.deleted { // a tombstone keeps the labels and links of the version before it
+		set += ", labelled = " + st.Arg(indexrow.LabelledColumn(next.sum)) + ", labels = " + st.Arg(ix.Labels) + ", links = " + st.Arg(ix.Links)
+	}
 	if packed := next.metadata.pack(); !bytes.Equal(packed, current.metadata.pack()) {
-		set += ", metadata = " + st.arg(packed)
+		set += ", metadata = " + st.Arg(packed)
 	}
-	at := "site = $1 AND self = " + st.arg(current.self)
+	at := "site = $1 AND self = " + st.Arg(current.self)
 	return []string{
-		"w AS (UPDATE res SET " + set + " WHERE " + at + stillAt(st, current) + " RETURNING rid, upd)",
-		"h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, body) SELECT site, typ, self, ver, rid, upd, " +
-			"(SELECT upd FROM t), method, deleted, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
+		"w AS (UPDATE res SET " + set + " WHERE " + at + isUnchanged(st, current) + " RETURNING rid, upd)",
+		"h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, labelled, labels, links, body) SELECT site, typ, self, ver, rid, upd, " +
+			"(SELECT upd FROM t), method, deleted, labelled, labels, links, body FROM res WHERE " + at + " AND EXISTS (SELECT FROM w))",
 	}
 }
 
-func purgeRecord(st *statement, current *state) []string {
+func purgeRecord(st *sqlplan.Statement, current *state) []string {
 	return []string{
-		"w AS (DELETE FROM res WHERE site = $1 AND self = " + st.arg(current.self) + stillAt(st, current) + " RETURNING rid, upd)",
-		"h AS (DELETE FROM hist WHERE site = $1 AND self = " + st.arg(current.self) + " AND EXISTS (SELECT FROM w))",
+		"w AS (DELETE FROM res WHERE site = $1 AND self = " + st.Arg(current.self) + isUnchanged(st, current) + " RETURNING rid, upd)",
+		"h AS (DELETE FROM hist WHERE site = $1 AND self = " + st.Arg(current.self) + " AND EXISTS (SELECT FROM w))",
 	}
 }
 
-// stillAt guards a statement by the state that it was decided on.
-func stillAt(st *statement, current *state) string {
-	beside := " AND metadata IS NULL"
+// isUnchanged returns the SQL of a test whether the record is in the state on which the operation
+// was decided.
+func isUnchanged(st *sqlplan.Statement, current *state) string {
+	sameMetadata := " AND metadata IS NULL"
 	if packed := current.metadata.pack(); packed != nil {
-		beside = " AND metadata = " + st.arg(packed)
+		sameMetadata = " AND metadata = " + st.Arg(packed)
 	}
-	return " AND rid + 0 = " + st.arg(current.rid) + " AND ver = " + st.arg(current.version) + beside
+	return " AND rid + 0 = " + st.Arg(current.rid) + " AND ver = " + st.Arg(current.version) + sameMetadata
 }
 
-// spelling is the id as first stored, nil where it is in lower case.
+// spelling returns the id as it was first stored, or nil if that is in lower case.
 func spelling(at *state) *string {
 	if at.key.ID == at.id {
 		return nil
@@ -120,57 +132,50 @@ func nonNil(marks []int64) []int64 {
 	return marks
 }
 
-// indexed are the index rows that a record's body gives today. They are outdated where
-// they are not those that were written: another extractor wrote them.
-func (s *Site) indexed(current *state) (r rows, outdated bool) {
+// indexRows returns the index rows that this release extracts from a record's body. outdated
+// reports whether the stored rows differ, because a release with another extraction wrote them.
+func (s *Store) indexRows(current *state) (r indexrow.Rows, outdated bool) {
 	if current == nil || current.deleted {
-		return rows{}, false
+		return indexrow.Rows{}, false
 	}
-	r = s.index.rows(current.key.Type, current.body)
-	return r, r.sum() != current.sum
+	r = s.index.Rows(current.key.Type, current.body)
+	return r, r.Sum() != current.sum
 }
 
-func (s *Site) newPaths(paths []path) []path {
+func (s *Store) unknownReferencePaths(paths []indexrow.ReferencePath) []indexrow.ReferencePath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var fresh []path
+	var fresh []indexrow.ReferencePath
 	for _, p := range paths {
-		if _, known := s.paths[p]; !known {
+		if _, known := s.referencePaths[p]; !known {
 			fresh = append(fresh, p)
 		}
 	}
 	return fresh
 }
 
-// mostPaths bounds what is remembered of paths: targets are what bodies say.
-const mostPaths = 10_000
+// maxCachedPaths is the maximum number of reference paths in memory, per process and site. At the
+// limit, further paths are not cached, so every write with one inserts it again. A limit is needed,
+// because paths contain types from bodies, which may be any text.
+const maxCachedPaths = 10_000
 
-// rememberPaths takes note of paths that a write left in the database.
-func (s *Site) rememberPaths(paths []path) {
+func (s *Store) cacheReferencePaths(paths []indexrow.ReferencePath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range paths {
-		if len(s.paths) < mostPaths {
-			s.paths[p] = struct{}{}
+		if len(s.referencePaths) < maxCachedPaths {
+			s.referencePaths[p] = struct{}{}
 		}
 	}
 }
 
-func insertPaths(st *statement, paths []path) string {
-	typ, param, target := split3(paths, func(p path) (string, string, string) { return p.typ, p.param, p.target })
-	table, names := st.unnest([]column{{"typ", "text", typ}, {"param", "text", param}, {"target", "text", target}})
-	return "p AS (INSERT INTO ix_path (site, " + names + ") SELECT $1, " + names + " FROM " + table +
-		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
-}
-
-// result is what the contract wants to know of a plan that was carried out.
-func (s *Site) result(p *plan, current *state) store.Result {
-	result := store.Result{Outcome: p.outcome}
-	switch {
-	case p.action == doCreate || p.action == doUpdate || p.action == doAnnotate:
+func (s *Store) result(p *decision) store.Result {
+	result := store.Result{Outcome: p.Outcome}
+	switch p.Action {
+	case store.ActionNone:
+		result.Record = p.After
+	case store.ActionCreate, store.ActionUpdate, store.ActionAnnotate:
 		result.Record = s.record(&p.next)
-	case p.action == doNothing && current != nil:
-		result.Record = s.record(current)
 	}
 	return result
 }

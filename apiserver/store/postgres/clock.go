@@ -6,58 +6,65 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// Pollers ask for what was written since the last time that they were told of. Nothing is
-// lost to them if no write appears that is older than what was shown already, whichever
-// process makes it. So the time of a write is the database's, and is read under a shared
-// lock that is held until the write is visible; the lock's key tells when it was taken, at
-// the latest. What is shown by time ends before the oldest of these locks.
+// A client polls with the latest time that it has received. It misses nothing if no version appears
+// afterwards with an earlier time, whichever process writes it. Therefore the time of a write is
+// read from the clock of the database, while the write holds a shared advisory lock. The key of the
+// lock contains a time that is not later than that of the write. The write holds the lock until it
+// commits. The watermark is the oldest time in the keys of all held locks, or the current time if
+// there are none. Histories and searches by time return only versions from before the watermark.
 
 const (
-	// clockMillis is the database's clock.
+	// clockMillis is the SQL of the database's clock, in milliseconds since 1970.
 	clockMillis = "floor(extract(epoch FROM clock_timestamp()) * 1000)::int8"
-	// lockMillis is how far the time in keys of locks reaches, a power of two: their other
-	// half is the site, negated to tell them from locks on lines.
+	// lockMillis is the modulus of the time in milliseconds that is the second key of a lock. It is a
+	// power of two. The first key is the negative site number, which distinguishes these locks from
+	// those on the lines of claims.
 	lockMillis = 1 << 31
 )
 
-// openWrite opens a write and says its time, ms. The inner query comes first.
-const openWrite = "(SELECT " + clockMillis + " AS ms FROM (SELECT pg_advisory_xact_lock_shared(-s.site, (" + clockMillis +
+// beginWrite is the SQL of a table with one row, which takes the lock of a write and then reads the
+// time of the write as column ms. OFFSET 0 makes Postgres run the inner query first.
+const beginWrite = "(SELECT " + clockMillis + " AS ms FROM (SELECT pg_advisory_xact_lock_shared(-s.site, (" + clockMillis +
 	" % 2147483648)::int4) FROM sites s WHERE s.site = $1 OFFSET 0) l)"
 
-// stamp is the table t of one row with the rid and the time of a change of a record that
-// is a statement by itself.
-func (s *Site) stamp(st *statement, p *plan, current *state) string {
-	ms := openWrite
+// timeTable returns the CTE t for a change by one statement. It has one row: the rid of the record
+// and the time of the change.
+func (s *Store) timeTable(st *sqlplan.Statement, p *decision, current *state) string {
+	ms := beginWrite
 	if s.now != nil {
-		ms = "(SELECT " + st.arg(s.now().UnixMilli()) + "::int8 AS ms)"
+		ms = "(SELECT " + st.Arg(s.now().UnixMilli()) + "::int8 AS ms)"
 	}
 	updated := "c.ms"
 	if current != nil {
-		updated = "GREATEST(c.ms, " + st.arg(current.updated.UnixMilli()+1) + ")"
+		updated = "GREATEST(c.ms, " + st.Arg(current.updated.UnixMilli()+1) + ")"
 	}
 	var rid string
 	if current == nil || current.deleted {
-		rid = "((u.upd - " + strconv.FormatInt(ridEpoch, 10) + ") << " + strconv.Itoa(ridShift) + " | " + st.arg(s.rids.low()) + "::int8)"
+		rid = "((u.upd - " + strconv.FormatInt(indexrow.RidEpoch, 10) + ") << " + strconv.Itoa(indexrow.RidShift) + " | " + st.Arg(s.rids.Low()) + "::int8)"
 	} else {
-		rid = st.arg(p.next.rid) + "::int8"
+		rid = st.Arg(p.next.rid) + "::int8"
 	}
 	return "t AS MATERIALIZED (SELECT " + rid + " AS rid, u.upd FROM (SELECT " + updated + " AS upd FROM " + ms + " c OFFSET 0) u)"
 }
 
-// stamped is the same table for a change whose time is known.
-func stamped(st *statement, p *plan) string {
-	return "t AS (SELECT " + st.arg(p.next.rid) + "::int8 AS rid, " + st.arg(p.next.updated.UnixMilli()) + "::int8 AS upd)"
+// knownTimeTable returns the CTE t, as timeTable does, for a change whose rid and time are known.
+func knownTimeTable(st *sqlplan.Statement, p *decision) string {
+	return "t AS (SELECT " + st.Arg(p.next.rid) + "::int8 AS rid, " + st.Arg(p.next.updated.UnixMilli()) + "::int8 AS upd)"
 }
 
-// queueOpen opens the writes of a transaction and reads their time.
-func (s *Site) queueOpen(batch *pgx.Batch, into *time.Time) {
+// queueBeginWrite queues the statement that takes the lock of a transaction and reads its time into
+// into.
+func (s *Store) queueBeginWrite(batch *pgx.Batch, into *time.Time) {
 	if s.now != nil {
 		*into = s.now().UTC().Truncate(time.Millisecond)
 		return
 	}
-	batch.Queue("SELECT ms FROM "+openWrite+" c", s.site).QueryRow(func(row pgx.Row) error {
+	batch.Queue("SELECT ms FROM "+beginWrite+" c", s.site).QueryRow(func(row pgx.Row) error {
 		var ms int64
 		err := row.Scan(&ms)
 		*into = time.UnixMilli(ms).UTC()
@@ -65,8 +72,8 @@ func (s *Site) queueOpen(batch *pgx.Batch, into *time.Time) {
 	})
 }
 
-// acknowledged takes note of the newest time of an own write.
-func (s *Site) acknowledged(updated time.Time) {
+// noteNewest sets newest to the time of a write of this process, if that is later.
+func (s *Store) noteNewest(updated time.Time) {
 	for ms := updated.UnixMilli(); ; {
 		newest := s.newest.Load()
 		if ms <= newest || s.newest.CompareAndSwap(newest, ms) {
@@ -75,17 +82,18 @@ func (s *Site) acknowledged(updated time.Time) {
 	}
 }
 
-// settleWait is how long an answer waits for writes of others to end, so that it tells of
-// own ones that are newer.
-const settleWait = 100 * time.Millisecond
+// maxWatermarkWait is the maximum time for which a search or history waits until the watermark is
+// later than the newest write of this process. After that time, the result does not have that
+// write.
+const maxWatermarkWait = 100 * time.Millisecond
 
-// settled is the time before which no write appears any more, in milliseconds. It is
-// behind that of an own write, unless others take too long.
-func (s *Site) settled(ctx context.Context, own int64) (int64, error) {
-	until := time.Now().Add(settleWait)
+// watermark returns the watermark in milliseconds since 1970: no further write will have a time
+// before it. It waits until the watermark is later than ownNewest, but at most maxWatermarkWait.
+func (s *Store) watermark(ctx context.Context, ownNewest int64) (int64, error) {
+	deadline := time.Now().Add(maxWatermarkWait)
 	for {
-		ms, err := s.oldestOpen(ctx)
-		if err != nil || ms > own || time.Now().After(until) {
+		ms, err := s.oldestOpenWrite(ctx)
+		if err != nil || ms > ownNewest || time.Now().After(deadline) {
 			return ms, err
 		}
 		timer := time.NewTimer(time.Millisecond)
@@ -98,9 +106,10 @@ func (s *Site) settled(ctx context.Context, own int64) (int64, error) {
 	}
 }
 
-// oldestOpen is the time of the oldest open write, or now. A write that opens after its
-// statement began is later than now; one that ended before is visible to the next statement.
-func (s *Site) oldestOpen(ctx context.Context) (int64, error) {
+// oldestOpenWrite returns the time of the oldest write in progress, or the database's current time
+// if there is none. A write that begins afterwards gets a later time. A write that has ended is
+// visible to the next statement.
+func (s *Store) oldestOpenWrite(ctx context.Context) (int64, error) {
 	const find = "SELECT c.ms, l.times FROM (SELECT s.site, " + clockMillis + ` AS ms FROM sites s WHERE s.site = $1 OFFSET 0) c CROSS JOIN LATERAL (
 		SELECT array_agg(l.objid::int8) AS times FROM pg_locks l
 		WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - c.site
@@ -112,7 +121,7 @@ func (s *Site) oldestOpen(ctx context.Context) (int64, error) {
 	}
 	oldest := now
 	for _, at := range times {
-		// The nearest time to now that the key can be of.
+		// Of the times with this key, this is the one nearest to now.
 		distance := (at - now%lockMillis + lockMillis + lockMillis/2) % lockMillis
 		oldest = min(oldest, now+distance-lockMillis/2)
 	}

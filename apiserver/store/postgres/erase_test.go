@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
-// TestErase shows that a site's rows go from every table, and those of others from none.
+// TestErase shows that a site's rows are deleted from every table, and those of other sites from
+// none.
 func TestErase(t *testing.T) {
 	gone, stays := uuid.NewString(), uuid.NewString()
 	exercise(t, open(t, shared, gone, postgres.Options{}))

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// SQLSTATEs that are told apart. Appendix A of the PostgreSQL manual.
+// The SQLSTATEs on which this package branches (PostgreSQL manual, appendix A).
 const (
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
@@ -24,11 +24,12 @@ const (
 	undefinedTable       = "42P01"
 )
 
-// unavailableClasses are those of errors that say something of the server's state rather
-// than of the statement: connections, resources, an operator's intervention, the system.
+// unavailableClasses are the SQLSTATE classes of errors that the state of the server causes rather
+// than the statement: connections, resources, operator intervention, system errors.
 var unavailableClasses = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX"}
 
-// storeError makes an error of the contract of what a statement came to.
+// storeError wraps an error with the operation doing, and with store.ErrUnavailable if the database
+// was not available. It returns nil if err is nil.
 func storeError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -48,18 +49,19 @@ func storeError(doing string, err error) error {
 	var network net.Error
 	var connect *pgconn.ConnectError
 	if errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, context.DeadlineExceeded) ||
-		pgconn.Timeout(err) || pgconn.SafeToRetry(err) || isCut(err) {
+		pgconn.Timeout(err) || pgconn.SafeToRetry(err) || isDisconnected(err) {
 		return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// programLimits is the class of errors of statements that are too large or too deep.
+// programLimits is the SQLSTATE class of errors of statements that are too long or too complex.
 const programLimits = "54"
 
-// takesTooLong reports whether the server gave up a query, for its time or its size. One
-// that does not answer in time says nothing of the query.
-func takesTooLong(err error) bool {
+// isQueryLimit reports whether the server rejected or cancelled a query because of its size or
+// duration. It returns false if the server did not respond in time, because the query may not be
+// the cause.
+func isQueryLimit(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer) && (answer.Code == queryCanceled || strings.HasPrefix(answer.Code, programLimits))
 }
@@ -77,10 +79,10 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// isCut reports whether a connection ended under a statement, or its pool was closed.
-func isCut(err error) bool {
-	for _, cut := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, puddle.ErrClosedPool} {
-		if errors.Is(err, cut) {
+// isDisconnected reports whether the connection or its pool was closed during a statement.
+func isDisconnected(err error) bool {
+	for _, target := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, puddle.ErrClosedPool} {
+		if errors.Is(err, target) {
 			return true
 		}
 	}

@@ -4,63 +4,75 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// SetBounds lets tests meet with few records what lists of many records meet.
-func (s *Site) SetBounds(few, some, many, ranked int) { s.bounds = bounds{few, some, many, ranked} }
-
-// Entries is how many entries a parameter is thought to have.
-func (s *Site) Entries(typeName, param string) float64 {
-	s.sizes.mu.Lock()
-	defer s.sizes.mu.Unlock()
-	return s.sizes.entries[s.hash.param(typeName, param)]
-}
-
-// SetEntries sets how many entries a parameter is thought to have.
-func (s *Site) SetEntries(typeName, param string, n float64) {
-	s.sizes.mu.Lock()
-	defer s.sizes.mu.Unlock()
-	s.sizes.at, s.sizes.entries = time.Now(), map[int64]float64{s.hash.param(typeName, param): n}
-}
-
-// Shares reports whether a page would be asked for together with others.
-func (s *Site) Shares(ctx context.Context, query store.Query) (bool, error) {
-	r := &reader{site: s, ctx: ctx, query: query, order: order.Of(query)}
-	page := r.page(r.compiler(), query.Types[0])
-	_, err := page.branches()
-	return page.short(), err
-}
-
-// Through is the site by way of another pool.
-func (s *Site) Through(pool *pgxpool.Pool) *Site {
-	return &Site{
-		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, bounds: s.bounds, paths: map[path]struct{}{},
-		questions: newQuestions(pool, s.timeout), mostOnPage: s.mostOnPage, share: newShare(pool.Config().MaxConns),
+// SetPlanLimits lets tests use few records where the default limits would need many.
+func (s *Store) SetPlanLimits(maxList, maxSemiJoinList, minSemiJoinCandidates, maxRankedList int) {
+	s.plans.Limits = sqlplan.Limits{
+		MaxList: maxList, MaxSemiJoinList: maxSemiJoinList, MinSemiJoinCandidates: minSemiJoinCandidates, MaxRankedList: maxRankedList,
 	}
 }
 
-// SetMostOnPage sets how many bytes there are on a page.
-func (s *Site) SetMostOnPage(most int) { s.mostOnPage = most }
-
-// SetRenewPause sets how long Renew waits between passes.
-func (s *Site) SetRenewPause(pause time.Duration) { s.renewPause = pause }
-
-// Prepared is the statement that creates a record, as it is when all is decided.
-func (s *Site) Prepared(op store.Op, now time.Time) (sql string, args []any) {
-	p := plan{action: doCreate, next: s.first(op, now)}
-	c := s.change(&p, nil, rows{}, func(st *statement, p *plan, _ *state) string { return stamped(st, p) })
-	return c.sql, c.statement.args
+// EntryCount returns the estimated number of index entries of a parameter.
+func (s *Store) EntryCount(typeName, param string) float64 {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	return s.statistics.entries[s.hash.Param(typeName, param)]
 }
 
-// Ask has a statement answered together with others, and tells how many rows it has and the
-// first value in them.
-func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first int64, err error) {
-	rows := &fetched{most: mostOnPage}
-	if err := s.questions.rowsOf(ctx, sql, args, rows); err != nil {
+// SetEntryCount replaces the statistics by the number of entries of one parameter.
+func (s *Store) SetEntryCount(typeName, param string, n float64) {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	s.statistics.readAt, s.statistics.entries = time.Now(), map[int64]float64{s.hash.Param(typeName, param): n}
+}
+
+// IsBatched reports whether the query of a page would be batched with others.
+func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) {
+	search := sqlplan.Search{Context: ctx, Index: &s.plans, Query: query, Order: order.Of(query)}
+	page, err := search.Page(query.Types[0])
+	if err != nil {
+		return false, err
+	}
+	return page.IsShort, nil
+}
+
+// Through returns the site on another pool.
+func (s *Store) Through(pool *pgxpool.Pool) *Store {
+	through := &Store{
+		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, plans: s.plans, referencePaths: map[indexrow.ReferencePath]struct{}{},
+		queries: newQueryBatcher(pool, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
+	}
+	through.plans.Database = planDatabase{through}
+	return through
+}
+
+// SetMaxPageBytes replaces maxPageBytes.
+func (s *Store) SetMaxPageBytes(most int) { s.maxPageBytes = most }
+
+// SetRenewPause sets the time between two passes of Renew.
+func (s *Store) SetRenewPause(pause time.Duration) { s.renewPause = pause }
+
+// Prepared returns the statement that creates a record in a transaction.
+func (s *Store) Prepared(op store.Op, now time.Time) (sql string, args []any) {
+	p, _ := s.decide(op, nil, now) // without a precondition there is no error
+	c := s.change(&p, nil, indexrow.Rows{}, p.Events(op), func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
+	return c.sql, c.statement.Args
+}
+
+// QueryInBatch runs a statement through the query batcher. It returns the number of rows and the
+// first value.
+func (s *Store) QueryInBatch(ctx context.Context, sql string, args ...any) (n int, first int64, err error) {
+	rows := &rowBuffer{maxBytes: maxPageBytes}
+	if err := s.queries.query(ctx, sql, args, rows); err != nil {
 		return 0, 0, err
 	}
 	err = rows.each(func(n int, c *columns) error {
@@ -70,4 +82,20 @@ func (s *Site) Ask(ctx context.Context, sql string, args ...any) (n int, first i
 		return c.err
 	})
 	return rows.len(), first, err
+}
+
+// AcceptedEvents returns the events in the outbox, in the order of their sequence.
+func (s *Store) AcceptedEvents(ctx context.Context) ([]store.AcceptedEvent, error) {
+	rows, err := s.pool.Query(ctx, `SELECT seq, at, version, event, envelope FROM outbox WHERE site = $1 ORDER BY seq`, s.site)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.AcceptedEvent, error) {
+		var seq, at, version int64
+		var packed, envelope []byte
+		if err := row.Scan(&seq, &at, &version, &packed, &envelope); err != nil {
+			return store.AcceptedEvent{}, err
+		}
+		return outbox.Unpack(seq, at, version, packed, envelope)
+	})
 }

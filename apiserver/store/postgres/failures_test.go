@@ -15,24 +15,25 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 // callTimeout is that of the calls of a broken site, and slack what a busy machine adds.
 const (
+	// callTimeout is the timeout of calls of a broken site. slack is added for a busy machine.
 	callTimeout = 500 * time.Millisecond
 	slack       = 2 * time.Second
 	connections = 6
 )
 
-// broken is a site whose server, or the way to it, is broken by tests. It is opened once.
+// broken is a site whose server or network tests break. It is opened once.
 type broken struct {
 	server *localpostgres.Server
 	proxy  *proxy
 	pool   *pgxpool.Pool
-	site   *postgres.Site
+	site   *postgres.Store
 	n      atomic.Int64
-	// occupied are connections that others have.
+	// occupied are connections of other clients.
 	occupied []*pgx.Conn
 }
 
@@ -61,7 +62,7 @@ func breakIt(t *testing.T) *broken {
 	return b
 }
 
-// large are writes of bodies that do not fit into what is free within files.
+// large returns writes of bodies that do not fit into the free space of existing files.
 func (b *broken) large(t *testing.T) calls {
 	op := func() store.Op {
 		op := b.fresh(uuid.NewString())
@@ -76,10 +77,10 @@ func (b *broken) large(t *testing.T) calls {
 
 type calls map[string]func() error
 
-// fresh is an operation that changes something.
+// fresh returns an operation that changes something.
 func (b *broken) fresh(id string) store.Op { return counterOp(id, int(b.n.Add(1))) }
 
-// reads are the calls that read, by way of every kind of statement.
+// reads are the calls that read, by every kind of statement.
 func (b *broken) reads(t *testing.T) calls {
 	search := func(q store.Query) func() error {
 		q.Types, q.Count = []string{patient}, 1
@@ -115,7 +116,7 @@ func (b *broken) writes(t *testing.T) calls {
 	}
 }
 
-// unavailable shows that many callers at once are told so of every call, and in time.
+// unavailable checks that concurrent calls of every kind return store.ErrUnavailable in time.
 func (b *broken) unavailable(t *testing.T, how string, all calls) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -136,7 +137,7 @@ func (b *broken) unavailable(t *testing.T, how string, all calls) {
 	group.Wait()
 }
 
-// timeoutOf is how long a call may take: loads have ten times as long.
+// timeoutOf returns the timeout of a call, which is ten times longer for loads.
 func timeoutOf(name string) time.Duration {
 	if name == "load" {
 		return 10 * callTimeout
@@ -144,7 +145,7 @@ func timeoutOf(name string) time.Duration {
 	return callTimeout
 }
 
-// served shows that calls succeed, within a while, without anything being opened anew.
+// served checks that calls succeed again within a while, without reopening the site.
 func (b *broken) served(t *testing.T, how string, all calls) {
 	t.Helper()
 	for name, call := range all {
@@ -152,7 +153,7 @@ func (b *broken) served(t *testing.T, how string, all calls) {
 	}
 }
 
-// await waits for a call to succeed.
+// await retries a call until it succeeds.
 func await(t *testing.T, what string, call func() error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -168,8 +169,8 @@ func await(t *testing.T, what string, call func() error) {
 	}
 }
 
-// TestFailures breaks the server and the way to it in every way that is known, and each
-// time shows what callers are told and that they are served again afterwards.
+// TestFailures breaks the server and the network in every known way. Each time it shows which error
+// callers get, and that calls succeed again afterwards.
 func TestFailures(t *testing.T) {
 	b := breakIt(t)
 	before := runtime.NumGoroutine()

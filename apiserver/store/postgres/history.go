@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -10,20 +11,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// historyPosition is the last version of a page. Of a history of one record it has the
-// number alone.
+// historyPosition is the position after the last version of a page. In the history of one record,
+// only Version is set.
 type historyPosition struct {
-	// Until is when what the first page told of ended: those that follow tell of the same.
+	// Until is the watermark of the first page, in milliseconds since 1970. It applies to all further
+	// pages.
 	Until   int64  `json:"u,omitempty"`
 	Updated *int64 `json:"t,omitempty"`
 	Self    *int64 `json:"s,omitempty"`
 	Version int64  `json:"v"`
 }
 
-// parseHistoryPosition reads a position of a history of one record or of many.
-func parseHistoryPosition(text store.Position, ofOne bool) (historyPosition, error) {
+// parseHistoryPosition parses a position. single reports whether it must be one in the history of
+// one record. Errors: store.ErrBadPosition.
+func parseHistoryPosition(text store.Position, single bool) (historyPosition, error) {
 	last := historyPosition{Version: math.MaxInt64}
 	if text == nil {
 		top := int64(math.MaxInt64)
@@ -31,99 +35,98 @@ func parseHistoryPosition(text store.Position, ofOne bool) (historyPosition, err
 		return last, nil
 	}
 	var at historyPosition
-	if err := json.Unmarshal(text, &at); err != nil || at.Version < 1 || (at.Self == nil) != ofOne || (at.Updated == nil) != ofOne {
+	if err := json.Unmarshal(text, &at); err != nil || at.Version < 1 || (at.Self == nil) != single || (at.Updated == nil) != single {
 		return historyPosition{}, store.ErrBadPosition
 	}
 	return at, nil
 }
 
 // History implements store.Store.
-func (s *Site) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
-	if !storable(query.Key.Type) || !storable(query.Key.ID) {
+func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
+	if !isStorable(query.Key.Type) || !isStorable(query.Key.ID) {
 		return store.Page{}, store.ErrNotFound
 	}
-	ofOne := query.Key.ID != ""
-	after, err := parseHistoryPosition(query.After, ofOne)
+	single := query.Key.ID != ""
+	after, err := parseHistoryPosition(query.After, single)
 	if err != nil {
 		return store.Page{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	h := historyRead{site: s, query: query, until: after.Until}
-	if !ofOne && query.After == nil {
-		if h.until, err = s.settled(ctx, s.newest.Load()); err != nil {
+	h := historyRead{site: s, ctx: ctx, query: query, watermark: after.Until}
+	if !single && query.After == nil {
+		if h.watermark, err = s.watermark(ctx, s.newest.Load()); err != nil {
 			return store.Page{}, storeError("read history", err)
 		}
 	}
 	batch := &pgx.Batch{}
-	if ofOne {
-		h.queueOfOne(batch, after)
+	if single {
+		h.queueOfRecord(batch, after)
 	} else {
 		h.queueOfMany(batch, after)
 	}
-	if err := s.share.take(ctx); err != nil {
+	if h.err != nil {
+		return store.Page{}, h.err
+	}
+	if err := s.share.acquire(ctx); err != nil {
 		return store.Page{}, storeError("read history", err)
 	}
-	defer s.share.giveBack()
+	defer s.share.release()
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return store.Page{}, storeError("read history", err)
 	}
-	if ofOne && !h.found {
+	if single && !h.found {
 		return store.Page{}, store.ErrNotFound
 	}
-	return h.page(ofOne)
+	return h.page(single)
 }
 
-// historyRead is a history on its way.
 type historyRead struct {
-	site  *Site
+	site  *Store
+	ctx   context.Context
 	query store.HistoryQuery
-	// until is when what is told of many records ends.
-	until   int64
-	found   bool
-	total   int64
-	records []store.Record
-	selves  []int64
-	// size is that of the records' bodies; cut tells that there are more than fit on a page.
-	size int
-	cut  bool
+	// watermark is the watermark of a history of several records, in milliseconds since 1970.
+	watermark int64
+	found     bool
+	total     int64
+	records   []store.Record
+	selves    []int64
+	// size is the length of the bodies of the records in bytes. isTruncated reports whether versions
+	// were left out because the page would have exceeded its maximum size.
+	size        int
+	isTruncated bool
+	// err is the error of the translation of the query into statements.
+	err error
 }
 
-// matching is what versions, named x, must meet; until is when they ceased to be current.
-func (h *historyRead) matching(st *statement, until string) string {
+// filter returns the SQL conditions of the query on a version, named x. until is the SQL of the
+// time at which the version was superseded.
+func (h *historyRead) filter(st *sqlplan.Statement, until string) string {
 	where := ""
 	if !h.query.Deletions {
 		where += " AND NOT x.deleted"
 	}
 	if h.query.Key.ID == "" {
-		where += " AND x.upd < " + st.arg(h.until)
+		where += " AND x.upd < " + st.Arg(h.watermark)
 	}
 	if !h.query.Since.IsZero() {
-		where += " AND x.upd >= " + st.arg(ceilMillis(h.query.Since))
+		where += " AND x.upd >= " + st.Arg(sqlplan.CeilMillis(h.query.Since))
 	}
 	if h.query.Current != nil {
 		froms, untils := make([]int64, len(h.query.Current)), make([]int64, len(h.query.Current))
 		for i, r := range h.query.Current {
 			froms[i], untils[i] = floorMillis(r.From), math.MaxInt64
 			if !r.Until.IsZero() {
-				untils[i] = ceilMillis(r.Until)
+				untils[i] = sqlplan.CeilMillis(r.Until)
 			}
 		}
-		where += " AND EXISTS (SELECT FROM unnest(" + st.arg(froms) + "::int8[], " + st.arg(untils) +
+		where += " AND EXISTS (SELECT FROM unnest(" + st.Arg(froms) + "::int8[], " + st.Arg(untils) +
 			"::int8[]) c(f, u) WHERE c.f < " + until + " AND x.upd < c.u)"
 	}
-	return where
+	return where + h.accessFilter(st, until != forever)
 }
 
 func floorMillis(t time.Time) int64 { return t.UnixMilli() }
-
-func ceilMillis(t time.Time) int64 {
-	millis := t.UnixMilli()
-	if t.After(time.UnixMilli(millis)) {
-		millis++
-	}
-	return millis
-}
 
 const (
 	forever       = "9223372036854775807"
@@ -131,33 +134,41 @@ const (
 	pastVersion   = "x.self, x.ver, x.rid, x.upd, x.until, x.method, x.deleted, x.body"
 )
 
-func (h *historyRead) queueOfOne(batch *pgx.Batch, after historyPosition) {
-	key := foldKey(h.query.Key)
-	self := h.site.hash.self(key.Type, key.ID)
-	exists := h.site.statement()
-	batch.Queue("SELECT EXISTS (SELECT FROM res WHERE site = $1 AND self = "+exists.arg(self)+")",
-		exists.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.found) })
-	versions := func(st *statement) string {
-		of := "x.site = $1 AND x.self = " + st.arg(self)
-		return "(SELECT " + newestVersion + " FROM res x WHERE " + of + h.matching(st, forever) +
-			" UNION ALL SELECT " + pastVersion + " FROM hist x WHERE " + of + h.matching(st, "x.until") + ") v"
-	}
-	count := h.site.statement()
-	h.queueCount(batch, "SELECT count(*) FROM "+versions(count), count)
-	page := h.site.statement()
-	h.queuePage(batch, "SELECT "+versionColumns+", v.self FROM "+versions(page)+" JOIN res r ON r.site = $1 AND r.self = v.self WHERE v.ver < "+page.arg(after.Version)+
-		" ORDER BY v.ver DESC LIMIT "+page.arg(h.query.Count+1), page)
+// accessFilter returns the SQL condition of the query's Access on a version, named x. It is empty
+// if nothing is hidden. past reports whether x is a row of hist rather than res.
+func (h *historyRead) accessFilter(st *sqlplan.Statement, past bool) string {
+	filter, err := h.site.plans.VersionFilter(h.ctx, st, h.query, past)
+	h.err = cmp.Or(h.err, err)
+	return filter
 }
 
-// ofTypes are the types whose history is read: those asked for or all that the site has,
-// found by steps from one to the next.
-func (h *historyRead) ofTypes(st *statement) (with, types string) {
+func (h *historyRead) queueOfRecord(batch *pgx.Batch, after historyPosition) {
+	key := foldKey(h.query.Key)
+	self := h.site.hash.Self(key.Type, key.ID)
+	exists := h.site.plans.Statement()
+	batch.Queue("SELECT EXISTS (SELECT FROM res x WHERE x.site = $1 AND x.self = "+exists.Arg(self)+h.accessFilter(exists, false)+")",
+		exists.Args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.found) })
+	versions := func(st *sqlplan.Statement) string {
+		of := "x.site = $1 AND x.self = " + st.Arg(self)
+		return "(SELECT " + newestVersion + " FROM res x WHERE " + of + h.filter(st, forever) +
+			" UNION ALL SELECT " + pastVersion + " FROM hist x WHERE " + of + h.filter(st, "x.until") + ") v"
+	}
+	count := h.site.plans.Statement()
+	h.queueCount(batch, "SELECT count(*) FROM "+versions(count), count)
+	page := h.site.plans.Statement()
+	h.queuePage(batch, "SELECT "+versionColumns+", v.self FROM "+versions(page)+" JOIN res r ON r.site = $1 AND r.self = v.self WHERE v.ver < "+page.Arg(after.Version)+
+		" ORDER BY v.ver DESC LIMIT "+page.Arg(h.query.Count+1), page)
+}
+
+// ofTypes returns the SQL of a table, named t, of the types whose history is read, and the CTE that
+// this table needs. If the query names no types, the CTE skips through the index from type to type.
+func (h *historyRead) ofTypes(st *sqlplan.Statement) (with, types string) {
 	if h.query.Key.Type != "" {
-		return "", "(SELECT " + st.arg(h.query.Key.Type) + "::text AS typ) t"
+		return "", "(SELECT " + st.Arg(h.query.Key.Type) + "::text AS typ) t"
 	}
 	if h.query.Types != nil {
-		types := slices.DeleteFunc(slices.Clone(h.query.Types), func(name string) bool { return !storable(name) })
-		return "", "(SELECT DISTINCT unnest(" + st.arg(types) + "::text[]) AS typ) t"
+		types := slices.DeleteFunc(slices.Clone(h.query.Types), func(name string) bool { return !isStorable(name) })
+		return "", "(SELECT DISTINCT unnest(" + st.Arg(types) + "::text[]) AS typ) t"
 	}
 	return `WITH RECURSIVE types AS (
 		(SELECT typ FROM res WHERE site = $1 ORDER BY typ LIMIT 1)
@@ -167,37 +178,37 @@ func (h *historyRead) ofTypes(st *statement) (with, types string) {
 
 func (h *historyRead) queueOfMany(batch *pgx.Batch, after historyPosition) {
 	of := "x.site = $1 AND x.typ = t.typ"
-	count := h.site.statement()
+	count := h.site.plans.Statement()
 	with, types := h.ofTypes(count)
 	h.queueCount(batch, with+"SELECT COALESCE(sum(v.n), 0)::int8 FROM "+types+" CROSS JOIN LATERAL (SELECT count(*) AS n FROM res x WHERE "+of+
-		h.matching(count, forever)+" UNION ALL SELECT count(*) FROM hist x WHERE "+of+h.matching(count, "x.until")+") v", count)
-	page := h.site.statement()
+		h.filter(count, forever)+" UNION ALL SELECT count(*) FROM hist x WHERE "+of+h.filter(count, "x.until")+") v", count)
+	page := h.site.plans.Statement()
 	with, types = h.ofTypes(page)
-	behind := " AND (x.upd, x.self, x.ver) < (" + page.arg(*after.Updated) + ", " + page.arg(*after.Self) + ", " + page.arg(after.Version) + ")"
-	limit := page.arg(h.query.Count + 1)
+	afterLast := " AND (x.upd, x.self, x.ver) < (" + page.Arg(*after.Updated) + ", " + page.Arg(*after.Self) + ", " + page.Arg(after.Version) + ")"
+	limit := page.Arg(h.query.Count + 1)
 	first := " ORDER BY x.upd DESC, x.self DESC, x.ver DESC LIMIT " + limit
 	h.queuePage(batch, with+"SELECT "+versionColumns+", v.self FROM "+types+" CROSS JOIN LATERAL ((SELECT "+newestVersion+" FROM res x WHERE "+of+
-		h.matching(page, forever)+behind+first+") UNION ALL (SELECT "+pastVersion+" FROM hist x WHERE "+of+h.matching(page, "x.until")+behind+first+
+		h.filter(page, forever)+afterLast+first+") UNION ALL (SELECT "+pastVersion+" FROM hist x WHERE "+of+h.filter(page, "x.until")+afterLast+first+
 		")) v JOIN res r ON r.site = $1 AND r.self = v.self ORDER BY v.upd DESC, v.self DESC, v.ver DESC LIMIT "+limit, page)
 }
 
-func (h *historyRead) queueCount(batch *pgx.Batch, sql string, st *statement) {
-	batch.Queue(sql, st.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.total) })
+func (h *historyRead) queueCount(batch *pgx.Batch, sql string, st *sqlplan.Statement) {
+	batch.Queue(sql, st.Args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.total) })
 }
 
-func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *statement) {
+func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *sqlplan.Statement) {
 	if h.query.Count == 0 {
 		return
 	}
-	batch.Queue(sql, st.args...).Query(func(found pgx.Rows) error {
+	batch.Queue(sql, st.Args...).Query(func(found pgx.Rows) error {
 		for found.Next() {
 			c := columnsOf(found)
 			record, err := h.site.scanVersion(c)
 			if err != nil {
 				return err
 			}
-			if h.size += len(record.Body.JSON); h.size > h.site.mostOnPage && len(h.records) > 0 {
-				h.cut = true
+			if h.size += len(record.Body.JSON); h.size > h.site.maxPageBytes && len(h.records) > 0 {
+				h.isTruncated = true
 				return nil
 			}
 			h.records, h.selves = append(h.records, record), append(h.selves, c.int64())
@@ -209,18 +220,18 @@ func (h *historyRead) queuePage(batch *pgx.Batch, sql string, st *statement) {
 	})
 }
 
-func (h *historyRead) page(ofOne bool) (store.Page, error) {
+func (h *historyRead) page(single bool) (store.Page, error) {
 	page := store.Page{Records: h.records, Total: h.total}
-	if len(h.records) <= h.query.Count && !h.cut {
+	if len(h.records) <= h.query.Count && !h.isTruncated {
 		return page, nil
 	}
 	n := min(len(h.records), h.query.Count)
 	page.Records = h.records[:n]
 	last := page.Records[n-1]
 	position := historyPosition{Version: last.Version}
-	if !ofOne {
+	if !single {
 		updated := last.Updated.UnixMilli()
-		position.Until, position.Updated, position.Self = h.until, &updated, &h.selves[n-1]
+		position.Until, position.Updated, position.Self = h.watermark, &updated, &h.selves[n-1]
 	}
 	var err error
 	page.Next, err = json.Marshal(position)

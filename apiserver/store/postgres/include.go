@@ -3,87 +3,54 @@ package postgres
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// learnPaths reads which parameters lead where, if the query does not say it.
-func (r *reader) learnPaths() error {
-	asked := func(typeName string) bool { return wantsPaths(r.query.WhereOf(typeName)) }
-	if !slices.ContainsFunc(r.query.Types, asked) && !slices.ContainsFunc(r.query.Includes, func(i store.Include) bool {
-		return i.Reverse && (i.Type == "" || i.Param == "")
-	}) {
-		for _, condition := range r.query.Access {
-			if wantsPaths(condition) {
-				return r.readPaths()
-			}
-		}
+// loadReferencePaths reads the site's reference paths if the search needs them.
+func (r *searcher) loadReferencePaths() error {
+	if !r.NeedsReferencePaths() {
 		return nil
 	}
-	return r.readPaths()
-}
-
-func (r *reader) readPaths() error {
-	found, err := r.site.pool.Query(r.ctx, `SELECT typ, param, target FROM ix_path WHERE site = $1 ORDER BY typ, param, target`, r.site.site)
+	found, err := r.site.pool.Query(r.Context, `SELECT typ, param, target FROM ix_path WHERE site = $1 ORDER BY typ, param, target`, r.site.site)
 	if err != nil {
 		return err
 	}
-	r.paths, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (p path, err error) {
-		err = row.Scan(&p.typ, &p.param, &p.target)
+	r.ReferencePaths, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (p indexrow.ReferencePath, err error) {
+		err = row.Scan(&p.Type, &p.Param, &p.Target)
 		return p, err
 	})
 	return err
 }
 
-// wantsPaths reports whether a condition leaves open by which parameter, or to which type,
-// records refer.
-func wantsPaths(condition store.Condition) bool {
-	switch condition := condition.(type) {
-	case store.All:
-		return slices.ContainsFunc(condition, wantsPaths)
-	case store.Any:
-		return slices.ContainsFunc(condition, wantsPaths)
-	case store.Not:
-		return wantsPaths(condition.Condition)
-	case store.RefersToID:
-		return len(condition.Types) == 0
-	case store.Chain:
-		return condition.Param == "" || wantsPaths(condition.Where)
-	case store.ReferredBy:
-		return condition.Param == "" || wantsPaths(condition.Where)
-	default:
-		return false
-	}
-}
-
-// include puts the records on a page that its query's includes ask for.
-func (r *reader) include(matches []place, page *store.Page) error {
-	if len(r.query.Includes) == 0 || len(matches) == 0 {
+// include adds the records of the query's includes to a page.
+func (r *searcher) include(matches []hit, page *store.Page) error {
+	if len(r.Query.Includes) == 0 || len(matches) == 0 {
 		return nil
 	}
-	i := inclusion{reader: r, page: page}
+	i := inclusion{searcher: r, page: page}
 	from := make([]*state, len(matches))
 	for n, at := range matches {
-		from[n] = at.at
-		i.known = append(i.known, at.at.self)
+		from[n] = at.state
+		i.onPage = append(i.onPage, at.state.self)
 	}
 	for depth := 0; len(from) > 0; depth++ {
-		found, err := i.round(from, depth)
+		found, err := i.readRound(from, depth)
 		if err != nil {
 			return err
 		}
 		for _, at := range found {
-			if len(page.Included) == r.query.MaxIncluded {
+			if len(page.Included) == r.Query.MaxIncluded {
 				page.IncludedCut = true
 				return nil
 			}
-			i.known = append(i.known, at.self)
+			i.onPage = append(i.onPage, at.self)
 			page.Included = append(page.Included, r.site.record(at))
 		}
-		if i.full {
+		if i.isTruncated {
 			page.IncludedCut = true
 			return nil
 		}
@@ -92,20 +59,20 @@ func (r *reader) include(matches []place, page *store.Page) error {
 	return nil
 }
 
-// inclusion is the includes of a page on their way.
 type inclusion struct {
-	*reader
+	*searcher
 	page *store.Page
-	// size is that of the bodies of what is included; full tells that no more fit on the page.
-	size int
-	full bool
-	// known are the records that are on the page.
-	known []int64
+	// size is the length of the included bodies in bytes. isTruncated reports whether records were
+	// left out because the page would have exceeded its maximum size.
+	size        int
+	isTruncated bool
+	onPage      []int64
 }
 
-// round finds what the includes lead to from some records, in the order of type and id, and
-// no more of it than one beyond the bound.
-func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
+// readRound returns the records that the includes select for the records in from, in the order of
+// type and id. At depth 0 all includes apply, at others those with Iterate. For each include, it
+// reads at most one record more than the page has space for.
+func (i *inclusion) readRound(from []*state, depth int) ([]*state, error) {
 	batch := &pgx.Batch{}
 	found := map[int64]*state{}
 	take := func(rows pgx.Rows) error {
@@ -114,34 +81,28 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 			if err != nil {
 				return err
 			}
-			if i.size += len(at.body.JSON); i.size > i.site.mostOnPage {
-				i.full = true
+			if i.size += len(at.body.JSON); i.size > i.site.maxPageBytes {
+				i.isTruncated = true
 				return nil
 			}
 			found[at.self] = at
 		}
 		return rows.Err()
 	}
-	for _, include := range i.query.Includes {
+	for _, include := range i.Query.Includes {
 		if depth > 0 && !include.Iterate {
 			continue
 		}
-		c := i.compiler()
-		sql := ""
-		var err error
+		statement := i.referredTo
 		if include.Reverse {
-			sql, err = i.referring(c, include, from)
-		} else {
-			sql, err = i.referredTo(c, include, from)
+			statement = i.referring
 		}
-		if err == nil {
-			err = c.fits()
-		}
+		sql, args, err := statement(include, from)
 		if err != nil {
 			return nil, err
 		}
 		if sql != "" {
-			batch.Queue(c.sql(sql), c.args...).Query(take)
+			batch.Queue(sql, args...).Query(take)
 		}
 	}
 	if batch.Len() == 0 {
@@ -150,7 +111,7 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 	if err := i.takeSession(); err != nil {
 		return nil, err
 	}
-	if err := i.site.pool.SendBatch(i.ctx, batch).Close(); err != nil {
+	if err := i.site.pool.SendBatch(i.Context, batch).Close(); err != nil {
 		return nil, err
 	}
 	ordered := make([]*state, 0, len(found))
@@ -161,33 +122,35 @@ func (i *inclusion) round(from []*state, depth int) ([]*state, error) {
 	return ordered, nil
 }
 
-// referredTo selects the records that others refer to, as their bodies say.
-func (i *inclusion) referredTo(c *compiler, include store.Include, from []*state) (string, error) {
+// referredTo returns the statement that selects the records to which the bodies of from refer. It
+// returns "" if there are none.
+func (i *inclusion) referredTo(include store.Include, from []*state) (sql string, args []any, err error) {
 	var targets []int64
 	for _, at := range from {
 		if include.Type != "" && include.Type != at.key.Type {
 			continue
 		}
-		for _, entry := range i.site.index.references(at.key.Type, at.body.JSON) {
+		for _, entry := range i.site.index.Extractor.References(at.key.Type, at.body.JSON) {
 			reference, ok := entry.Value.(store.Reference)
 			if !ok || include.Param != "" && include.Param != entry.Param {
 				continue
 			}
-			if to, local := reference.Local(i.query.Bases); local && (include.Target == "" || include.Target == to.Type) {
-				targets = append(targets, i.site.hash.self(to.Type, to.ID))
+			if to, local := reference.Local(i.Query.Bases); local && (include.Target == "" || include.Target == to.Type) {
+				targets = append(targets, i.site.hash.Self(to.Type, to.ID))
 			}
 		}
 	}
 	slices.Sort(targets)
 	targets = slices.Compact(targets)
 	if len(targets) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
-	return i.selectSelves(c, "unnest("+c.arg(targets)+"::int8[]) s(self)")
+	return i.ReferredTo(targets, i.onPage, i.spaceLeft())
 }
 
-// referring selects the records that refer to others.
-func (i *inclusion) referring(c *compiler, include store.Include, to []*state) (string, error) {
+// referring returns the statement that selects the records that refer to the records in to. It
+// returns "" if there can be none.
+func (i *inclusion) referring(include store.Include, to []*state) (sql string, args []any, err error) {
 	var selves []int64
 	for _, at := range to {
 		if include.Target == "" || include.Target == at.key.Type {
@@ -195,65 +158,14 @@ func (i *inclusion) referring(c *compiler, include store.Include, to []*state) (
 		}
 	}
 	if len(selves) == 0 {
-		return "", nil
+		return "", nil, nil
 	}
-	var keys []int64
-	if include.Type != "" && include.Param != "" {
-		keys = []int64{i.site.hash.param(include.Type, include.Param)}
-	} else {
-		keys = i.site.hash.keysOf(i.paths, func(p path) bool {
-			return (include.Type == "" || include.Type == p.typ) && (include.Param == "" || include.Param == p.param)
-		})
-	}
-	rids := "(SELECT DISTINCT x.rid FROM ix_ref x WHERE x.site = $1 AND x.tgt = ANY(" + c.arg(selves) + "::int8[]) AND x.key = ANY(" +
-		c.arg(keys) + "::int8[]) AND x.base = ANY(" + c.bases() + ")) f"
-	return i.selectVisible(c, rids+" CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = ANY("+
-		c.arg(i.types(include))+"::text[]) AND x.rid = f.rid LIMIT 1) r")
+	return i.Referring(include, selves, i.onPage, i.spaceLeft())
 }
 
-// types are those that referring records can have.
-func (i *inclusion) types(include store.Include) []string {
-	if include.Type != "" {
-		return []string{include.Type}
-	}
-	types := []string{}
-	for _, p := range i.paths {
-		types = append(types, p.typ)
-	}
-	return slices.Compact(types)
-}
-
-func (i *inclusion) selectSelves(c *compiler, selves string) (string, error) {
-	return i.selectVisible(c, selves+" CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.self = s.self LIMIT 1) r")
-}
-
-// selectVisible selects the live rows, named r, that the query may meet and that are not on
-// the page yet.
-func (i *inclusion) selectVisible(c *compiler, from string) (string, error) {
-	visible := always
-	if i.query.Access != nil {
-		var parts []string
-		types := make([]string, 0, len(i.query.Access))
-		for typeName := range i.query.Access {
-			types = append(types, typeName)
-		}
-		slices.Sort(types)
-		for _, typeName := range types {
-			part, err := c.visible(inner(typeName, "r"))
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, "(r.typ = "+c.arg(typeName)+" AND "+part+")")
-		}
-		visible = never
-		if len(parts) > 0 {
-			visible = "(" + strings.Join(parts, " OR ") + ")"
-		}
-	}
-	left := i.query.MaxIncluded - len(i.page.Included) + 1
-	return "SELECT " + stateColumns + " FROM " + from + " WHERE NOT r.deleted AND NOT r.self = ANY(" + c.arg(i.known) + "::int8[]) AND " + visible +
-		" ORDER BY r.typ, r.id LIMIT " + c.arg(left), nil
-}
+// spaceLeft returns one more than the number of records that can still be included, so that a query
+// finds out whether records are left out.
+func (i *inclusion) spaceLeft() int { return i.Query.MaxIncluded - len(i.page.Included) + 1 }
 
 func compareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))

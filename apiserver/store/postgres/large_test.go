@@ -17,9 +17,9 @@ import (
 
 const organization = "Organization"
 
-// largeRecords is a site with records of two types, most of them longer than others. Some are
-// packed to little, some are not. Each is of one organization of ten.
-func largeRecords(t *testing.T) *postgres.Site {
+// largeRecords is a site with records of two types, most of them longer than usual. Some compress
+// well, some do not. Each belongs to one of ten organizations.
+func largeRecords(t *testing.T) *postgres.Store {
 	t.Helper()
 	site := open(t, shared, uuid.NewString(), planOptions)
 	random := rand.NewChaCha8([32]byte{})
@@ -42,7 +42,7 @@ func largeRecords(t *testing.T) *postgres.Site {
 	return site
 }
 
-// A page ends where it has as many bytes as a page may have, and the next one goes on there.
+// A page ends at its maximum size in bytes, and the next page continues there.
 func TestLargePages(t *testing.T) {
 	t.Parallel()
 	const most = 3000
@@ -81,12 +81,12 @@ func TestLargePages(t *testing.T) {
 		"history of one":          history(store.HistoryQuery{Key: store.Key{Type: organization, ID: "r-55"}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			site.SetMostOnPage(1 << 30)
+			site.SetMaxPageBytes(1 << 30)
 			all, err := read(t.Context(), 500, nil)
 			if err != nil || all.Next != nil {
 				t.Fatal(err, all.Next)
 			}
-			site.SetMostOnPage(most)
+			site.SetMaxPageBytes(most)
 			var found []store.Record
 			pages := 0
 			for after := store.Position(nil); pages == 0 || after != nil; pages++ {
@@ -117,7 +117,7 @@ func TestLargePages(t *testing.T) {
 			most int
 			cut  bool
 		}{{1 << 30, false}, {2000, true}} {
-			site.SetMostOnPage(test.most)
+			site.SetMaxPageBytes(test.most)
 			page, err := site.Search(t.Context(), query)
 			if err != nil {
 				t.Fatal(err)

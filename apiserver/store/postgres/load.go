@@ -10,57 +10,60 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// ErrExists says that a record to be loaded is there already.
-var ErrExists = errors.New("a record is there already")
+// ErrExists is returned by Load if one of the records exists already.
+var ErrExists = errors.New("a record to load exists already")
 
-// loadTimeouts is how many times longer than another call a load may take.
+// loadTimeouts is the maximum duration of a Load, in multiples of Options.QueryTimeout. At the
+// limit the Load fails and stores nothing.
 const loadTimeouts = 10
 
-// patience gives the statements of a transaction as long as a load may take.
-const patience = `SELECT set_config('statement_timeout', $2, true) FROM sites WHERE site = $1`
+// setStatementTimeout sets the statement_timeout of a transaction to the maximum duration of a
+// Load.
+const setStatementTimeout = `SELECT set_config('statement_timeout', $2, true) FROM sites WHERE site = $1`
 
-func (s *Site) patient() string {
+func (s *Store) loadTimeoutMillis() string {
 	return strconv.FormatInt((loadTimeouts * s.timeout).Milliseconds(), 10)
 }
 
-// Load stores records that are new, all of them or none, faster than Write does: for
-// imports, in portions of some thousands. It takes Puts without claims, metadata and preconditions.
-// Errors: ErrExists, store.ErrUnavailable.
-func (s *Site) Load(ctx context.Context, ops []store.Op) error {
-	all, paths := make([]rows, len(ops)), []path{}
+// Load stores new records, all or none. It is faster than Write, and made for imports in portions
+// of some thousands. It accepts only Puts that have a valid type and id, and no claims, metadata,
+// events or preconditions. It does not check Op.Requires. Errors: ErrExists, store.ErrUnavailable.
+func (s *Store) Load(ctx context.Context, ops []store.Op) error {
+	all, paths := make([]indexrow.Rows, len(ops)), []indexrow.ReferencePath{}
 	for i, op := range ops {
-		if op.Kind != store.Put || op.Claims != nil || op.Metadata != nil || op.If != (store.Precondition{}) || !storable(op.Key.Type) || !storable(op.Key.ID) {
-			return fmt.Errorf("load record %s/%s: only plain puts can be loaded", op.Key.Type, op.Key.ID)
+		if op.Kind != store.Put || op.Claims != nil || op.Metadata != nil || op.Events != nil || !op.If.IsZero() || !isStorable(op.Key.Type) || !isStorable(op.Key.ID) {
+			return fmt.Errorf("load record %s/%s: Load accepts only a Put with a valid type and id, and without claims, metadata, events or preconditions", op.Key.Type, op.Key.ID)
 		}
-		all[i] = s.index.rows(op.Key.Type, op.Body)
-		paths = append(paths, all[i].paths...)
+		all[i] = s.index.Rows(op.Key.Type, op.Body)
+		paths = append(paths, all[i].Paths...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeouts*s.timeout)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		records, rids, err := s.loaded(ctx, tx, ops, all)
+		records, rids, err := s.recordRows(ctx, tx, ops, all)
 		if err != nil {
 			return err
 		}
-		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "body"}
+		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "body"}
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {
 			return err
 		}
-		tables := copyFrom(s.site, rids, all)
-		for _, name := range indexTables {
-			if t := tables[name]; len(t.rows) > 0 {
-				if _, err := tx.CopyFrom(ctx, pgx.Identifier{name}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
+		tables := indexrow.CopyRows(s.site, rids, all)
+		for _, name := range indexrow.Tables {
+			if t := tables[name]; len(t.Rows) > 0 {
+				if _, err := tx.CopyFrom(ctx, pgx.Identifier{name}, t.Columns, pgx.CopyFromRows(t.Rows)); err != nil {
 					return err
 				}
 			}
 		}
-		if paths = s.newPaths(paths); len(paths) == 0 {
+		if paths = s.unknownReferencePaths(paths); len(paths) == 0 {
 			return nil
 		}
-		st := s.statement()
-		_, err = tx.Exec(ctx, "WITH w AS (SELECT 1), "+insertPaths(st, paths)+" SELECT FROM w", st.args...)
+		st := s.plans.Statement()
+		_, err = tx.Exec(ctx, "WITH w AS (SELECT 1), "+indexrow.InsertPaths(st, paths)+" SELECT FROM w", st.Args...)
 		return err
 	})
 	if hasCode(err, uniqueViolation) {
@@ -69,19 +72,19 @@ func (s *Site) Load(ctx context.Context, ops []store.Op) error {
 	if err != nil {
 		return storeError("load records", err)
 	}
-	s.rememberPaths(paths)
-	s.grown(ctx, len(ops))
+	s.cacheReferencePaths(paths)
+	s.analyzeIfGrown(ctx, len(ops))
 	return nil
 }
 
-// loaded lists the rows of res of records that are new, and their rids.
-func (s *Site) loaded(ctx context.Context, tx pgx.Tx, ops []store.Op, all []rows) (records [][]any, rids []int64, err error) {
+// recordRows returns the rows of the table res for new records, and their rids.
+func (s *Store) recordRows(ctx context.Context, tx pgx.Tx, ops []store.Op, all []indexrow.Rows) (records [][]any, rids []int64, err error) {
 	batch := &pgx.Batch{}
-	batch.Queue(patience, s.site, s.patient())
+	batch.Queue(setStatementTimeout, s.site, s.loadTimeoutMillis())
 	now := make([]time.Time, len(ops))
 	for i := range ops {
 		if s.now != nil || i == 0 {
-			s.queueOpen(batch, &now[i])
+			s.queueBeginWrite(batch, &now[i])
 		}
 	}
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
@@ -91,11 +94,15 @@ func (s *Site) loaded(ctx context.Context, tx pgx.Tx, ops []store.Op, all []rows
 		if s.now == nil {
 			now[i] = now[0]
 		}
-		at := s.first(op, now[i])
+		p, err := s.decide(op, nil, now[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		at, sum := &p.next, all[i].Sum()
 		rids = append(rids, at.rid)
 		records = append(records, []any{
-			s.site, op.Key.Type, at.id, spelling(&at), at.rid, at.self, at.version, at.updated.UnixMilli(), all[i].sum(),
-			methodNumber(at.method), false, nonNil(all[i].marks), packBody(at.body),
+			s.site, op.Key.Type, at.id, spelling(at), at.rid, at.self, at.version, at.updated.UnixMilli(), sum,
+			methodNumber(at.method), false, nonNil(all[i].Marks), indexrow.LabelledColumn(sum), all[i].Labels, all[i].Links, packBody(at.body),
 		})
 	}
 	return records, rids, nil

@@ -4,22 +4,20 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-
-	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// metadata is what a record's row has in the column metadata; all zero is NULL.
+// metadata is the column metadata of a record's row. The zero value is NULL.
 type metadata struct {
-	// changes counts how often it was changed and nothing else: each is a revision.
+	// changes is the number of writes that changed only the metadata. Each made a new revision.
 	changes uint64
-	// version is the record's when the text was written.
+	// version is the version of the record at the time when text was written.
 	version int64
 	text    []byte
 }
 
-var errBadMetadata = errors.New("the stored metadata cannot be read")
+var errBadMetadata = errors.New("invalid stored metadata")
 
-// of is the version that the text was written at, 0 where there is none.
+// of returns the version of the record at the time when text was written, or 0 if there is no text.
 func (m *metadata) of() int64 {
 	if m.text == nil {
 		return 0
@@ -27,7 +25,8 @@ func (m *metadata) of() int64 {
 	return m.version
 }
 
-// pack makes what is stored; nil is NULL.
+// pack encodes the metadata for the column. It returns nil, which is stored as NULL, for the zero
+// value.
 func (m *metadata) pack() []byte {
 	if m.changes == 0 && len(m.text) == 0 {
 		return nil
@@ -37,7 +36,7 @@ func (m *metadata) pack() []byte {
 	return append(head, m.text...)
 }
 
-// unpackMetadata shares nothing with what it reads.
+// unpackMetadata decodes the column metadata. The result shares no memory with packed.
 func unpackMetadata(packed []byte) (metadata, error) {
 	if packed == nil {
 		return metadata{}, nil
@@ -57,30 +56,8 @@ func unpackMetadata(packed []byte) (metadata, error) {
 	return m, nil
 }
 
-// setMetadata gives a version the metadata that an operation wants it to have.
-func (at *state) setMetadata(op store.Op) {
-	switch {
-	case at.deleted:
-		at.metadata = metadata{}
-	case op.Metadata != nil:
-		at.metadata.version, at.metadata.text = at.version, nil
-		if len(op.Metadata) > 0 {
-			at.metadata.text = op.Metadata
-		}
-	}
-}
-
-// annotated is the current version with other metadata.
-func annotated(op store.Op, current *state) state {
-	next := *current
-	next.metadata.changes++
-	next.setMetadata(op)
-	return next
-}
-
-// annotate writes the statement that changes nothing but metadata.
-func (s *Site) annotate(current, next *state) change {
-	st := s.statement()
-	return change{statement: st, sql: "WITH w AS (UPDATE res SET metadata = " + st.arg(next.metadata.pack()) +
-		" WHERE site = $1 AND self = " + st.arg(current.self) + stillAt(st, current) + " RETURNING rid, upd)\nSELECT rid, upd FROM w"}
+func (s *Store) annotate(current, next *state) change {
+	st := s.plans.Statement()
+	return change{statement: st, sql: "WITH w AS (UPDATE res SET metadata = " + st.Arg(next.metadata.pack()) +
+		" WHERE site = $1 AND self = " + st.Arg(current.self) + isUnchanged(st, current) + " RETURNING rid, upd)\nSELECT rid, upd FROM w"}
 }

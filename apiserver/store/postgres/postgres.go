@@ -1,7 +1,7 @@
-// Package postgres keeps records in Postgres: the newest version of each in one table,
-// superseded ones in another, and what searches ask for in narrow index tables. Reads,
-// searches and several records in one write go to the database; nothing is kept here but
-// what never changes. The tables are in the package schema.
+// Package postgres is the storage engine that keeps records in Postgres: the newest version of each
+// record in one table, superseded versions in another, and searchable values in narrow index
+// tables. It caches no records. Package schema creates the tables. The README explains their
+// columns and how a search is planned.
 package postgres
 
 import (
@@ -19,63 +19,58 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// Options tune a site. The zero value of a field means its default.
+// Options are the settings of a site's Store.
 type Options struct {
-	// Extract finds the searchable values of records. Default: they have none.
-	Extract store.Extract
-	// References finds the references among what Extract finds, for includes. Default:
-	// Extract does.
-	References store.Extract
-	// Facet tells the token parameters that have few codes, such as gender: they choose
-	// from what other conditions find rather than find themselves. Default: none has. When
-	// it or Extract changes, Reindex brings older records up to date.
-	Facet func(param string) bool
-	// Fold is how Extract folds texts that it folds: it leads from an exact text to where it
-	// is indexed. Default: not known; exact texts are looked for one record after the other.
-	Fold func(string) string
-	// QueryTimeout bounds a call, beside the sessions' statement_timeout. Default: seven seconds.
+	// Extractor finds the searchable values and labels of a record. If it is nil, records have none.
+	// After an upgrade that changes the results, Store.Renew updates the index rows of existing
+	// records.
+	Extractor store.Extractor
+	// QueryTimeout is the maximum duration of a call of a method. At the limit the call fails. Each
+	// statement is also limited by the statement_timeout of 5 s. Default: 7 s.
 	QueryTimeout time.Duration
-	// Now is the clock that records are written by. Default: the database's, which polling
-	// counts on.
+	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database is
+	// used. Clients that poll miss nothing only with that clock.
 	Now func() time.Time
 }
 
-// Site is the store of one site.
-type Site struct {
-	pool    *pgxpool.Pool
-	site    int32
-	hash    hasher
-	salt    uint64 // of uids
-	rids    ridSource
-	now     func() time.Time
-	timeout time.Duration
-	// renewPause is between two passes of Renew.
-	renewPause time.Duration
-	lookups    *lookups
-	questions  *questions
-	index      indexer
-	bounds     bounds
-	mostOnPage int
-	share      share
-	sizes      sizes
-	longLists  longLists
-	stats      statsCache
-	// written counts the records that this process wrote.
+// Store is the store of one site. It is safe for concurrent use.
+type Store struct {
+	pool         *pgxpool.Pool
+	site         int32
+	hash         indexrow.Hasher
+	salt         uint64 // the part of UIDs that is the same for all records of the site
+	rids         indexrow.RidSource
+	now          func() time.Time
+	timeout      time.Duration
+	renewPause   time.Duration
+	loader       *recordLoader
+	queries      *queryBatcher
+	index        indexrow.Indexer
+	plans        sqlplan.Index
+	maxPageBytes int
+	share        share
+	statistics   statistics
+	longLists    longListCache
+	stats        statsCache
+	// written is the number of records that this process has written.
 	written atomic.Int64
-	// newest is the latest time of a write of this process, in milliseconds.
+	// newest is the time of the latest write of this process, in milliseconds since 1970.
 	newest atomic.Int64
 
 	mu sync.Mutex
-	// paths are the rows of ix_path that are known to be there.
-	paths map[path]struct{}
+	// referencePaths are the rows of ix_path that this process knows to exist.
+	referencePaths map[indexrow.ReferencePath]struct{}
 }
 
-var _ store.Store = (*Site)(nil)
+var _ store.Store = (*Store)(nil)
 
-// Connect makes the pool that the sites of a database share.
+// Connect opens the connection pool that the sites of a database share. The caller closes it.
+// Errors: store.ErrUnavailable.
 func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	config, err := Config(uri)
 	if err != nil {
@@ -88,13 +83,14 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Config is how to connect. Its statements count on the settings of the sessions.
+// Config parses a connection string and adds the settings on which the statements rely. Its error
+// does not contain the connection string, which may have a password.
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {
-		return nil, errors.New("connect to postgres: the connection string cannot be read") // it holds a password
+		return nil, errors.New("connect to postgres: invalid connection string") // err may quote the password
 	}
-	dsn.Bound(config.ConnConfig, largestMessage)
+	dsn.Bound(config.ConnConfig, maxMessageBytes)
 	limit(config, strings.Contains(uri, "pool_max_conns"))
 	parameters := config.ConnConfig.RuntimeParams
 	for name, value := range session {
@@ -105,46 +101,50 @@ func Config(uri string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// The limits of a pool. A call has Options.QueryTimeout in all; these leave some of it to
-// try another connection.
+// The settings of a pool, per process and database. connectTimeout and pingTimeout are shorter than
+// Options.QueryTimeout, so that a call can try another connection.
 const (
-	// mostConnections is for each process: three of them leave half of a server's usual 100.
-	mostConnections = 16
-	connectTimeout  = 3 * time.Second
-	// largestMessage is more than a row has, which holds one body.
-	largestMessage = maxBody + 1<<20
-	// pingTimeout is for a connection that was idle for a second or more.
+	// maxConnections is the default maximum size of the pool. Three processes leave half of
+	// Postgres's default of 100 connections.
+	maxConnections = 16
+	connectTimeout = 3 * time.Second
+	// maxMessageBytes is the maximum size of a protocol message from the server, in bytes. At the
+	// limit the connection fails. The largest message is a row, which has one body at most.
+	maxMessageBytes = maxBodyBytes + 1<<20
+	// pingTimeout is the maximum duration of the ping that checks a connection before use if it was
+	// idle for a second or more. If the ping fails, another connection is used.
 	pingTimeout = 2 * time.Second
-	// maxIdle gives connections back that a peak needed.
-	maxIdle     = 5 * time.Minute
+	// maxIdleTime is how long a connection may be idle before it is closed.
+	maxIdleTime = 5 * time.Minute
 	checkPeriod = 15 * time.Second
-	// lifeJitter keeps connections from being renewed all at once.
+	// lifeJitter is the maximum random time that is added to the lifetime of a connection, so that
+	// connections are not all replaced at the same time.
 	lifeJitter = 5 * time.Minute
 )
 
-// limit sets what a pool waits for; sized tells that the connection string says how many
-// connections there may be.
+// limit applies the settings above to a pool. sized reports whether the connection string has a
+// maximum pool size, which then remains.
 func limit(config *pgxpool.Config, sized bool) {
 	if !sized {
-		config.MaxConns = mostConnections
+		config.MaxConns = maxConnections
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	config.PingTimeout, config.MaxConnIdleTime = pingTimeout, maxIdle
+	config.PingTimeout, config.MaxConnIdleTime = pingTimeout, maxIdleTime
 	config.HealthCheckPeriod, config.MaxConnLifetimeJitter = checkPeriod, lifeJitter
 }
 
-// session are the settings of a connection. Statements are prepared once and planned
-// once: they are written so that one plan is right for all values, which walks indexes
-// in order and looks each row up.
+// session are the Postgres settings of every connection. Each statement is prepared and planned
+// once per connection. Statements are written so that one plan is good for all values of its
+// arguments: it scans indexes in order and looks up each row.
 var session = map[string]string{
 	"application_name":                    "paddock",
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
 	"enable_hashjoin":                     "off",
-	"enable_hashagg":                      "off", // what is made distinct is wanted in order, or sorts as fast
+	"enable_hashagg":                      "off", // distinct results are needed in order, or are sorted as fast
 	"enable_mergejoin":                    "off",
 	"enable_material":                     "off",
 	"enable_sort":                         "off",
@@ -154,41 +154,40 @@ var session = map[string]string{
 	"timezone":                            "UTC",
 	"statement_timeout":                   "5s",
 	"idle_in_transaction_session_timeout": "30s",
-	// What a statement sees is what was there when it began, after the locks before it.
+	// The snapshot of each statement must include what was committed before earlier statements of the
+	// transaction got their locks.
 	"default_transaction_isolation": "read committed",
 }
 
-// Open returns the store of the site whose data has the key, which is made known to the
-// database if it is new there. The schema must be in place.
-func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Site, error) {
-	s := &Site{
-		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, paths: map[path]struct{}{}, bounds: defaultBounds,
-		mostOnPage: mostOnPage, share: newShare(pool.Config().MaxConns),
+// Open returns the store of the site with the key. If the database does not know the site, Open
+// adds it. The schema must be migrated. Errors: store.ErrUnavailable, also if the schema is too old
+// or too new.
+func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Store, error) {
+	s := &Store{
+		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, referencePaths: map[indexrow.ReferencePath]struct{}{},
+		maxPageBytes: maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
-	s.rids.seed()
+	s.rids.Seed()
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
-	s.lookups, s.questions = newLookups(s.findAll, s.timeout), newQuestions(pool, s.timeout)
-	if options.Extract == nil {
-		options.Extract = func(string, []byte) []store.Entry { return nil }
-	}
-	if options.References == nil {
-		options.References = options.Extract
-	}
-	if options.Facet == nil {
-		options.Facet = func(string) bool { return false }
+	s.loader, s.queries = newRecordLoader(s.findAll, s.timeout), newQueryBatcher(pool, s.timeout)
+	if options.Extractor == nil {
+		options.Extractor = store.NoExtractor
 	}
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
-	s.learnSizes(ctx)
-	s.index = indexer{hash: s.hash, extract: options.Extract, references: options.References, facet: options.Facet, fold: options.Fold}
+	s.refreshStatistics(ctx)
+	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
+	s.plans = sqlplan.Index{
+		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s},
+	}
 	return s, nil
 }
 
-// register looks the site up by its key.
-func (s *Site) register(ctx context.Context, key string) error {
+// register reads the number and the hash key of the site. It creates them for a new site.
+func (s *Store) register(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if err := s.checkSchema(ctx); err != nil {
@@ -198,7 +197,7 @@ func (s *Site) register(ctx context.Context, key string) error {
 	var hashKey []byte
 	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
 	if errors.Is(err, pgx.ErrNoRows) {
-		fresh := make([]byte, hashKeySize)
+		fresh := make([]byte, indexrow.HashKeySize)
 		_, _ = rand.Read(fresh) // never fails
 		if _, err = s.pool.Exec(ctx, `INSERT INTO sites (key, hash_key) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`, key, fresh); err == nil {
 			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
@@ -207,29 +206,29 @@ func (s *Site) register(ctx context.Context, key string) error {
 	if err != nil {
 		return storeError("open site", err)
 	}
-	s.hash, err = newHasher(hashKey)
-	s.salt = uint64(s.hash.of('U'))
+	s.hash, err = indexrow.NewHasher(hashKey)
+	s.salt = uint64(s.hash.Of('U'))
 	return err
 }
 
-// checkSchema refuses a database that was not migrated as far as this build needs, or
-// further than it may use.
-func (s *Site) checkSchema(ctx context.Context) error {
+// checkSchema checks that the schema is new enough for this server, and this server new enough for
+// the schema.
+func (s *Store) checkSchema(ctx context.Context) error {
 	const find = `SELECT version, (SELECT oldest_server FROM requirement) FROM ` + schema.VersionTable
 	var version int32
 	var oldest int
 	err := s.pool.QueryRow(ctx, find).Scan(&version, &oldest)
 	switch {
 	case hasCode(err, undefinedTable) || err == nil && version < schema.Newest:
-		return fmt.Errorf("open site: the schema has version %d, and this server needs %d: it is to be migrated: %w", version, schema.Newest, store.ErrUnavailable)
+		return fmt.Errorf("open site: the schema has version %d, but this server needs version %d; migrate the schema: %w", version, schema.Newest, store.ErrUnavailable)
 	case err != nil:
 		return storeError("open site", err)
 	case oldest > schema.Server:
-		return fmt.Errorf("open site: the database asks for server level %d and this one has %d: upgrade it: %w", oldest, schema.Server, store.ErrUnavailable)
+		return fmt.Errorf("open site: the database requires server level %d, but this server has level %d; upgrade the server: %w", oldest, schema.Server, store.ErrUnavailable)
 	default:
 		return nil
 	}
 }
 
 // Atomic implements store.Store.
-func (s *Site) Atomic() bool { return true }
+func (s *Store) Atomic() bool { return true }

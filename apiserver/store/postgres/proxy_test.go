@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// proxy stands between a pool and its server, and breaks what it carries.
+// proxy is a TCP proxy between a pool and its server. It can break connections.
 type proxy struct {
 	listener net.Listener
 	server   string
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
-	// down refuses and ends connections; stalled, until it is closed, holds back all bytes.
+	// down refuses and closes connections. stalled holds back all bytes until it is closed.
 	down    bool
 	stalled chan struct{}
 }
 
-// newProxy makes a proxy to the server of a URL, and returns the URL that leads through it.
+// newProxy starts a proxy to the server of a URL and returns the URL of the proxy.
 func newProxy(t *testing.T, server string) (*proxy, string) {
 	t.Helper()
 	at, err := url.Parse(server)
@@ -76,7 +76,7 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return !p.down
 }
 
-// copy carries bytes one way, and ends both ways when it ends.
+// copy copies bytes in one direction, and closes both connections at the end.
 func (p *proxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -103,7 +103,7 @@ func (p *proxy) copy(to, from net.Conn) {
 	}
 }
 
-// cut ends all connections and lets no more through.
+// cut closes all connections and refuses new ones.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,14 +113,14 @@ func (p *proxy) cut() {
 	}
 }
 
-// stall holds everything back, as a network does that drops all packets.
+// stall holds back all bytes, like a network that drops all packets.
 func (p *proxy) stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stalled = make(chan struct{})
 }
 
-// mend lets all through again.
+// mend ends cut and stall.
 func (p *proxy) mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// foldID is the id that a record is stored under.
 func foldID(id string) string { return strings.ToLower(id) }
 
-// storable reports whether text can be an argument of type text at all.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+// isStorable reports whether Postgres accepts a text as a value of type text.
+func isStorable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
-// methods are stored by their place.
+// methods are the methods of versions. The database stores the index in this list.
 var methods = []store.Method{"", store.MethodPost, store.MethodPut, store.MethodPatch, store.MethodDelete}
 
 func methodNumber(m store.Method) int16 {
@@ -38,10 +38,10 @@ func methodOf(number int16) store.Method {
 	return methods[number]
 }
 
-// stateColumns are what scanState reads of res, named r.
+// stateColumns are the columns of res, named r, that scanState reads.
 const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body, r.metadata`
 
-// scanState reads them from a row, of which there may be more columns.
+// scanState reads a state from the next columns of a row.
 func scanState(c *columns) (*state, error) {
 	var at state
 	var own texts
@@ -53,13 +53,14 @@ func scanState(c *columns) (*state, error) {
 	return &at, err
 }
 
-// scan is scanState without the body, of which it returns what is stored.
+// scan reads a state without its body, and returns the body as it is stored. It allocates strings
+// in kept.
 func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
 	typ, id, spelling := c.text(), c.text(), c.text()
 	at.rid, at.self, at.version = c.int64(), c.int64(), c.int64()
 	at.updated, at.sum = time.UnixMilli(c.int64()).UTC(), c.int64()
 	at.method, at.deleted = methodOf(c.int16()), c.bool()
-	claims, body, beside := c.bytes(), c.bytes(), c.bytes()
+	claims, body, meta := c.bytes(), c.bytes(), c.bytes()
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -68,47 +69,48 @@ func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
 	if len(spelling) > 0 {
 		at.key.ID = kept.keep(spelling)
 	}
-	if at.metadata, err = unpackMetadata(beside); err != nil {
+	if at.metadata, err = unpackMetadata(meta); err != nil {
 		return nil, err
 	}
 	at.claims, err = unpackClaims(claims)
 	return body, err
 }
 
-// findRecord goes by the hash of type and id, which only one index has: the right one is
-// used also by a plan that was made when the table was empty.
+// The statements that find records by self, the hash of type and id. Only one index has that
+// column, so even a plan that was made while the table was empty uses the right index.
 const (
 	findRecord  = `SELECT r.self, ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = $2`
 	findRecords = `SELECT r.self, ` + stateColumns + ` FROM res r WHERE r.site = $1 AND r.self = ANY($2)`
 )
 
-// find reads the newest version of a record; nil when there is none.
-func (s *Site) find(ctx context.Context, key store.Key) (*state, error) {
-	if !storable(key.Type) || !storable(key.ID) {
+// find returns the newest version of a record, or nil if there is none.
+func (s *Store) find(ctx context.Context, key store.Key) (*state, error) {
+	if !isStorable(key.Type) || !isStorable(key.ID) {
 		return nil, nil
 	}
-	at, err := s.lookups.get(ctx, s.hash.self(key.Type, key.ID))
+	at, err := s.loader.get(ctx, s.hash.Self(key.Type, key.ID))
 	if at == nil || err != nil {
 		return nil, storeError("read record", err)
 	}
-	return at, at.is(key)
+	return at, at.checkKey(key)
 }
 
-// findAll reads the newest versions of records by their hashes.
-func (s *Site) findAll(ctx context.Context, selves []int64) (map[int64]lookedUp, error) {
+// findAll reads the newest versions of records by their selves. If a connection is closed, it tries
+// again, at most maxReadAttempts times.
+func (s *Store) findAll(ctx context.Context, selves []int64) (map[int64]readResult, error) {
 	for attempt := 1; ; attempt++ {
 		records, err := s.findOnce(ctx, selves)
-		if attempt == mostReads || !isCut(err) {
+		if attempt == maxReadAttempts || !isDisconnected(err) {
 			return records, err
 		}
 	}
 }
 
-// mostReads is how often a read is tried that meets connections which ended while they
-// were idle, as when a database was started again.
-const mostReads = 3
+// maxReadAttempts is the maximum number of attempts of a read. After a restart of the database,
+// each connection that was idle fails once.
+const maxReadAttempts = 3
 
-func (s *Site) findOnce(ctx context.Context, selves []int64) (map[int64]lookedUp, error) {
+func (s *Store) findOnce(ctx context.Context, selves []int64) (map[int64]readResult, error) {
 	sql, sought := findRecords, any(selves)
 	if len(selves) == 1 {
 		sql, sought = findRecord, selves[0]
@@ -118,26 +120,27 @@ func (s *Site) findOnce(ctx context.Context, selves []int64) (map[int64]lookedUp
 		return nil, err
 	}
 	defer rows.Close()
-	records := make(map[int64]lookedUp, len(selves))
+	records := make(map[int64]readResult, len(selves))
 	for len(records) < len(selves) && rows.Next() {
 		c := columnsOf(rows)
 		self := c.int64()
 		at, err := scanState(c)
-		records[self] = lookedUp{at, err}
+		records[self] = readResult{at, err}
 	}
 	return records, rows.Err()
 }
 
-// is checks that a row found by its hash is the record's.
-func (at *state) is(key store.Key) error {
+// checkKey returns an error if a record that was found by its hash has another key, because two
+// keys have the same hash.
+func (at *state) checkKey(key store.Key) error {
 	if at.key.Type != key.Type || at.id != foldID(key.ID) {
-		return fmt.Errorf("read record: the hash of %s/%s is that of another record", key.Type, key.ID)
+		return fmt.Errorf("read record: %s/%s has the same hash as another record", key.Type, key.ID)
 	}
 	return nil
 }
 
 // Get implements store.Store.
-func (s *Site) Get(ctx context.Context, key store.Key) (store.Record, error) {
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	at, err := s.find(ctx, key)
 	switch {
 	case err != nil:
@@ -152,15 +155,15 @@ func (s *Site) Get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // GetVersion implements store.Store.
-func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
-	if !storable(key.Type) || !storable(key.ID) {
+func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
+	if !isStorable(key.Type) || !isStorable(key.ID) {
 		return store.Record{}, store.ErrNotFound
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	const find = `SELECT ` + versionColumns + ` FROM res r CROSS JOIN LATERAL (` + oneVersion + `) v
 		WHERE r.site = $1 AND r.self = $2`
-	rows, err := s.pool.Query(ctx, find, s.site, s.hash.self(key.Type, key.ID), version)
+	rows, err := s.pool.Query(ctx, find, s.site, s.hash.Self(key.Type, key.ID), version)
 	if err != nil {
 		return store.Record{}, storeError("read version", err)
 	}
@@ -171,20 +174,22 @@ func (s *Site) GetVersion(ctx context.Context, key store.Key, version int64) (st
 	return found, storeError("read version", err)
 }
 
-// oneVersion is a version of the record r: the newest one is current until the end of time.
+// oneVersion selects one version of the record r. The column until of the newest version is the
+// greatest integer.
 const oneVersion = `SELECT r.self, r.ver, r.rid, r.upd, 9223372036854775807 AS until, r.method, r.deleted, r.body WHERE r.ver = $3
 	UNION ALL SELECT x.self, x.ver, x.rid, x.upd, x.until, x.method, x.deleted, x.body FROM hist x WHERE x.site = $1 AND x.self = $2 AND x.ver = $3`
 
-// versionColumns are what scanVersion reads of a version, named v, and its record, named r.
+// versionColumns are the columns that scanVersion reads of a version, named v, and of its record,
+// named r.
 const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, r.metadata, v.method, v.deleted, v.body`
 
-// scanVersion reads them from a row, of which there may be more columns.
-func (s *Site) scanVersion(c *columns) (store.Record, error) {
+// scanVersion reads a version from the next columns of a row.
+func (s *Store) scanVersion(c *columns) (store.Record, error) {
 	var r store.Record
 	r.Key.Type, r.Key.ID, r.Version = string(c.text()), string(c.text()), c.int64()
 	rid := c.int64()
 	var kept texts
-	r.UID, r.Created, r.Updated = s.uid(rid, &kept), createdAt(rid), time.UnixMilli(c.int64()).UTC()
+	r.UID, r.Created, r.Updated = s.uid(rid, &kept), indexrow.CreatedAt(rid), time.UnixMilli(c.int64()).UTC()
 	newest, claims, packed := c.bool(), c.bytes(), c.bytes()
 	r.Method, r.Deleted = methodOf(c.int16()), c.bool()
 	body := c.bytes()
@@ -196,12 +201,12 @@ func (s *Site) scanVersion(c *columns) (store.Record, error) {
 		if r.Claims, err = unpackClaims(claims); err != nil {
 			return store.Record{}, err
 		}
-		beside, err := unpackMetadata(packed)
+		meta, err := unpackMetadata(packed)
 		if err != nil {
 			return store.Record{}, err
 		}
-		r.Revision = revision(rid, r.Version, beside.changes, &kept)
-		r.Metadata, r.MetadataVersion = beside.text, beside.of()
+		r.Revision = revision(rid, r.Version, meta.changes, &kept)
+		r.Metadata, r.MetadataVersion = meta.text, meta.of()
 	}
 	r.Body, err = unpackBody(body)
 	return r, err

@@ -2,31 +2,32 @@ package postgres
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// mostShared is up to how many bytes the bodies of a page are one piece of memory: who
-// keeps one of them keeps all.
-const mostShared = 256 << 10
+// maxSharedBytes is the maximum size in bytes of a page whose bodies share one allocation. Bodies
+// of a larger page have allocations of their own, because a shared one is kept in memory as long as
+// any of its bodies is in use.
+const maxSharedBytes = 256 << 10
 
-// records are those at the places of a page, whose bodies are unpacked for them.
-func (r *reader) records(places []place) ([]store.Record, error) {
+// unpackRecords returns the records of the hits on a page, with decompressed bodies.
+func (r *searcher) unpackRecords(hits []hit) ([]store.Record, error) {
 	size := 0
-	for i := range places {
-		size += places[i].packed.size
+	for i := range hits {
+		size += hits[i].body.size
 	}
 	var shared []byte
-	if size <= mostShared {
-		shared = r.roomFor(size)
+	if size <= maxSharedBytes {
+		shared = r.bodyBuffer(size)
 	}
-	records := make([]store.Record, len(places))
-	for i := range places {
-		at, n := places[i].at, places[i].packed.size
-		var room []byte
-		if size <= mostShared {
-			room, shared = shared[:0:n], shared[n:]
+	records := make([]store.Record, len(hits))
+	for i := range hits {
+		at, n := hits[i].state, hits[i].body.size
+		var buffer []byte
+		if size <= maxSharedBytes {
+			buffer, shared = shared[:0:n], shared[n:]
 		} else {
-			room = make([]byte, 0, n)
+			buffer = make([]byte, 0, n)
 		}
 		var err error
-		if at.body, err = places[i].packed.unpack(room); err != nil {
+		if at.body, err = hits[i].body.unpack(buffer); err != nil {
 			return nil, err
 		}
 		records[i] = r.site.recordOf(at, &r.texts)
@@ -34,14 +35,15 @@ func (r *reader) records(places []place) ([]store.Record, error) {
 	return records, nil
 }
 
-// roomFor is the query's room for bodies, made larger where that is needed.
-func (r *reader) roomFor(size int) []byte {
-	room := r.query.Room
-	if room == nil {
-		room = new([]byte)
+// bodyBuffer returns the buffer for bodies, which is Query.Room if that is set. It replaces a
+// buffer that is smaller than size.
+func (r *searcher) bodyBuffer(size int) []byte {
+	buffer := r.Query.Room
+	if buffer == nil {
+		buffer = new([]byte)
 	}
-	if cap(*room) < size {
-		*room = make([]byte, size)
+	if cap(*buffer) < size {
+		*buffer = make([]byte, size)
 	}
-	return (*room)[:size]
+	return (*buffer)[:size]
 }

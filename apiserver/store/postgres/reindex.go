@@ -8,49 +8,56 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// reindexPortion is how many records are looked at between two reports, and indexed anew in
-// one transaction: the rows of an older extractor are looked for once for all of them.
-const reindexPortion = 1000
+// reindexBatch is the number of records that Reindex reads between two reports. It reindexes the
+// outdated ones of them in one transaction.
+const reindexBatch = 1000
 
-// Reindexed is how far a Reindex has come: the last record it looked at, how many so far,
-// and how many of them it indexed anew.
+// Reindexed is the progress of a Reindex. After is the last record that it has read, Read the
+// number of records that it has read, and Changed the number of records and superseded versions
+// that it has updated.
 type Reindexed struct {
-	After           store.Key
-	Looked, Changed int64
+	After         store.Key
+	Read, Changed int64
 }
 
-// Reindex brings the index rows of records up to date that another extractor wrote. It
-// runs beside reads and writes, goes on behind after, and tells report how far it is, from
-// where it can be resumed. Searches by what is new are complete when it is done.
-func (s *Site) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
+// Reindex updates the index rows of records that a release with another extraction wrote. It can
+// run during reads and writes. It starts after a key, or at the first record for the zero key, and
+// calls report after each batch. An interrupted Reindex can resume at Reindexed.After. When Reindex
+// returns nil, searches by newly extracted values find all records.
+func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
 	done := Reindexed{After: after}
 	for {
-		keys, outdated, err := s.outdatedBehind(ctx, done.After)
+		keys, outdated, err := s.outdatedAfter(ctx, done.After)
 		if err != nil {
 			return err
 		}
 		if len(keys) == 0 {
 			return nil
 		}
-		if err := s.reindexSome(ctx, outdated); err != nil {
+		if err := s.reindexRecords(ctx, outdated); err != nil {
+			return err
+		}
+		labelled, err := s.labelPast(ctx, keys)
+		if err != nil {
 			return err
 		}
 		done.After = keys[len(keys)-1]
-		done.Looked += int64(len(keys))
-		done.Changed += int64(len(outdated))
+		done.Read += int64(len(keys))
+		done.Changed += int64(len(outdated)) + labelled
 		report(done)
 	}
 }
 
-// outdatedBehind lists the records behind a key, and those of them whose index rows are
-// not what their bodies give today.
-func (s *Site) outdatedBehind(ctx context.Context, after store.Key) (keys []store.Key, outdated []int64, err error) {
+// outdatedAfter returns the keys of a batch of records after a key, and the selves of those whose
+// index rows are outdated.
+func (s *Store) outdatedAfter(ctx context.Context, after store.Key) (keys []store.Key, outdated []int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	found, err := s.pool.Query(ctx, `SELECT `+stateColumns+` FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3)
-		ORDER BY r.typ, r.id LIMIT $4`, s.site, after.Type, foldID(after.ID), reindexPortion)
+		ORDER BY r.typ, r.id LIMIT $4`, s.site, after.Type, foldID(after.ID), reindexBatch)
 	if err != nil {
 		return nil, nil, storeError("find records to reindex", err)
 	}
@@ -61,24 +68,24 @@ func (s *Site) outdatedBehind(ctx context.Context, after store.Key) (keys []stor
 			return nil, nil, storeError("find records to reindex", err)
 		}
 		keys = append(keys, at.key)
-		if _, old := s.indexed(at); old {
+		if _, old := s.indexRows(at); old {
 			outdated = append(outdated, at.self)
 		}
 	}
 	return keys, outdated, storeError("find records to reindex", found.Err())
 }
 
-// reindexSome writes the index rows of some records anew, under their locks. Their versions
-// stay.
-func (s *Site) reindexSome(ctx context.Context, selves []int64) error {
+// reindexRecords replaces the index rows of records, in one transaction that locks the records.
+// Their versions do not change.
+func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 	if len(selves) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeouts*s.timeout)
 	defer cancel()
-	slices.Sort(selves) // the order in which all writers lock
+	slices.Sort(selves) // All writers lock records in this order, to avoid deadlocks.
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, patience, s.site, s.patient()); err != nil {
+		if _, err := tx.Exec(ctx, setStatementTimeout, s.site, s.loadTimeoutMillis()); err != nil {
 			return err
 		}
 		found, err := tx.Query(ctx, lockRecords, s.site, selves)
@@ -89,13 +96,13 @@ func (s *Site) reindexSome(ctx context.Context, selves []int64) error {
 		if err != nil {
 			return err
 		}
-		states = slices.DeleteFunc(states, func(at *state) bool { _, old := s.indexed(at); return !old })
+		states = slices.DeleteFunc(states, func(at *state) bool { _, old := s.indexRows(at); return !old })
 		rids := make([]int64, len(states))
 		for i, at := range states {
 			rids[i] = at.rid
 		}
 		batch := &pgx.Batch{}
-		for _, sql := range removeAll {
+		for _, sql := range indexrow.RemoveAll {
 			batch.Queue(sql, s.site, rids)
 		}
 		for _, at := range states {
@@ -106,14 +113,15 @@ func (s *Site) reindexSome(ctx context.Context, selves []int64) error {
 	return storeError("reindex records", err)
 }
 
-func (s *Site) queueReindexed(batch *pgx.Batch, at *state) {
-	fresh, _ := s.indexed(at)
-	st := s.statement()
-	parts := []string{"w AS (UPDATE res SET ixsum = " + st.arg(fresh.sum()) + ", marks = " + st.arg(nonNil(fresh.marks)) +
-		" WHERE site = $1 AND self = " + st.arg(at.self) + " RETURNING 1)"}
-	parts = append(parts, fresh.insert(st, st.arg(at.rid)+"::int8", "w")...)
-	if len(fresh.paths) > 0 {
-		parts = append(parts, insertPaths(st, fresh.paths))
+func (s *Store) queueReindexed(batch *pgx.Batch, at *state) {
+	fresh, _ := s.indexRows(at)
+	st, sum := s.plans.Statement(), fresh.Sum()
+	parts := []string{"w AS (UPDATE res SET ixsum = " + st.Arg(sum) + ", marks = " + st.Arg(nonNil(fresh.Marks)) +
+		", labelled = " + st.Arg(indexrow.LabelledColumn(sum)) + ", labels = " + st.Arg(fresh.Labels) + ", links = " + st.Arg(fresh.Links) +
+		" WHERE site = $1 AND self = " + st.Arg(at.self) + " RETURNING rid)"}
+	parts = append(parts, fresh.Insert(st, "(SELECT rid FROM w)", "w")...)
+	if len(fresh.Paths) > 0 {
+		parts = append(parts, indexrow.InsertPaths(st, fresh.Paths))
 	}
-	batch.Queue("WITH "+strings.Join(parts, ", ")+" SELECT FROM w", st.args...)
+	batch.Queue("WITH "+strings.Join(parts, ", ")+" SELECT FROM w", st.Args...)
 }

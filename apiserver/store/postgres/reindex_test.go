@@ -10,13 +10,34 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// TestReindex shows that records written with another extractor are found by what the new
-// one finds, and by nothing else, and keep their versions; and that it can be resumed.
+// TestReindexToNothing shows that a record loses its index rows if the new extraction finds nothing
+// in it.
+func TestReindexToNothing(t *testing.T) {
+	key := uuid.NewString()
+	older := open(t, shared, key, postgres.Options{Extractor: extractingOthers(func([]byte) []store.IndexValue {
+		return []store.IndexValue{{Param: "old", Value: store.Token{Code: "c"}}}
+	})})
+	if _, err := older.Write(t.Context(), []store.Op{counterOp("bare", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	newer := open(t, shared, key, postgres.Options{Extractor: store.NoExtractor})
+	if err := newer.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {}); err != nil {
+		t.Fatal(err)
+	}
+	c := "c"
+	page, err := newer.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.TokenIs{Param: "old", Code: &c}, Total: store.TotalAccurate})
+	if err != nil || page.Total != 0 {
+		t.Errorf("%d records found, error %v", page.Total, err)
+	}
+}
+
+// TestReindex shows that records are found by what the new extraction finds and by nothing else,
+// that they keep their versions, and that an interrupted Reindex can resume.
 func TestReindex(t *testing.T) {
 	key := uuid.NewString()
-	older := open(t, shared, key, postgres.Options{Extract: func(string, []byte) []store.Entry {
-		return []store.Entry{{Param: "old", Value: store.Token{Code: "c"}}, {Param: "old", Value: store.Text{Folded: "t"}}}
-	}})
+	older := open(t, shared, key, postgres.Options{Extractor: extractingOthers(func([]byte) []store.IndexValue {
+		return []store.IndexValue{{Param: "old", Value: store.Token{Code: "c"}}, {Param: "old", Value: store.Text{Folded: "t"}}}
+	})})
 	const records = 1200
 	for i := range records {
 		op := counterOp(strconv.Itoa(i), i)
@@ -35,7 +56,7 @@ func TestReindex(t *testing.T) {
 	for range 2 { // the second time there is nothing to do
 		last = postgres.Reindexed{}
 		err := newer.Reindex(t.Context(), store.Key{}, func(r postgres.Reindexed) {
-			if first.Looked == 0 {
+			if first.Read == 0 {
 				first = r
 			}
 			last = r
@@ -43,14 +64,14 @@ func TestReindex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last.Looked != records {
-			t.Errorf("looked at %d records, want %d", last.Looked, records)
+		if last.Read != records {
+			t.Errorf("looked at %d records, want %d", last.Read, records)
 		}
 	}
-	if last.Changed != 0 || first.Changed == 0 || first.Looked >= records {
+	if last.Changed != 0 || first.Changed == 0 || first.Read >= records {
 		t.Errorf("portions: first %+v, of the second run %+v", first, last)
 	}
-	if err := newer.Reindex(t.Context(), first.After, func(r postgres.Reindexed) { last = r }); err != nil || last.Looked != records-first.Looked {
+	if err := newer.Reindex(t.Context(), first.After, func(r postgres.Reindexed) { last = r }); err != nil || last.Read != records-first.Read {
 		t.Errorf("resumed behind %v: %+v, %v", first.After, last, err)
 	}
 	count := func(condition store.Condition) int64 {

@@ -9,28 +9,30 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Renewal says what became of a Renew.
+// Renewal is the result of a Renew.
 type Renewal int
 
 const (
-	// Current says that all records are indexed by this version of the extraction, or by a later one.
+	// Current means that all records are indexed by the given version of the extraction or a later
+	// one.
 	Current Renewal = iota
-	// Elsewhere says that another process is at it.
+	// Elsewhere means that another process is reindexing the site. The caller should try again later.
 	Elsewhere
 )
 
-// renewPause is between two passes: while a release is rolled out, servers of the last one
-// write records that are indexed their way.
+// renewPause is the time between two passes over all records. More than one pass may be needed,
+// because during a rolling update servers of the previous release still write outdated index rows.
 const renewPause = 10 * time.Second
 
-// renewalLock is the class of the advisory locks of those who reindex a site.
+// renewalLock is the first key of the advisory lock that a process holds while it reindexes a site.
 const renewalLock = 0x7061646b
 
-// Renew brings a site's index to a version of the extraction: it indexes records anew, where
-// an interrupted one left off, until a pass over all of them finds none that was indexed
-// otherwise. One process at a time does it for a site. Report is called before the first
-// portion and after each. Versions rise with releases.
-func (s *Site) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
+// Renew reindexes the site unless its index was made with the given version of the extraction or a
+// later one (store.Extractor.Version). It resumes an interrupted pass, and repeats passes over all
+// records until one finds no record to change. It calls report before the first batch and after
+// each one. One process at a time reindexes a site. In other processes, Renew returns Elsewhere at
+// once. Errors: store.ErrUnavailable, ctx.Err().
+func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return 0, storeError("reindex site", err)
@@ -67,9 +69,9 @@ func (s *Site) Renew(ctx context.Context, version int64, report func(Reindexed))
 	return Current, nil
 }
 
-// unlockRenewal lets others at it. Where that fails the connection is not used again, which
-// unlocks too.
-func (s *Site) unlockRenewal(ctx context.Context, conn *pgxpool.Conn) {
+// unlockRenewal releases the lock. If that fails, it closes the connection, which also releases the
+// lock.
+func (s *Store) unlockRenewal(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($2, site) FROM sites WHERE site = $1`, s.site, renewalLock); err != nil {
@@ -77,9 +79,10 @@ func (s *Site) unlockRenewal(ctx context.Context, conn *pgxpool.Conn) {
 	}
 }
 
-// renewalPass goes over the records behind where an interrupted pass of that version was,
-// and returns how many it changed. A whole pass without a change is noted as the version.
-func (s *Site) renewalPass(ctx context.Context, version int64, report func(Reindexed)) (changed int64, err error) {
+// renewalPass reindexes all records, or those after the point at which a pass for the same version
+// was interrupted. It returns the number of records that it changed. If a full pass changes none,
+// it stores the version as that of the site's index.
+func (s *Store) renewalPass(ctx context.Context, version int64, report func(Reindexed)) (changed int64, err error) {
 	const begin = `UPDATE sites SET
 		reindexed_type = CASE WHEN reindexing = $2 THEN reindexed_type ELSE '' END,
 		reindexed_id = CASE WHEN reindexing = $2 THEN reindexed_id ELSE '' END, reindexing = $2
@@ -92,7 +95,7 @@ func (s *Site) renewalPass(ctx context.Context, version int64, report func(Reind
 	report(Reindexed{After: after})
 	err = s.Reindex(ctx, after, func(done Reindexed) {
 		changed = done.Changed
-		// Progress that is not noted costs no more than looking at those records again.
+		// If progress is not stored, the next pass reads these records again.
 		_, _ = s.pool.Exec(ctx, `UPDATE sites SET reindexed_type = $2, reindexed_id = $3 WHERE site = $1`, s.site, done.After.Type, done.After.ID)
 		report(done)
 	})
@@ -100,7 +103,7 @@ func (s *Site) renewalPass(ctx context.Context, version int64, report func(Reind
 		return 0, err
 	}
 	if !whole {
-		changed = max(changed, 1) // what came before it is looked at once more
+		changed = max(changed, 1) // Another pass must read the records before the point of interruption.
 	}
 	const end = `UPDATE sites SET reindexing = 0, reindexed_type = '', reindexed_id = '',
 		extraction = CASE WHEN $3 THEN $2 ELSE extraction END WHERE site = $1`

@@ -13,14 +13,14 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// TestRenew upgrades a site's index while a server of the last release still writes, is
-// interrupted on the way, and goes on where it was.
+// TestRenew reindexes a site while a server of the previous release writes. It is interrupted and
+// resumes.
 func TestRenew(t *testing.T) {
 	const version = 7
 	key := uuid.NewString()
-	older := open(t, shared, key, postgres.Options{Extract: func(string, []byte) []store.Entry {
-		return []store.Entry{{Param: "old", Value: store.Token{Code: "c"}}}
-	}})
+	older := open(t, shared, key, postgres.Options{Extractor: extractingOthers(func([]byte) []store.IndexValue {
+		return []store.IndexValue{{Param: "old", Value: store.Token{Code: "c"}}}
+	})})
 	const records = 2500
 	for i := range records {
 		if _, err := older.Write(t.Context(), []store.Op{counterOp(strconv.Itoa(i), i)}); err != nil {
@@ -32,7 +32,7 @@ func TestRenew(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	var reached store.Key
 	_, err := newer.Renew(ctx, version, func(done postgres.Reindexed) {
-		if reached = done.After; done.Looked > 0 {
+		if reached = done.After; done.Read > 0 {
 			interrupt()
 		}
 	})
@@ -41,7 +41,7 @@ func TestRenew(t *testing.T) {
 	}
 	var passes []postgres.Reindexed
 	state, err := newer.Renew(t.Context(), version, func(done postgres.Reindexed) {
-		if done.Looked == 0 { // a pass begins
+		if done.Read == 0 { // a pass begins
 			if len(passes) == 0 && done.After != reached {
 				t.Errorf("went on behind %v, want %v", done.After, reached)
 			}
@@ -61,8 +61,8 @@ func TestRenew(t *testing.T) {
 	if err != nil || state != postgres.Current {
 		t.Fatalf("renewed: %v, %v", state, err)
 	}
-	// The rest of the first pass, one that finds what the older server wrote meanwhile, and
-	// one that finds nothing.
+	// The passes are the rest of the first one, one that finds what the older server wrote since,
+	// and one that finds nothing.
 	var changed []int64
 	for _, pass := range passes {
 		changed = append(changed, pass.Changed)

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// direct runs statements past the proxy and the pool.
+// direct runs statements without the proxy and the pool.
 func (b *broken) direct(t *testing.T, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), b.server.URL(database))
@@ -29,7 +29,7 @@ func (b *broken) direct(t *testing.T, statements ...string) {
 	}
 }
 
-// occupy takes all connections that the server has.
+// occupy takes all connections of the server.
 func (b *broken) occupy(t *testing.T) {
 	b.pool.Reset()
 	await(t, "the pool is empty", func() error {
@@ -71,8 +71,8 @@ func (b *broken) writeAgain(t *testing.T) {
 	b.direct(t, "SET default_transaction_read_only = off", "ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
 }
 
-// fillUp lets no file of the server grow: what a full disk does to tables, and as far as a
-// process can do it to itself. Files of the log are made at their full size before.
+// fillUp prevents the server's files from growing, which has the effect of a full disk on tables.
+// WAL files have their full size already.
 func (b *broken) fillUp(t *testing.T) {
 	b.direct(t, "CHECKPOINT")
 	b.limitFiles(t, strconv.Itoa(16<<20))
@@ -86,8 +86,8 @@ func (b *broken) fillUp(t *testing.T) {
 
 func (b *broken) makeRoom(t *testing.T) { b.limitFiles(t, "unlimited") }
 
-// limitFiles bounds the size of the files of all processes of the server, by its own user:
-// others may not.
+// limitFiles limits the file size of all processes of the server. It runs as the server's user,
+// because other users may not.
 func (b *broken) limitFiles(t *testing.T, bytes string) {
 	t.Helper()
 	for _, pid := range b.processes(t) {
@@ -108,7 +108,7 @@ func (b *broken) limitFiles(t *testing.T, bytes string) {
 	}
 }
 
-// processes are the server and its children.
+// processes returns the ids of the server and its children.
 func (b *broken) processes(t *testing.T) []int {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), b.server.URL(database))
@@ -137,7 +137,7 @@ func (b *broken) processes(t *testing.T) []int {
 	return found
 }
 
-// noise is text that does not compress.
+// noise returns text that does not compress.
 func noise(n int) string {
 	bytes := make([]byte, n/2)
 	_, _ = rand.Read(bytes) // never fails

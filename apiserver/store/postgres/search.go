@@ -3,39 +3,39 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// freeTotal is how many matches are counted for a total that nobody insisted on.
-const freeTotal = 1000
+// maxCountedTotal is the maximum number of matches that a search counts for store.TotalWhenFree. If
+// there are more, the total is store.UnknownTotal.
+const maxCountedTotal = 1000
 
-// mostSkipped is beyond every end.
-const mostSkipped = 1 << 40
+// maxSkip is the maximum number of records to skip; a larger number is replaced by it. It is more
+// than a site can hold, and prevents overflows.
+const maxSkip = 1 << 40
 
 // Search implements store.Store.
-func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error) {
+func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	o := order.Of(query)
 	after, err := o.Parse(query.After)
 	if err != nil {
 		return store.Page{}, err
 	}
-	if after != nil && !storable(after.ID) {
+	if after != nil && !isStorable(after.ID) {
 		return store.Page{}, store.ErrBadPosition
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	r := &reader{site: s, ctx: ctx, query: query, order: o, after: after}
-	defer r.giveBack()
+	r := &searcher{Search: sqlplan.Search{Context: ctx, Index: &s.plans, Query: query, Order: o, After: after}, site: s}
+	defer r.releaseSession()
 	page, err := r.search()
 	if err != nil {
 		return store.Page{}, searchError(err)
@@ -45,270 +45,270 @@ func (s *Site) Search(ctx context.Context, query store.Query) (store.Page, error
 
 func searchError(err error) error {
 	var ambiguous *store.AmbiguousError
-	if errors.As(err, &ambiguous) {
+	var tooMany *store.TooManyConditionsError
+	if errors.As(err, &ambiguous) || errors.As(err, &tooMany) || errors.Is(err, store.ErrQueryTimeout) {
 		return err
 	}
-	if errors.Is(err, store.ErrQueryTimeout) {
-		return err
-	}
-	if takesTooLong(err) {
+	if isQueryLimit(err) {
 		return errors.Join(store.ErrQueryTimeout, err)
 	}
 	return storeError("search", err)
 }
 
-// reader answers one query.
-type reader struct {
-	site    *Site
-	ctx     context.Context
-	query   store.Query
-	order   order.Order
-	after   *order.Place
-	paths   []path
-	answers answers
-	// asked is what the page was read from, if lists are remembered, of which passed turned
-	// out to be too long.
-	asked  *source
-	passed int
-	texts  texts
-	// shares tells that the search has one of the sessions that the site's searches may hold.
-	shares bool
+// hit is a match and its place in the order of the query. Created of the place is the rid of the
+// record.
+type hit struct {
+	order.Place
+	state *state
+	// body is the stored body of the record, still compressed.
+	body packedBody
 }
 
-// takeSession waits for a session of the site's share, if the search has none yet.
-func (r *reader) takeSession() (err error) {
-	if !r.shares {
-		err = r.site.share.take(r.ctx)
-		r.shares = err == nil
+// searcher is one search in progress.
+type searcher struct {
+	sqlplan.Search
+	site *Store
+	// cachedPlan is the statement of the page, or nil if the cache of long lists does not apply to it.
+	// listsTooLong is the number of its TriedLists, from the first on, that were too long.
+	cachedPlan   *sqlplan.Page
+	listsTooLong int
+	texts        texts
+	// hasSession reports whether the search holds one of the sessions of the site's share.
+	hasSession bool
+}
+
+// takeSession acquires a session of the site's share, if the search has none yet. The search holds
+// it until its end.
+func (r *searcher) takeSession() (err error) {
+	if !r.hasSession {
+		err = r.site.share.acquire(r.Context)
+		r.hasSession = err == nil
 	}
 	return err
 }
 
-func (r *reader) giveBack() {
-	if r.shares {
-		r.site.share.giveBack()
+func (r *searcher) releaseSession() {
+	if r.hasSession {
+		r.site.share.release()
 	}
 }
 
-func (r *reader) search() (store.Page, error) {
-	for _, typeName := range r.query.Types {
-		if n := r.compiler().sizeOf(r.query.WhereOf(typeName)); n > mostConditions {
-			return store.Page{}, fmt.Errorf("%w: it has %d conditions, at most %d can be", store.ErrQueryTimeout, n, mostConditions)
+func (r *searcher) search() (store.Page, error) {
+	for _, typeName := range r.Query.Types {
+		if n := r.CountConditions(typeName); n > sqlplan.MaxConditions {
+			return store.Page{}, &store.TooManyConditionsError{Count: n, Max: sqlplan.MaxConditions}
 		}
 	}
-	r.query.Types = slices.Compact(slices.Sorted(slices.Values(r.query.Types)))
-	if err := r.learnPaths(); err != nil {
+	r.Query.Types = slices.Compact(slices.Sorted(slices.Values(r.Query.Types)))
+	if err := r.loadReferencePaths(); err != nil {
 		return store.Page{}, err
 	}
-	if r.query.ByTime() {
-		if err := r.settle(); err != nil {
+	if r.Query.ByTime() {
+		if err := r.limitToWatermark(); err != nil {
 			return store.Page{}, err
 		}
 	}
 	page := store.Page{Total: store.UnknownTotal}
-	r.query.Skip = min(r.query.Skip, mostSkipped)
-	skip := int64(r.query.Skip)
-	counted := r.query.Total == store.TotalAccurate || r.after == nil && r.query.Total == store.TotalWhenFree
-	var places []place
-	more := r.query.Count == 0
-	room := newRoom()
-	if r.query.Count > 0 {
+	r.Query.Skip = min(r.Query.Skip, maxSkip)
+	skip := int64(r.Query.Skip)
+	counted := r.Query.Total == store.TotalAccurate || r.After == nil && r.Query.Total == store.TotalWhenFree
+	var hits []hit
+	more := r.Query.Count == 0
+	buffer := newPageBuffer()
+	if r.Query.Count > 0 {
 		var err error
-		if places, more, err = r.places(room); err != nil {
+		if hits, more, err = r.readHits(buffer); err != nil {
 			return store.Page{}, err
 		}
 		if more {
-			page.Next = r.order.Position(&places[len(places)-1].Place)
+			page.Next = r.Order.Position(&hits[len(hits)-1].Place)
 		}
 	}
 	var err error
-	if page.Records, err = r.records(places); err != nil {
+	if page.Records, err = r.unpackRecords(hits); err != nil {
 		return store.Page{}, err
 	}
 	switch {
-	case counted && !more && r.after == nil && (skip == 0 || len(places) > 0):
-		page.Total = skip + int64(len(places))
+	case counted && !more && r.After == nil && (skip == 0 || len(hits) > 0):
+		page.Total = skip + int64(len(hits))
 	case counted:
 		if page.Total, err = r.count(); err != nil {
 			return store.Page{}, err
 		}
 	}
-	if err := r.include(places, &page); err != nil {
+	if err := r.include(hits, &page); err != nil {
 		return store.Page{}, err
 	}
-	room.release()
+	buffer.release()
 	return page, nil
 }
 
-// settle restricts the query to records that no open write comes before.
-func (r *reader) settle() error {
-	var own int64
-	if r.after == nil {
-		own = r.site.newest.Load()
+// limitToWatermark excludes records that were updated at or after the watermark, because a write
+// that is still in progress may add records with earlier times (clock.go).
+func (r *searcher) limitToWatermark() error {
+	var ownNewest int64
+	if r.After == nil {
+		ownNewest = r.site.newest.Load()
 	}
-	until, err := r.site.settled(r.ctx, own)
+	watermark, err := r.site.watermark(r.Context, ownNewest)
 	if err != nil {
 		return err
 	}
-	r.query = r.query.Before(time.UnixMilli(until))
+	r.Query = r.Query.Before(time.UnixMilli(watermark))
 	return nil
 }
 
-// places reads the places of a page into a room, and tells whether there are more. Their
-// bodies are still packed, and those of the rows.
-func (r *reader) places(room *room) (places []place, more bool, err error) {
-	room.rows.most = r.site.mostOnPage
-	if r.query.Skip > 0 {
-		err = r.askBehind(&room.rows)
+// readHits reads the hits of a page into the buffer, and reports whether more matches follow. It
+// does not decompress their bodies, which unpackRecords does.
+func (r *searcher) readHits(buffer *pageBuffer) (hits []hit, more bool, err error) {
+	buffer.rows.maxBytes = r.site.maxPageBytes
+	if r.Query.Skip > 0 {
+		err = r.readPageAfterSkip(&buffer.rows)
 	} else {
-		err = r.ask(&room.rows)
+		err = r.readPage(&buffer.rows)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	room.furnish()
-	r.texts.Grow(room.rows.len() * textsOfRecord)
-	err = room.rows.each(func(n int, c *columns) (err error) {
-		room.places[n], err = r.scanPlace(c, &room.states[n])
+	buffer.resize()
+	r.texts.Grow(buffer.rows.len() * textBytesPerRecord)
+	err = buffer.rows.each(func(n int, c *columns) (err error) {
+		buffer.hits[n], err = r.scanHit(c, &buffer.states[n])
 		return err
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	r.remember(room.rows.took >= slowFor)
-	places, more = room.places, len(room.rows.cut) > 0
-	ends := make([]order.Place, len(room.rows.cut))
-	for i, n := range room.rows.cut {
-		ends[i] = places[n].Place
+	r.updateLongLists(buffer.rows.took >= slowScan)
+	hits, more = buffer.hits, len(buffer.rows.truncated) > 0
+	ends := make([]order.Place, len(buffer.rows.truncated))
+	for i, n := range buffer.rows.truncated {
+		ends[i] = hits[n].Place
 	}
-	if r.query.Skip == 0 { // otherwise they come in order
-		slices.SortFunc(places, func(a, b place) int { return r.order.Compare(&a.Place, &b.Place) })
+	if r.Query.Skip == 0 { // readPageAfterSkip returns the hits in order already
+		slices.SortFunc(hits, func(a, b hit) int { return r.Order.Compare(&a.Place, &b.Place) })
 	}
-	for i := range ends { // what comes behind one of them may come behind what was cut off, too
-		places = places[:sort.Search(len(places), func(n int) bool { return r.order.Compare(&places[n].Place, &ends[i]) > 0 })]
+	for i := range ends { // after the last hit of a truncated result, hits may be missing, so the page must end there
+		hits = hits[:sort.Search(len(hits), func(n int) bool { return r.Order.Compare(&hits[n].Place, &ends[i]) > 0 })]
 	}
-	fit := r.fitting(places)
-	return places[:fit], more || fit < len(places), nil
+	fit := r.hitsThatFit(hits)
+	return hits[:fit], more || fit < len(hits), nil
 }
 
-// fitting is how many of the places a page has room for.
-func (r *reader) fitting(places []place) int {
+// hitsThatFit returns the number of hits that fit on the page, by Query.Count and by the maximum
+// size of a page. It is at least one if there are hits.
+func (r *searcher) hitsThatFit(hits []hit) int {
 	size := 0
-	for n := range places {
-		size += places[n].packed.size
-		if n == r.query.Count || n > 0 && size > r.site.mostOnPage {
+	for n := range hits {
+		size += hits[n].body.size
+		if n == r.Query.Count || n > 0 && size > r.site.maxPageBytes {
 			return n
 		}
 	}
-	return len(places)
+	return len(hits)
 }
 
-// ask sends the statements of a page, one for each type. A batch costs more than a query.
-func (r *reader) ask(into *fetched) error {
+// maxBatchedPage is the maximum number of records on a page whose query is batched with others. A
+// query for more records uses a connection of its own.
+const maxBatchedPage = 100
+
+// readPage reads the rows of a page, and one more to know whether further matches follow. It sends
+// one statement for each type. If there are several, it sends them in one pgx.Batch, which is more
+// expensive than a single query.
+func (r *searcher) readPage(into *rowBuffer) error {
 	batch := &pgx.Batch{}
-	for _, typeName := range r.query.Types {
-		c := r.compiler()
-		s := r.page(c, typeName)
-		branches, err := s.branches()
+	for _, typeName := range r.Query.Types {
+		page, err := r.Page(typeName)
 		if err != nil {
 			return err
 		}
-		if err := c.fits(); err != nil {
-			return err
-		}
-		if s.remembers {
-			r.asked = s
-			if s.short() && r.query.Count <= mostShort {
-				return r.site.questions.rowsOf(r.ctx, c.sql(branches), c.args, into)
+		if len(r.Query.Types) == 1 {
+			r.cachedPlan = page
+			if page.IsShort && r.Query.Count <= maxBatchedPage {
+				return r.site.queries.query(r.Context, page.SQL, page.Args, into)
 			}
-			alone := &question{sql: c.sql(branches), args: c.args, rows: into}
-			if err := r.takeSession(); err != nil {
-				return err
-			}
-			return alone.askAlone(r.ctx, r.site.pool)
+			return r.readAlone(page.SQL, page.Args, into)
 		}
-		batch.Queue(c.sql(branches), c.args...).Query(into.take)
+		batch.Queue(page.SQL, page.Args...).Query(into.read)
 	}
 	if err := r.takeSession(); err != nil {
 		return err
 	}
-	return r.site.pool.SendBatch(r.ctx, batch).Close()
+	return r.site.pool.SendBatch(r.Context, batch).Close()
 }
 
-// page is the source of a page and one record more.
-func (r *reader) page(c *compiler, typeName string) *source {
-	s := r.source(c, typeName)
-	s.page = r.query.Count + 1
-	s.limit = c.arg(s.page)
-	s.remembers = len(r.query.Types) == 1
-	return s
+// readPageAfterSkip reads the rows of a page and one more, after the first Query.Skip matches.
+func (r *searcher) readPageAfterSkip(into *rowBuffer) error {
+	if len(r.Query.Types) == 0 {
+		return nil
+	}
+	sql, args, err := r.PageAfterSkip()
+	if err != nil {
+		return err
+	}
+	return r.readAlone(sql, args, into)
 }
 
-// remember notes the lists that turned out to be too long, and those known to be whose walk
-// was slow.
-func (r *reader) remember(slow bool) {
-	if r.asked == nil {
+// readAlone runs a statement in one of the site's sessions.
+func (r *searcher) readAlone(sql string, args []any, into *rowBuffer) error {
+	if err := r.takeSession(); err != nil {
+		return err
+	}
+	query := &batchedQuery{sql: sql, args: args, rows: into}
+	return query.runAlone(r.Context, r.site.pool)
+}
+
+// updateLongLists adds the lists that were too long to the cache. If the search was slow, it also
+// marks the lists as slow that the plan skipped because of the cache.
+func (r *searcher) updateLongLists(slow bool) {
+	if r.cachedPlan == nil {
 		return
 	}
-	r.site.longLists.add(r.asked.tried[:r.passed], slow)
+	r.site.longLists.add(r.cachedPlan.TriedLists[:r.listsTooLong], slow)
 	if slow {
-		r.site.longLists.add(r.asked.skipped, slow)
+		r.site.longLists.add(r.cachedPlan.SkippedLists, slow)
 	}
 }
 
-// source is the records of a type that match, in the order of the query.
-func (r *reader) source(c *compiler, typeName string) *source {
-	s := &source{compiler: c, typeName: typeName, order: r.order, after: r.after}
-	s.parts, s.lists = c.conjuncts(typeName, r.query.WhereOf(typeName))
-	if r.after != nil {
-		s.inclusive = order.Directed(strings.Compare(typeName, r.after.Type), r.order.Descends()) > 0
-	}
-	return s
-}
+// creationRanks are the ranks of a record in the order of creation. They are the same for all
+// records, because Place.Created has the order.
+var creationRanks = make([]order.Rank, 1)
 
-// unranked is what all records have in the order of creation.
-var unranked = make([]order.Rank, 1)
-
-func (r *reader) scanPlace(c *columns, at *state) (place, error) {
+func (r *searcher) scanHit(c *columns, at *state) (hit, error) {
 	stored, err := at.scan(c, &r.texts)
 	if err != nil {
-		return place{}, err
+		return hit{}, err
 	}
-	r.passed = max(r.passed, int(c.int16()))
-	packed, err := readPacked(stored)
+	r.listsTooLong = max(r.listsTooLong, int(c.int16()))
+	packed, err := parseBody(stored)
 	if err != nil {
-		return place{}, err
+		return hit{}, err
 	}
-	ranks := unranked
-	if !r.order.ByCreation() {
-		ranks = make([]order.Rank, len(r.order))
+	ranks := creationRanks
+	if !r.Order.ByCreation() {
+		ranks = make([]order.Rank, len(r.Order))
 		for i := range ranks {
 			ranks[i] = order.Rank{Missing: c.bool(), Number: c.int64(), Text: string(c.bytes())}
 		}
 	}
-	return place{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at, packed}, c.err
+	return hit{order.Place{Ranks: ranks, Created: at.rid, Type: at.key.Type, ID: at.id}, at, packed}, c.err
 }
 
-// count counts the matches of all types, as far as the query's total wants it.
-func (r *reader) count() (int64, error) {
+// count returns the number of matches of all types. With store.TotalWhenFree, it returns
+// store.UnknownTotal if there are more than maxCountedTotal.
+func (r *searcher) count() (int64, error) {
 	var total int64
+	limit := 0
+	if r.Query.Total == store.TotalWhenFree {
+		limit = maxCountedTotal + 1
+	}
 	batch := &pgx.Batch{}
-	for _, typeName := range r.query.Types {
-		c := r.compiler()
-		s := &source{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
-		s.parts, s.lists = c.conjuncts(typeName, r.query.WhereOf(typeName))
-		s.limit = "ALL"
-		if r.query.Total == store.TotalWhenFree {
-			s.limit = strconv.Itoa(freeTotal + 1)
-		}
-		branches, err := s.branches()
-		if err == nil {
-			err = c.fits()
-		}
+	for _, typeName := range r.Query.Types {
+		sql, args, err := r.Count(typeName, limit)
 		if err != nil {
 			return 0, err
 		}
-		batch.Queue(c.sql("SELECT count(*) FROM ("+branches+") counted"), c.args...).QueryRow(func(row pgx.Row) error {
+		batch.Queue(sql, args...).QueryRow(func(row pgx.Row) error {
 			var n int64
 			err := row.Scan(&n)
 			total += n
@@ -318,10 +318,10 @@ func (r *reader) count() (int64, error) {
 	if err := r.takeSession(); err != nil {
 		return 0, err
 	}
-	if err := r.site.pool.SendBatch(r.ctx, batch).Close(); err != nil {
+	if err := r.site.pool.SendBatch(r.Context, batch).Close(); err != nil {
 		return 0, err
 	}
-	if r.query.Total == store.TotalWhenFree && total > freeTotal {
+	if r.Query.Total == store.TotalWhenFree && total > maxCountedTotal {
 		return store.UnknownTotal, nil
 	}
 	return total, nil

@@ -2,24 +2,26 @@ package postgres
 
 import "strings"
 
-// texts keeps the strings of several records in one piece of memory: there are four to
-// each record of a page.
+// texts allocates the strings of several records in one block of memory, because a page has four
+// strings for each record.
 type texts struct {
 	strings.Builder
 	repeated string
 }
 
-// textsOfRecord is about how long those of a record are: its id, its uid, its revision.
-const textsOfRecord = 96
+// textBytesPerRecord is the approximate total length in bytes of the strings of one record: id, UID
+// and revision.
+const textBytesPerRecord = 96
 
-// keep returns a string of its own.
+// keep returns a copy of value in the block.
 func (t *texts) keep(value []byte) string {
 	from := t.Len()
 	t.Write(value)
 	return t.String()[from:]
 }
 
-// keepRepeated is keep for what is likely the same as the last time, as types are.
+// keepRepeated is like keep, but returns the string of the previous call if it equals value. It is
+// for types, which are often the same.
 func (t *texts) keepRepeated(value []byte) string {
 	if t.repeated != string(value) {
 		t.repeated = t.keep(value)

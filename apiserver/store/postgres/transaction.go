@@ -10,24 +10,28 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// transaction is several operations on their way, or one with claims.
+// transaction is the state of a write of several operations, or of one that needs locks.
 type transaction struct {
-	site *Site
+	site *Store
 	now  time.Time
-	// current are the newest versions of the records, as the operations so far leave them;
-	// nil where there is none.
-	current map[store.Key]*state
-	ledger  ledger
-	queue   []queued
-	paths   []path
-	// standing is what is known of records that operations depend on.
-	standing standing
+	// current has the newest version of each record after the operations so far. It is nil for a
+	// record that does not exist.
+	current        map[store.Key]*state
+	claimTable     claimTable
+	queue          []queuedStatement
+	referencePaths []indexrow.ReferencePath
+	// referenceLocks is the state of the operations that depend on other records.
+	referenceLocks referenceLocks
+	events         transactionEvents
 }
 
-// queued is a statement; mustChange tells that it says how many records it changed.
-type queued struct {
+// queuedStatement is a statement to send at the end of the transaction. If mustChange is true, a
+// result without rows means that the record has changed since it was read.
+type queuedStatement struct {
 	sql        string
 	args       []any
 	mustChange bool
@@ -36,7 +40,8 @@ type queued struct {
 func foldKey(key store.Key) store.Key { return store.Key{Type: key.Type, ID: foldID(key.ID)} }
 
 const (
-	// The lock is a statement before those that read: their snapshots begin when it is held.
+	// lockLines must be a statement of its own, so that the snapshots of later statements begin after
+	// the locks were acquired.
 	lockLines = `SELECT pg_advisory_xact_lock(s.site, l.line) FROM sites s CROSS JOIN LATERAL unnest($2::int4[]) WITH ORDINALITY l(line, n) WHERE s.site = $1`
 
 	lockRecords = `SELECT ` + stateColumns + ` FROM unnest($2::int8[]) WITH ORDINALITY k(self, n)
@@ -46,25 +51,26 @@ const (
 		FROM claim c JOIN res r ON r.site = $1 AND r.self = c.self WHERE c.site = $1 AND c.line = ANY($2::int8[])`
 )
 
-// lock takes the locks, in an order that all writers keep, and reads what they guard.
+// lock takes the locks that the operations need, and reads the records and claims that these locks
+// protect. To avoid deadlocks, all writers take locks in the same order.
 func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error {
 	t.current = map[store.Key]*state{}
 	for _, op := range ops {
 		t.current[foldKey(op.Key)] = nil
 	}
-	t.ledger = ledger{hash: t.site.hash, lines: linesOf(ops)}
+	t.claimTable = claimTable{hash: t.site.hash, lines: linesOf(ops)}
 	batch := &pgx.Batch{}
-	t.site.queueOpen(batch, &t.now)
-	if len(t.ledger.lines) > 0 {
-		t.queueLines(batch)
+	t.site.queueBeginWrite(batch, &t.now)
+	if len(t.claimTable.lines) > 0 {
+		t.queueClaimLocks(batch)
 	}
 	selves := make([]int64, 0, len(t.current))
 	for key := range t.current {
-		selves = append(selves, t.site.hash.self(key.Type, key.ID))
+		selves = append(selves, t.site.hash.Self(key.Type, key.ID))
 	}
 	slices.Sort(selves)
-	if targets := t.targets(ops); len(targets) > 0 {
-		t.queueLocks(batch, selves, targets)
+	if targets := t.requiredSelves(ops); len(targets) > 0 {
+		t.queueLocksWithRequired(batch, selves, targets)
 		return tx.SendBatch(ctx, batch).Close()
 	}
 	batch.Queue(lockRecords, t.site.site, selves).Query(func(found pgx.Rows) error {
@@ -80,33 +86,33 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-func (t *transaction) queueLines(batch *pgx.Batch) {
-	hashes := make([]int64, len(t.ledger.lines))
+func (t *transaction) queueClaimLocks(batch *pgx.Batch) {
+	hashes := make([]int64, len(t.claimTable.lines))
 	locks := make([]int32, len(hashes))
-	for i, line := range t.ledger.lines {
-		hashes[i] = t.site.hash.line(line)
+	for i, line := range t.claimTable.lines {
+		hashes[i] = t.site.hash.Line(line)
 		locks[i] = int32(hashes[i])
 	}
 	slices.Sort(locks)
 	batch.Queue(lockLines, t.site.site, locks)
 	batch.Queue(readClaims, t.site.site, hashes).Query(func(found pgx.Rows) error {
 		for found.Next() {
-			var h held
+			var h claimRow
 			if err := found.Scan(&h.line, &h.self, &h.from, &h.until, &h.expiry, &h.holder.Type, &h.holder.ID); err != nil {
 				return err
 			}
-			t.ledger.rows = append(t.ledger.rows, h)
+			t.claimTable.rows = append(t.claimTable.rows, h)
 		}
 		return found.Err()
 	})
-	// What has ended by itself; the ledger leaves it out by the time of the write.
-	t.queue = append(t.queue, queued{
+	// This removes the rows of expired claims. claimTable ignores such claims anyway.
+	t.queue = append(t.queue, queuedStatement{
 		sql:  `DELETE FROM claim WHERE site = $1 AND line = ANY($2::int8[]) AND expires <= floor(extract(epoch FROM now()) * 1e6)`,
 		args: []any{t.site.site, hashes},
 	})
 }
 
-// decide works out all operations, each on what the ones before it leave.
+// decide decides each operation on the state after the operations before it.
 func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 	results := make([]store.Result, len(ops))
 	for i, op := range ops {
@@ -116,31 +122,32 @@ func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.action != doNothing {
-			if p.action != doAnnotate { // which claims nothing else
+		if p.Action != store.ActionNone {
+			if p.Action != store.ActionAnnotate { // an annotation does not change claims
 				if err := t.claim(op, &p, current); err != nil {
 					return nil, err
 				}
 			}
 			t.write(&p, current)
+			t.addEvents(op, &p)
 		}
-		results[i] = t.site.result(&p, current)
-		switch p.action {
-		case doCreate, doUpdate, doAnnotate:
+		results[i] = t.site.result(&p)
+		switch p.Action {
+		case store.ActionCreate, store.ActionUpdate, store.ActionAnnotate:
 			next := p.next
 			t.current[key] = &next
-		case doPurge:
+		case store.ActionPurge:
 			t.current[key] = nil
 		}
 	}
 	return results, t.checkRequired(ops, results)
 }
 
-// claim changes what the record holds, where the operation says so.
-func (t *transaction) claim(op store.Op, p *plan, current *state) error {
+// claim replaces or releases the claims of the record, if the operation does so.
+func (t *transaction) claim(op store.Op, p *decision, current *state) error {
 	if op.Kind != store.Put {
 		if current != nil && len(current.claims) > 0 {
-			t.ledger.release(current.self)
+			t.claimTable.release(current.self)
 			t.dropClaims(current.self)
 		}
 		return nil
@@ -148,12 +155,12 @@ func (t *transaction) claim(op store.Op, p *plan, current *state) error {
 	if op.Claims == nil {
 		return nil
 	}
-	if err := t.ledger.change(&p.next, op.Claims, t.now); err != nil {
+	if err := t.claimTable.set(&p.next, op.Claims, t.now); err != nil {
 		return err
 	}
 	t.dropClaims(p.next.self)
-	var mine []held
-	for _, row := range t.ledger.rows {
+	var mine []claimRow
+	for _, row := range t.claimTable.rows {
 		if row.self == p.next.self {
 			mine = append(mine, row)
 		}
@@ -161,9 +168,9 @@ func (t *transaction) claim(op store.Op, p *plan, current *state) error {
 	if len(mine) == 0 {
 		return nil
 	}
-	lines, lows, highs := split3(mine, func(h held) (int64, int64, int64) { return h.line, h.from, h.until })
-	expiries, _, _ := split3(mine, func(h held) (int64, int, int) { return h.expiry, 0, 0 })
-	t.queue = append(t.queue, queued{
+	lines, lows, highs := indexrow.Split3(mine, func(h claimRow) (int64, int64, int64) { return h.line, h.from, h.until })
+	expiries, _, _ := indexrow.Split3(mine, func(h claimRow) (int64, int, int) { return h.expiry, 0, 0 })
+	t.queue = append(t.queue, queuedStatement{
 		sql: `INSERT INTO claim (site, self, line, lo, hi, expires)
 			SELECT $1, $2, u.* FROM unnest($3::int8[], $4::int8[], $5::int8[], $6::int8[]) u ON CONFLICT DO NOTHING`,
 		args: []any{t.site.site, p.next.self, lines, lows, highs, expiries},
@@ -172,24 +179,23 @@ func (t *transaction) claim(op store.Op, p *plan, current *state) error {
 }
 
 func (t *transaction) dropClaims(self int64) {
-	t.queue = append(t.queue, queued{sql: `DELETE FROM claim WHERE site = $1 AND self = $2`, args: []any{t.site.site, self}})
+	t.queue = append(t.queue, queuedStatement{sql: `DELETE FROM claim WHERE site = $1 AND self = $2`, args: []any{t.site.site, self}})
 }
 
-// write queues the change of a record.
-func (t *transaction) write(p *plan, current *state) {
-	before, outdated := t.site.indexed(current)
-	if outdated && p.action != doAnnotate {
-		before = rows{}
-		for _, sql := range removeAll {
-			t.queue = append(t.queue, queued{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
+func (t *transaction) write(p *decision, current *state) {
+	before, outdated := t.site.indexRows(current)
+	if outdated && p.Action != store.ActionAnnotate {
+		before = indexrow.Rows{}
+		for _, sql := range indexrow.RemoveAll {
+			t.queue = append(t.queue, queuedStatement{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}
-	c := t.site.change(p, current, before, func(st *statement, p *plan, _ *state) string { return stamped(st, p) })
-	t.paths = append(t.paths, c.paths...)
-	t.queue = append(t.queue, queued{c.sql, c.statement.args, true})
+	c := t.site.change(p, current, before, nil, func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
+	t.referencePaths = append(t.referencePaths, c.referencePaths...)
+	t.queue = append(t.queue, queuedStatement{c.sql, c.statement.Args, true})
 }
 
-// apply sends what is queued.
+// apply sends the queued statements. Errors: errStale, *store.ReferencedError.
 func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 	if len(t.queue) == 0 {
 		return nil
@@ -210,6 +216,7 @@ func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 			})
 		}
 	}
+	t.queueEvents(batch)
 	t.queueReferrers(batch)
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("apply %d statements: %w", len(t.queue), errors.Join(stale, err))

@@ -12,57 +12,61 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// errStale says that a record changed since it was read: read again and decide again.
-var errStale = errors.New("the record changed meanwhile")
+// errStale is returned if a record changed after the write read it. The write must decide again.
+var errStale = errors.New("the record changed after it was read")
 
-// errNeedsTransaction says that one statement does not do for a write.
+// errNeedsTransaction is returned if one statement cannot do a write, because of claims.
 var errNeedsTransaction = errors.New("the write needs a transaction")
 
-// optimism is how often a write tries without taking locks first.
-const optimism = 4
+// optimisticAttempts is the number of attempts of a write that take no locks before they decide on
+// the write. Further attempts lock the records first.
+const optimisticAttempts = 4
 
-// mostAttempts bounds how often a write that met others is tried again.
-const mostAttempts = 30
+// maxAttempts is the maximum number of attempts of a write that conflicts with other writes. After
+// that, Write returns store.ErrUnavailable.
+const maxAttempts = 30
 
-// Write implements store.Store. One operation without claims is one statement, guarded by
-// the state it was decided on; all else is a transaction.
-func (s *Site) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+// Write implements store.Store. A single operation without claims is one statement, which changes
+// nothing if the record is no longer in the state on which the operation was decided. All other
+// writes are transactions.
+func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	for _, op := range ops {
-		if !storable(op.Key.Type) || !storable(op.Key.ID) {
-			return nil, fmt.Errorf("write record: the id of %q is not text", op.Key)
+		if !isStorable(op.Key.Type) || !isStorable(op.Key.ID) {
+			return nil, fmt.Errorf("write record %q: type and id must be valid UTF-8 without NUL", op.Key)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	for attempt := range mostAttempts {
-		results, err := s.try(ctx, ops, attempt)
+	for attempt := range maxAttempts {
+		results, err := s.attempt(ctx, ops, attempt)
 		if !errors.Is(err, errStale) && !hasCode(err, serializationFailure, deadlockDetected, uniqueViolation) {
 			if err == nil {
-				s.grown(ctx, len(ops))
+				s.analyzeIfGrown(ctx, len(ops))
 			}
 			return results, err
 		}
-		if err := pause(ctx, attempt); err != nil {
+		if err := backOff(ctx, attempt); err != nil {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("write under contention: %w", store.ErrUnavailable)
+	return nil, fmt.Errorf("write records: conflicts with other writes in %d attempts: %w", maxAttempts, store.ErrUnavailable)
 }
 
-// pause spreads the attempts of writers that meet.
-func pause(ctx context.Context, attempt int) error {
+// backOff waits for a random time below 2^attempt milliseconds, at most 64.
+func backOff(ctx context.Context, attempt int) error {
 	timer := time.NewTimer(rand.N(time.Millisecond << min(attempt, 6)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return storeError("write under contention", ctx.Err())
+		return storeError("wait before another attempt of a write", ctx.Err())
 	case <-timer.C:
 		return nil
 	}
 }
 
-func (s *Site) try(ctx context.Context, ops []store.Op, attempt int) ([]store.Result, error) {
-	if len(ops) != 1 || len(ops[0].Claims) > 0 || dependsOnOthers(ops[0]) || attempt >= optimism {
+// attempt makes one attempt to write. Errors: errStale, and those of Write.
+func (s *Store) attempt(ctx context.Context, ops []store.Op, attempt int) ([]store.Result, error) {
+	if len(ops) != 1 || len(ops[0].Claims) > 0 || dependsOnOthers(ops[0]) || attempt >= optimisticAttempts {
 		return s.transact(ctx, ops)
 	}
 	result, err := s.writeOne(ctx, ops[0], attempt)
@@ -75,9 +79,9 @@ func (s *Site) try(ctx context.Context, ops []store.Op, attempt int) ([]store.Re
 	return []store.Result{result}, nil
 }
 
-// writeOne writes one record by one statement. What is most likely new is written without
-// being looked for.
-func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Result, error) {
+// writeOne writes one record by one statement. In the first attempt, it does not read the record
+// before if the record is likely new. Errors: errStale, errNeedsTransaction, and those of Write.
+func (s *Store) writeOne(ctx context.Context, op store.Op, attempt int) (store.Result, error) {
 	var current *state
 	likelyNew := op.Kind == store.Put && (op.Method == store.MethodPost || op.If.Absent)
 	if attempt > 0 || !likelyNew {
@@ -89,23 +93,23 @@ func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Re
 			return store.Result{}, errNeedsTransaction
 		}
 	}
-	p, err := s.decide(op, current, time.Time{}) // the statement finds the time
+	p, err := s.decide(op, current, time.Time{}) // the statement sets the time
 	if err != nil {
 		if attempt == 0 && likelyNew {
-			return store.Result{}, errStale // decided without looking
+			return store.Result{}, errStale // because the record was not read, so the error may be wrong
 		}
 		return store.Result{}, err
 	}
-	if p.action == doNothing {
-		return s.result(&p, current), nil
+	if p.Action == store.ActionNone {
+		return s.result(&p), nil
 	}
-	before, outdated := s.indexed(current)
-	if outdated && p.action != doAnnotate {
+	before, outdated := s.indexRows(current)
+	if outdated && p.Action != store.ActionAnnotate {
 		return store.Result{}, errNeedsTransaction
 	}
-	c := s.change(&p, current, before, s.stamp)
+	c := s.change(&p, current, before, p.Events(op), s.timeTable)
 	var updated int64
-	err = s.pool.QueryRow(ctx, c.sql, c.statement.args...).Scan(&p.next.rid, &updated)
+	err = s.pool.QueryRow(ctx, c.sql, c.statement.Args...).Scan(&p.next.rid, &updated)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Result{}, errStale
 	}
@@ -113,18 +117,17 @@ func (s *Site) writeOne(ctx context.Context, op store.Op, attempt int) (store.Re
 		return store.Result{}, storeError("write record", err)
 	}
 	p.next.updated = time.UnixMilli(updated).UTC()
-	s.acknowledged(p.next.updated)
-	s.rememberPaths(c.paths)
-	return s.result(&p, current), nil
+	s.noteNewest(p.next.updated)
+	s.cacheReferencePaths(c.referencePaths)
+	return s.result(&p), nil
 }
 
-// transact applies operations in a transaction, under locks on the lines they claim and on
-// their records.
-func (s *Site) transact(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+// transact applies operations in a transaction, with locks on the lines of claims and on records.
+func (s *Store) transact(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	var results []store.Result
-	var paths []path
+	var t *transaction
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		t := &transaction{site: s}
+		t = &transaction{site: s}
 		if err := t.lock(ctx, tx, ops); err != nil {
 			return err
 		}
@@ -132,29 +135,32 @@ func (s *Site) transact(ctx context.Context, ops []store.Op) ([]store.Result, er
 		if results, err = t.decide(ops); err != nil {
 			return err
 		}
-		paths = t.paths
 		return t.apply(ctx, tx)
 	})
+	if refused := new(store.ReferencedError); errors.As(err, &refused) {
+		return nil, t.nameReferrers(ctx, refused)
+	}
 	if err != nil {
 		return nil, contractError("write records", err)
 	}
 	for _, result := range results {
-		s.acknowledged(result.Record.Updated)
+		s.noteNewest(result.Record.Updated)
 	}
-	s.rememberPaths(paths)
+	s.cacheReferencePaths(t.referencePaths)
 	return results, nil
 }
 
-// contractError leaves the contract's own errors as they are.
+// contractError returns errStale and the errors that store.Store documents unchanged. It wraps all
+// others by storeError.
 func contractError(doing string, err error) error {
 	var precondition *store.PreconditionError
 	var deleted *store.DeletedError
 	var claim *store.ClaimError
 	var missing *store.MissingReferenceError
-	var referenced *store.ReferencedError
+	var refused *store.RefusedError
 	if errors.Is(err, errStale) || errors.Is(err, store.ErrNotFound) ||
 		errors.As(err, &precondition) || errors.As(err, &deleted) || errors.As(err, &claim) ||
-		errors.As(err, &missing) || errors.As(err, &referenced) {
+		errors.As(err, &missing) || errors.As(err, &refused) {
 		return err
 	}
 	return storeError(doing, err)

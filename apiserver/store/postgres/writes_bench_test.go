@@ -15,12 +15,11 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
-	"github.com/paddock-health/paddock/hack/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// BenchmarkCreate compares creates with their floor, in turns: the same rows written by the
-// same prepared statement when all is decided, over a unix socket too. The server syncs its
-// log.
+// BenchmarkCreate compares creates with their floor, in turns. The floor writes the same rows by
+// the same prepared statement, also over a Unix socket. The server syncs its log.
 func BenchmarkCreate(b *testing.B) {
 	dir, err := os.MkdirTemp("", "paddock-bench")
 	if err != nil {
@@ -66,7 +65,7 @@ const (
 	benchPrepared = 6000
 )
 
-// perSecond runs calls at so many clients for a turn.
+// perSecond runs calls by a number of clients for one turn.
 func perSecond(b *testing.B, clients int, call func(n int) error) float64 {
 	b.Helper()
 	var n, done atomic.Int64
@@ -95,7 +94,7 @@ var patientsMade atomic.Int64
 
 func newPatient(c clinic) store.Op { return c.patient(int(patientsMade.Add(1)) + 50_000_000) }
 
-func create(b *testing.B, site *postgres.Site, clients int) float64 {
+func create(b *testing.B, site *postgres.Store, clients int) float64 {
 	ops := make([]store.Op, benchPrepared)
 	c := clinic{rand.New(rand.NewPCG(1, 1))}
 	for i := range ops {
@@ -107,7 +106,7 @@ func create(b *testing.B, site *postgres.Site, clients int) float64 {
 	})
 }
 
-func floor(b *testing.B, pool *pgxpool.Pool, site *postgres.Site, clients int) float64 {
+func floor(b *testing.B, pool *pgxpool.Pool, site *postgres.Store, clients int) float64 {
 	type prepared struct {
 		sql  string
 		args []any

@@ -10,11 +10,11 @@ import (
 
 func claiming(id string, n int, claims ...store.Claim) store.Op {
 	op := put(id, body(n))
-	op.Claims = append([]store.Claim{}, claims...) // none given: the record gives up what it holds
+	op.Claims = append([]store.Claim{}, claims...) // without claims, the record releases those it holds
 	return op
 }
 
-// hours is the interval [from, until) of a day on a line.
+// hours returns a claim on the interval [from, until) of one day.
 func hours(line string, from, until int) store.Claim {
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	at := func(h int) time.Time { return day.Add(time.Duration(h) * time.Hour) }
@@ -43,14 +43,14 @@ func testNameClaims(t *testing.T, open Open) {
 		t.Errorf("a refused create left a record: %v", err)
 	}
 	write(t, s, claiming("two", 2, store.Claim{Line: "another"}))
-	write(t, s, claiming("one", 2, name)) // an update keeps what it lists
+	write(t, s, claiming("one", 2, name)) // an update keeps the claims that it lists
 	refusedBy(t, s, claiming("two", 3, name), "one")
 	same(t, "a refused update changes nothing", get(t, s, "two").Version, int64(1))
 	write(t, s, del("one"))
 	write(t, other, claiming("two", 3, name))
 	write(t, other, store.Op{Kind: store.Purge, Key: key("two")})
 	write(t, s, claiming("one", 3, name))
-	write(t, s, put("one", body(4))) // a put that does not speak of claims keeps them
+	write(t, s, put("one", body(4))) // a put with nil Claims keeps them
 	refusedBy(t, other, claiming("three", 3, name), "one")
 	same(t, "unchanged but for claims", write(t, s, claiming("one", 4)).Outcome, store.Updated)
 	write(t, other, claiming("three", 3, name))
@@ -68,7 +68,7 @@ func testIntervalClaims(t *testing.T, open Open) {
 	refusedBy(t, s, claiming("late", 1, store.Claim{Line: "room", Until: hours("", 0, 10).Until}), "nine")
 	write(t, s, claiming("late", 1, hours("room", 11, 12), hours("another room", 11, 12)))
 	refusedBy(t, s, claiming("both", 1, hours("third room", 9, 10), hours("room", 9, 10)), "nine")
-	write(t, s, claiming("both", 1, hours("third room", 9, 10))) // the refused one holds nothing
+	write(t, s, claiming("both", 1, hours("third room", 9, 10))) // the refused write left no claim
 }
 
 func testClaimExpiry(t *testing.T, open Open) {
@@ -79,14 +79,14 @@ func testClaimExpiry(t *testing.T, open Open) {
 	refusedBy(t, other, claiming("late", 1, hours("room", 9, 10)), "hold")
 	kept := hold
 	kept.Expires = time.Time{}
-	write(t, s, claiming("hold", 2, kept)) // made to last before it expires
-	within(t, "the first expiry passes", func() bool { return time.Now().After(hold.Expires) })
+	write(t, s, claiming("hold", 2, kept)) // the expiry is removed in time
+	eventually(t, "the first expiry passes", func() bool { return time.Now().After(hold.Expires) })
 	refusedBy(t, other, claiming("late", 1, hours("room", 9, 10)), "hold")
 
 	hold = hours("second room", 9, 10)
 	hold.Expires = time.Now().Add(500 * time.Millisecond).UTC().Truncate(time.Millisecond)
 	write(t, s, claiming("brief", 1, hold))
-	within(t, "the hold expires", func() bool { return time.Now().After(hold.Expires) })
+	eventually(t, "the hold expires", func() bool { return time.Now().After(hold.Expires) })
 	write(t, other, claiming("late", 1, hours("second room", 9, 10)))
 	kept = hold
 	kept.Expires = time.Time{}
@@ -98,8 +98,8 @@ func testClaimMove(t *testing.T, open Open) {
 	write(t, s, claiming("moving", 1, hours("room", 9, 10)))
 	write(t, s, claiming("wall", 1, hours("room", 12, 13)))
 	refusedBy(t, other, claiming("moving", 2, hours("room", 11, 13)), "wall")
-	refusedBy(t, s, claiming("late", 1, hours("room", 9, 10)), "moving") // it still holds where it was
-	write(t, other, claiming("moving", 2, hours("room", 9, 11)))         // onto itself
+	refusedBy(t, s, claiming("late", 1, hours("room", 9, 10)), "moving") // the refused move left the old claim
+	write(t, other, claiming("moving", 2, hours("room", 9, 11)))         // overlaps its own old interval
 	write(t, other, claiming("moving", 3, hours("room", 10, 12)))
 	write(t, s, claiming("late", 1, hours("room", 9, 10)))
 	refusedBy(t, s, claiming("later", 1, hours("room", 11, 12)), "moving")

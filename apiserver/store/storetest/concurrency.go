@@ -10,8 +10,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// race runs n writers at once, alternating between the replicas, and returns
-// their errors.
+// race calls run n times concurrently, alternating between the replicas, and returns the errors.
 func race(n int, replicas []store.Store, run func(i int, s store.Store) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -27,7 +26,7 @@ func race(n int, replicas []store.Store, run func(i int, s store.Store) error) [
 	return errs
 }
 
-// winners counts the writes that succeeded; the others must have failed as expected.
+// winners returns the number of nil errors. It reports each error for which lost is false.
 func winners(t *testing.T, errs []error, lost func(error) bool) int {
 	t.Helper()
 	won := 0
@@ -53,7 +52,7 @@ func testOneWinnerByVersion(t *testing.T, open Open) {
 	for round := range 5 {
 		version := int64(round + 1)
 		errs := race(64, []store.Store{s, other}, func(_ int, s store.Store) error {
-			op := put("rex", body(round+1)) // all write the same: even then one alone may win
+			op := put("rex", body(round+1)) // even with equal bodies only one may win
 			op.If.Version = version
 			_, err := s.Write(t.Context(), []store.Op{op})
 			return err
@@ -94,8 +93,7 @@ func testOneWinnerOfInterval(t *testing.T, open Open) {
 	}
 }
 
-// testNoUpdateLost counts up from many writers that read, add one and write
-// under the version they read.
+// testNoUpdateLost shows that concurrent read-modify-write cycles with If.Version lose no update.
 func testNoUpdateLost(t *testing.T, open Open) {
 	s, other := open(t)
 	write(t, s, put("counter", body(0)))
@@ -123,8 +121,8 @@ func testNoUpdateLost(t *testing.T, open Open) {
 	same(t, "counter and version", []int64{int64(counter(t, r)), r.Version}, []int64{writersN * each, writersN*each + 1})
 }
 
-// testEveryWriteIsOneVersion lets many writers put without a precondition: each
-// acknowledged write is in the history exactly once.
+// testEveryWriteIsOneVersion shows that each acknowledged write without a precondition is in the
+// history exactly once.
 func testEveryWriteIsOneVersion(t *testing.T, open Open) {
 	s, other := open(t)
 	const writersN = 18
@@ -151,8 +149,8 @@ func testEveryWriteIsOneVersion(t *testing.T, open Open) {
 	same(t, "versions", page.Total, int64(writersN))
 }
 
-// testDeletePutRead mixes all kinds of writes on few ids: readers see whole
-// states and every outcome is one of the contract's.
+// testDeletePutRead mixes puts, deletes, purges and reads of a few ids. A read returns a complete
+// body or an error of the contract, and searches agree with reads in the end.
 func testDeletePutRead(t *testing.T, open Open) {
 	s, other := open(t)
 	var reads atomic.Int64
@@ -186,8 +184,8 @@ func testDeletePutRead(t *testing.T, open Open) {
 		t.Error("no read found a record")
 	}
 	for _, replica := range []store.Store{s, other} {
-		within(t, "search agrees with reads", func() bool {
-			found := walk(t, replica, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}})
+		eventually(t, "search agrees with reads", func() bool {
+			found := allIDs(t, replica, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}})
 			want := []string{}
 			for n := range 3 {
 				if _, err := replica.Get(t.Context(), key(fmt.Sprintf("mixed-%d", n))); err == nil {

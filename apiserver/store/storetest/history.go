@@ -11,24 +11,26 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// told is one version as a history tells it.
-type told struct {
+// historyVersion is one version in a history.
+type historyVersion struct {
 	Key     store.Key
 	Version int64
 	Updated time.Time
 	Method  store.Method
 	Deleted bool
 	Body    string
-	// Until is when the next version followed; zero for the newest.
+	// Until is when the next version was written. It is zero for the newest version.
 	Until time.Time
 }
 
-func tell(r store.Record) told {
-	return told{Key: r.Key, Version: r.Version, Updated: r.Updated, Method: r.Method, Deleted: r.Deleted, Body: string(r.Body.JSON)}
+func toHistoryVersion(r store.Record) historyVersion {
+	return historyVersion{Key: r.Key, Version: r.Version, Updated: r.Updated, Method: r.Method, Deleted: r.Deleted, Body: string(r.Body.JSON)}
 }
 
-// name is what tells a version from all others.
-func (v told) name() string { return fmt.Sprintf("%s/%s/%d", v.Key.Type, v.Key.ID, v.Version) }
+// name identifies the version.
+func (v historyVersion) name() string {
+	return fmt.Sprintf("%s/%s/%d", v.Key.Type, v.Key.ID, v.Version)
+}
 
 func history(t *testing.T, s store.Store, query store.HistoryQuery) store.Page {
 	t.Helper()
@@ -37,19 +39,19 @@ func history(t *testing.T, s store.Store, query store.HistoryQuery) store.Page {
 		t.Fatalf("history %+v: %v", query, err)
 	}
 	if len(page.Records) > query.Count {
-		t.Fatalf("history %+v: a page has %d versions", query, len(page.Records))
+		t.Fatalf("history %+v: a page has %d versions, want at most %d", query, len(page.Records), query.Count)
 	}
 	return page
 }
 
-// walkHistory collects the versions of all pages.
-func walkHistory(t *testing.T, s store.Store, query store.HistoryQuery) []told {
+// allVersions returns the versions on all pages of a query.
+func allVersions(t *testing.T, s store.Store, query store.HistoryQuery) []historyVersion {
 	t.Helper()
-	versions := []told{}
+	versions := []historyVersion{}
 	for range 100_000 {
 		page := history(t, s, query)
 		for _, r := range page.Records {
-			versions = append(versions, tell(r))
+			versions = append(versions, toHistoryVersion(r))
 		}
 		if page.Next == nil {
 			return versions
@@ -60,8 +62,7 @@ func walkHistory(t *testing.T, s store.Store, query store.HistoryQuery) []told {
 	return nil
 }
 
-// testHistoryPeriods asks for versions of one record by when they were written
-// and when they were current.
+// testHistoryPeriods tests Since and Current.
 func testHistoryPeriods(t *testing.T, open Open) {
 	s, other := open(t)
 	var at []time.Time
@@ -99,9 +100,9 @@ func testHistoryPeriods(t *testing.T, open Open) {
 		}
 		for _, query.Count = range []int{1, 2, 100} {
 			for _, replica := range []store.Store{s, other} {
-				within(t, name, func() bool { return history(t, replica, query).Total == int64(len(test.want)) })
+				eventually(t, name, func() bool { return history(t, replica, query).Total == int64(len(test.want)) })
 				numbers := []int64{}
-				for _, v := range walkHistory(t, replica, query) {
+				for _, v := range allVersions(t, replica, query) {
 					numbers = append(numbers, v.Version)
 				}
 				same(t, fmt.Sprintf("%s, in pages of %d", name, query.Count), numbers, test.want)
@@ -110,9 +111,9 @@ func testHistoryPeriods(t *testing.T, open Open) {
 	}
 }
 
-// written makes random writes to records of two types and returns every version
-// that the records' own histories tell.
-func written(t *testing.T, s store.Store, writes int) []told {
+// writeRandomVersions makes random writes to records of two types. It returns all versions, read
+// from the histories of the single records.
+func writeRandomVersions(t *testing.T, s store.Store, writes int) []historyVersion {
 	t.Helper()
 	rnd := random()
 	types := []string{patient, "Person"}
@@ -129,7 +130,7 @@ func written(t *testing.T, s store.Store, writes int) []told {
 		}
 		write(t, s, op)
 	}
-	var all []told
+	var all []historyVersion
 	for _, recordType := range types {
 		for i := range writes / 6 {
 			query := store.HistoryQuery{Key: store.Key{Type: recordType, ID: fmt.Sprintf("r-%d", i)}, Count: writes, Deletions: true}
@@ -142,7 +143,7 @@ func written(t *testing.T, s store.Store, writes int) []told {
 			}
 			var until time.Time
 			for _, r := range page.Records {
-				v := tell(r)
+				v := toHistoryVersion(r)
 				v.Until, until = until, v.Updated
 				all = append(all, v)
 			}
@@ -151,9 +152,9 @@ func written(t *testing.T, s store.Store, writes int) []told {
 	return all
 }
 
-// naiveHistory is the obviously right answer, in any order.
-func naiveHistory(all []told, query store.HistoryQuery) map[string]told {
-	matching := map[string]told{}
+// naiveHistory returns the versions that match a query, by name. It tests each version.
+func naiveHistory(all []historyVersion, query store.HistoryQuery) map[string]historyVersion {
+	matching := map[string]historyVersion{}
 	for _, v := range all {
 		ofType := query.Key.Type == v.Key.Type
 		if query.Key.Type == "" {
@@ -174,14 +175,13 @@ func naiveHistory(all []told, query store.HistoryQuery) map[string]told {
 	return matching
 }
 
-// testHistoryOfMany compares histories of a type and of the site with what the
-// records' own tell.
+// testHistoryOfMany compares histories of a type and of the site with those of the single records.
 func testHistoryOfMany(t *testing.T, open Open) {
 	s, _ := open(t)
 	if page := history(t, s, store.HistoryQuery{Count: 10}); page.Total != 0 || len(page.Records) != 0 || page.Next != nil {
 		t.Errorf("an empty site has the history %+v", page)
 	}
-	all := written(t, s, 240)
+	all := writeRandomVersions(t, s, 240)
 	rnd := random()
 	instant := func() time.Time { return all[rnd.IntN(len(all))].Updated }
 	for range 120 {
@@ -201,15 +201,15 @@ func testHistoryOfMany(t *testing.T, open Open) {
 		}
 		what := fmt.Sprintf("%+v", query)
 		want := naiveHistory(all, query)
-		got := map[string]told{}
-		versions := walkHistory(t, s, query)
+		got := map[string]historyVersion{}
+		versions := allVersions(t, s, query)
 		for _, v := range versions {
 			got[v.name()] = v
 		}
 		same(t, what, got, want)
-		same(t, what+": versions told twice", len(versions)-len(got), 0)
-		if !slices.IsSortedFunc(versions, func(a, b told) int { return b.Updated.Compare(a.Updated) }) {
-			t.Errorf("%s: not newest first", what)
+		same(t, what+": repeated versions", len(versions)-len(got), 0)
+		if !slices.IsSortedFunc(versions, func(a, b historyVersion) int { return b.Updated.Compare(a.Updated) }) {
+			t.Errorf("%s: got %v, want newest first", what, versions)
 		}
 		same(t, what+": total", history(t, s, query).Total, int64(len(want)))
 		query.Count = 0
@@ -243,13 +243,13 @@ func testHistoryPositions(t *testing.T, open Open) {
 	}
 }
 
-// testHistoryPagingUnderWrites walks through the history of the site while others
-// write: each version that was there before is told exactly once.
+// testHistoryPagingUnderWrites shows that paging through the history of the site during writes
+// returns each version that was written before the first page exactly once.
 func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 	s, other := open(t)
 	before := map[string]bool{}
 	for i := range 60 {
-		before[tell(write(t, s, put(fmt.Sprintf("steady-%02d", i%30), body(i))).Record).name()] = true
+		before[toHistoryVersion(write(t, s, put(fmt.Sprintf("steady-%02d", i%30), body(i))).Record).name()] = true
 	}
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -261,7 +261,7 @@ func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 					return
 				default:
 				}
-				// Few enough versions of each, so that none of the first ones is given up.
+				// Each record has few enough versions that engines keep the first ones.
 				op := put(fmt.Sprintf("passing-%d-%d", w, i%40), body(i))
 				if i%3 == 2 {
 					op = del(op.Key.ID)
@@ -275,12 +275,12 @@ func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 	}
 	for round := range 8 {
 		seen := map[string]int{}
-		for _, v := range walkHistory(t, s, store.HistoryQuery{Count: 5 + 9*round, Deletions: true}) {
+		for _, v := range allVersions(t, s, store.HistoryQuery{Count: 5 + 9*round, Deletions: true}) {
 			seen[v.name()]++
 		}
 		for name := range before {
 			if seen[name] != 1 {
-				t.Errorf("pages of %d: %s was told %d times", 5+9*round, name, seen[name])
+				t.Errorf("pages of %d: %s was returned %d times, want 1", 5+9*round, name, seen[name])
 			}
 		}
 	}

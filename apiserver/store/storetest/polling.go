@@ -16,9 +16,9 @@ func testPolling(t *testing.T, open Open) {
 	Poll(t, []store.Store{s}, s)
 }
 
-// Poll lets 16 writers write by some replicas while others ask a replica, again and again,
-// for what is later than all that they were told: by the history of the site, by that of
-// the type, and by a search in the order of updates. In the end each write was told.
+// Poll shows that polling misses no write. 16 writers write to the given replicas. At the same
+// time, clients poll s for versions that are newer than all that they have received: by the history
+// of the site, by the history of a type, and by a search sorted by time of update.
 func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	t.Helper()
 	const writersN, ids, rounds = 16, 3, 12
@@ -31,8 +31,8 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	var polling sync.WaitGroup
 	for _, p := range pollers {
 		polling.Go(func() {
-			// What another replica acknowledged is told soon after, not at once: the last to
-			// ask is one who began to ask that much later.
+			// A write that another replica acknowledged is visible soon, but not at once. So the last poll
+			// starts only after soon has passed without anything new.
 			for newest, began := time.Now(), time.Now(); began.Sub(newest) < soon; began = time.Now() {
 				written := done.Load()
 				more, err := p.poll(t, s)
@@ -66,15 +66,15 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	}
 }
 
-// soon is for how long nothing new may come before a poller asks for the last time.
+// soon is how long a poller must receive nothing new before it ends.
 const soon = 200 * time.Millisecond
 
-// poller asks for what is later than all that it was told.
+// poller polls for versions that are newer than all that it has received.
 type poller struct {
 	name string
-	ask  func(t *testing.T, s store.Store, since time.Time) (told []store.Record, newestOnly bool, err error)
-	// told are the versions told, by key.
-	told       map[string][]int64
+	ask  func(t *testing.T, s store.Store, since time.Time) (seen []store.Record, newestOnly bool, err error)
+	// seen are the version numbers received, by id.
+	seen       map[string][]int64
 	newest     time.Time
 	newestOnly bool
 }
@@ -82,11 +82,11 @@ type poller struct {
 func (p *poller) poll(t *testing.T, s store.Store) (more bool, err error) {
 	records, newestOnly, err := p.ask(t, s, p.newest)
 	p.newestOnly = newestOnly
-	if p.told == nil {
-		p.told = map[string][]int64{}
+	if p.seen == nil {
+		p.seen = map[string][]int64{}
 	}
 	for _, r := range records {
-		p.told[r.Key.ID] = append(p.told[r.Key.ID], r.Version)
+		p.seen[r.Key.ID] = append(p.seen[r.Key.ID], r.Version)
 		if next := r.Updated.Add(time.Millisecond); next.After(p.newest) {
 			p.newest = next
 		}
@@ -94,8 +94,8 @@ func (p *poller) poll(t *testing.T, s store.Store) (more bool, err error) {
 	return len(records) > 0, err
 }
 
-// compare shows that all versions were told, or at least the last one of each record, and
-// none twice.
+// compare checks that each version was received exactly once. With newestOnly it checks the last
+// version of each record only.
 func (p *poller) compare(t *testing.T, written []store.Record, rounds int64) {
 	t.Helper()
 	missed, twice := 0, 0
@@ -103,7 +103,7 @@ func (p *poller) compare(t *testing.T, written []store.Record, rounds int64) {
 		if p.newestOnly && r.Version < rounds {
 			continue
 		}
-		switch count := len(slices.DeleteFunc(slices.Clone(p.told[r.Key.ID]), func(v int64) bool { return v != r.Version })); {
+		switch count := len(slices.DeleteFunc(slices.Clone(p.seen[r.Key.ID]), func(v int64) bool { return v != r.Version })); {
 		case count == 0:
 			missed++
 		case count > 1:
@@ -111,22 +111,22 @@ func (p *poller) compare(t *testing.T, written []store.Record, rounds int64) {
 		}
 	}
 	if missed > 0 || twice > 0 {
-		t.Errorf("%s: of %d writes %d were not told, %d more than once", p.name, len(written), missed, twice)
+		t.Errorf("%s: of %d writes %d were not received and %d more than once", p.name, len(written), missed, twice)
 	}
 }
 
 func pollHistory(of store.Key) func(*testing.T, store.Store, time.Time) ([]store.Record, bool, error) {
 	return func(t *testing.T, s store.Store, since time.Time) ([]store.Record, bool, error) {
 		query := store.HistoryQuery{Key: of, Since: since, Count: 50}
-		var told []store.Record
+		var seen []store.Record
 		for {
 			page, err := s.History(t.Context(), query)
 			if err != nil {
 				return nil, false, err
 			}
-			told = append(told, page.Records...)
+			seen = append(seen, page.Records...)
 			if query.After = page.Next; query.After == nil {
-				return told, false, nil
+				return seen, false, nil
 			}
 		}
 	}

@@ -17,7 +17,7 @@ const organization = "Organization"
 
 func org(id string) store.Key { return store.Key{Type: organization, ID: id} }
 
-// referring puts a record that refers to others by a parameter, and requires them.
+// referring returns a put of a record that refers to other records and requires them.
 func referring(t *testing.T, from store.Key, salt int, to ...store.Key) store.Op {
 	v := values{Salt: salt, Refs: map[string][]store.Reference{}}
 	for _, key := range to {
@@ -26,12 +26,13 @@ func referring(t *testing.T, from store.Key, salt int, to ...store.Key) store.Op
 	return store.Op{Kind: store.Put, Key: from, Method: store.MethodPut, Body: v.body(t), Requires: to}
 }
 
-// removing deletes a record that nothing refers to.
+// removing returns a delete that fails if a record refers to the deleted one.
 func removing(key store.Key) store.Op {
 	return store.Op{Kind: store.Delete, Key: key, Method: store.MethodDelete, Unreferenced: true, Bases: []string{ownBase}}
 }
 
-// atomicStores opens a store that takes operations which depend on others; the others refuse them.
+// atomicStores opens a site. If its engine is not atomic, atomicStores checks that the engine
+// refuses operations that depend on other records, and returns false for ok.
 func atomicStores(t *testing.T, open Open) (first, second store.Store, ok bool) {
 	t.Helper()
 	first, second = open(t)
@@ -44,21 +45,21 @@ func atomicStores(t *testing.T, open Open) (first, second store.Store, ok bool) 
 			t.Errorf("a store that is not atomic answers %v, want ErrNotAtomic", err)
 		}
 	}
-	same(t, "records after refused writes", walk(t, first, store.Query{Types: []string{patient, organization}, Count: 10}), []string{})
+	same(t, "records after refused writes", allIDs(t, first, store.Query{Types: []string{patient, organization}, Count: 10}), []string{})
 	return nil, nil, false
 }
 
-// refused tries a write that is to fail with an error of the contract, and change nothing.
+// refused checks that a write fails with the error and changes nothing.
 func refused(t *testing.T, s store.Store, want error, ops ...store.Op) {
 	t.Helper()
 	query := store.Query{Types: []string{patient, organization}, Count: 100, Sort: []store.Sort{{Field: store.SortID}}}
-	before := walkRecords(t, s, query)
+	before := allRecords(t, s, query)
 	_, err := s.Write(t.Context(), ops)
 	ordered := cmpopts.SortSlices(func(a, b store.Key) bool { return a.ID < b.ID })
 	if diff := cmp.Diff(want, err, ordered); diff != "" {
 		t.Errorf("write of %v and so on (-want +got):\n%s", ops[0].Key, diff)
 	}
-	same(t, "records after a refused write", walkRecords(t, s, query), before)
+	same(t, "records after a refused write", allRecords(t, s, query), before)
 }
 
 func writeAll(t *testing.T, s store.Store, ops ...store.Op) {
@@ -82,12 +83,12 @@ func testRequired(t *testing.T, open Open) {
 	refused(t, other, missing(key("a"), org("p"), org("q")), referring(t, key("a"), 0, org("p"), org("o"), org("q")))
 	writeAll(t, other, referring(t, key("a"), 0, org("O"), org("upper")))
 	writeAll(t, s, removing(key("a")))
-	refused(t, s, missing(org("o"), key("a")), referring(t, org("o"), 1, key("a"))) // a tombstone is not there
+	refused(t, s, missing(org("o"), key("a")), referring(t, org("o"), 1, key("a"))) // a tombstone is not live
 
 	writeAll(t, s, referring(t, key("me"), 0, key("ME")))
 	conditional := referring(t, key("gone"), 0, org("p"))
 	conditional.If.Version = 3
-	refused(t, s, &store.PreconditionError{Key: key("gone")}, conditional) // that comes first
+	refused(t, s, &store.PreconditionError{Key: key("gone")}, conditional) // the precondition is checked first
 	writeAll(t, s, referring(t, key("b"), 0))
 	refused(t, other, missing(key("b"), org("p")), referring(t, key("b"), 0, org("p")))
 }
@@ -109,8 +110,8 @@ func testUnreferenced(t *testing.T, open Open) {
 	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("luna")}}, removing(org("o")))
 	writeAll(t, s, removing(key("luna")))
 	writeAll(t, other, removing(org("o")))
-	writeAll(t, other, removing(org("o"))) // again
-	writeAll(t, s, removing(key("me")))    // what refers to itself refers to nothing that stays
+	writeAll(t, other, removing(org("o"))) // no change the second time
+	writeAll(t, s, removing(key("me")))    // a reference to itself does not count
 	refused(t, other, missing(key("new"), org("o")), referring(t, key("new"), 0, org("o")))
 
 	writeAll(t, s, referring(t, org("O"), 1))
@@ -121,7 +122,8 @@ func testUnreferenced(t *testing.T, open Open) {
 	writeAll(t, s, plain)
 }
 
-// testMentions refers by no parameter, from elsewhere and to elsewhere, and by many.
+// testMentions tests removals of a record with mentions, with references by other base URLs, and
+// with more referring records than an error names.
 func testMentions(t *testing.T, open Open) {
 	s, _, ok := atomicStores(t, open)
 	if !ok {
@@ -131,7 +133,7 @@ func testMentions(t *testing.T, open Open) {
 	writeAll(t, s, referring(t, org("o"), 0))
 	put("mentions", values{Mentions: []store.Mention{{Type: organization, ID: "o"}}})
 	refused(t, s, &store.ReferencedError{Key: org("o"), By: []store.Key{key("mentions")}}, removing(org("o")))
-	same(t, "records found by a mention", walk(t, s, store.Query{Types: patients, Count: 10, Where: store.Chain{Type: organization, Where: store.All{}}}), []string{})
+	same(t, "records found by a mention", allIDs(t, s, store.Query{Types: patients, Count: 10, Where: store.Chain{Type: organization, Where: store.All{}}}), []string{})
 	included := search(t, s, store.Query{Types: patients, Count: 10, MaxIncluded: 10, Includes: []store.Include{{}, {Reverse: true}}})
 	same(t, "records included by a mention", len(included.Included), 0)
 
@@ -152,12 +154,54 @@ func testMentions(t *testing.T, open Open) {
 	}
 	writeAll(t, s, store.Op{Kind: store.Put, Key: org("child"), Body: values{Mentions: []store.Mention{{Type: organization, ID: "o"}}}.body(t)})
 	refused(t, s, &store.ReferencedError{Key: org("o"), By: append([]store.Key{org("child")}, most...), More: true}, removing(org("o")))
-	for _, r := range walkRecords(t, s, store.Query{Types: []string{patient, organization}, Count: 10}) {
+	for _, r := range allRecords(t, s, store.Query{Types: []string{patient, organization}, Count: 10}) {
 		if r.Key != org("o") {
 			writeAll(t, s, store.Op{Kind: store.Delete, Key: r.Key})
 		}
 	}
 	writeAll(t, s, removing(org("o")))
+}
+
+// testHiddenReferrers shows that a ReferencedError names and counts as if hidden referring records
+// did not exist.
+func testHiddenReferrers(t *testing.T, open Open) {
+	s, _, ok := atomicStores(t, open)
+	if !ok {
+		return
+	}
+	restricted := removing(org("o"))
+	restricted.Referrers = func(recordType string) (store.Condition, error) {
+		if recordType != patient {
+			return store.All{}, nil
+		}
+		visible := store.LinksTo{Param: linkParam, Type: organization, Where: store.Not{Condition: store.HasLabel("hidden")}}
+		return store.All{store.Not{Condition: store.HasLabel("hidden")}, visible}, nil
+	}
+	put := func(from store.Key, label string, to ...store.Key) {
+		v := values{Tokens: map[string][]store.Token{labelParam: {{Code: label}}}, Refs: map[string][]store.Reference{}}
+		for _, key := range to {
+			v.Refs[linkParam] = append(v.Refs[linkParam], store.Reference{Type: key.Type, ID: key.ID})
+		}
+		writeAll(t, s, store.Op{Kind: store.Put, Key: from, Body: v.body(t)})
+	}
+	put(org("o"), "shown")
+	put(org("secret"), "hidden")
+	var visible []store.Key
+	for i := range 12 {
+		put(key(fmt.Sprintf("h%02d", i)), "hidden", org("o"))
+	}
+	refused(t, s, &store.ReferencedError{Key: org("o"), More: true}, restricted)
+	for i := range 9 {
+		visible = append(visible, key(fmt.Sprintf("v%02d", i)))
+		put(visible[i], "shown", org("o"))
+	}
+	put(key("linked"), "shown", org("o"), org("secret"))
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: visible}, restricted)
+	for i := 9; i < 11; i++ {
+		put(key(fmt.Sprintf("v%02d", i)), "shown", org("o"))
+	}
+	put(org("child"), "hidden", org("o")) // Referrers allows all records of this type
+	refused(t, s, &store.ReferencedError{Key: org("o"), By: append(visible, key("v09"), org("child")), More: true}, restricted)
 }
 
 func testReferencesInOneWrite(t *testing.T, open Open) {
@@ -173,7 +217,7 @@ func testReferencesInOneWrite(t *testing.T, open Open) {
 	unaware.Requires = nil
 	refused(t, other, &store.ReferencedError{Key: org("b"), By: []store.Key{key("a")}}, unaware, removing(org("b")))
 
-	writeAll(t, s, removing(org("b")), referring(t, key("a"), 2)) // which drops the reference
+	writeAll(t, s, removing(org("b")), referring(t, key("a"), 2)) // the same write drops the reference
 	writeAll(t, s, circle...)
 	writeAll(t, other, removing(org("b")), removing(key("a")))
 	writeAll(t, s, circle...)
@@ -201,7 +245,7 @@ func testReferencesRace(t *testing.T, open Open) {
 	}
 }
 
-// checkOneOf checks that either the reference to the target was written or the target removed.
+// checkOneOf checks that either the reference was written or the target was removed.
 func checkOneOf(t *testing.T, s store.Store, target, referrer store.Key, referring, removing error) {
 	t.Helper()
 	var missing *store.MissingReferenceError
@@ -216,8 +260,8 @@ func checkOneOf(t *testing.T, s store.Store, target, referrer store.Key, referri
 	}
 }
 
-// testCircleRace lets writers refer to each other's records, remove them and make them
-// anew: nobody waits for ever, and in the end no reference dangles.
+// testCircleRace lets writers make, change and remove records that refer to each other. No write
+// deadlocks, and no reference dangles in the end.
 func testCircleRace(t *testing.T, open Open) {
 	s, other, ok := atomicStores(t, open)
 	if !ok {
@@ -263,7 +307,7 @@ func testCircleRace(t *testing.T, open Open) {
 	if refused.Load() == 0 {
 		t.Error("nothing was refused")
 	}
-	truth := newTruth(walkRecords(t, s, store.Query{Types: patients, Count: 10}))
+	truth := newTruth(allRecords(t, s, store.Query{Types: patients, Count: 10}))
 	for _, r := range truth.records {
 		for _, to := range r.values.Refs["owner"] {
 			if _, err := s.Get(t.Context(), store.Key{Type: to.Type, ID: to.ID}); err != nil {

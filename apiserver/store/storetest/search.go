@@ -20,8 +20,7 @@ var sorts = []store.Sort{
 	{Field: store.SortID, Descending: true},
 }
 
-// populate makes records by random creates, updates, deletes and purges and
-// returns those that live.
+// populate makes random writes to records of one type and returns the live records.
 func populate(t *testing.T, s store.Store, writes int) []store.Record {
 	t.Helper()
 	rnd := random()
@@ -55,14 +54,14 @@ func testSearchPages(t *testing.T, open Open) {
 		for _, count := range []int{1, 2, 7, 1000} {
 			q := store.Query{Types: patients, Sort: []store.Sort{sort}, Count: count}
 			want := truth.matches(q)
-			got := walkRecords(t, s, q)
-			follow(q, want, got)
+			got := allRecords(t, s, q)
+			alignTies(q, want, got)
 			same(t, fmt.Sprintf("%+v", q), keysOf(got), keysOf(records(want)))
 		}
 	}
-	same(t, "another type", walk(t, s, store.Query{Types: []string{"Person"}, Count: 10}), []string{"p-1"})
-	same(t, "a type without records", walk(t, s, store.Query{Types: []string{"Group"}, Count: 10}), []string{})
-	same(t, "no type", walk(t, s, store.Query{Count: 10}), []string{})
+	same(t, "another type", allIDs(t, s, store.Query{Types: []string{"Person"}, Count: 10}), []string{"p-1"})
+	same(t, "a type without records", allIDs(t, s, store.Query{Types: []string{"Group"}, Count: 10}), []string{})
+	same(t, "no type", allIDs(t, s, store.Query{Count: 10}), []string{})
 }
 
 func testSearchTotals(t *testing.T, open Open) {
@@ -97,25 +96,25 @@ func testSearchTotals(t *testing.T, open Open) {
 	}
 }
 
-// testSearchSkips compares pages by number with the truth: under all kinds of sorts with
-// many ties, of one type and of two, under access, behind a position, with their totals.
+// testSearchSkips compares pages at all values of Skip, with their totals, with the reference
+// evaluator.
 func testSearchSkips(t *testing.T, open Open) {
 	s, _ := open(t)
 	d := dice{random()}
-	truth := settle(t, s, d, 150)
+	truth := populateTypes(t, s, d, 150)
 	for n := range 300 {
 		q := d.query(truth.records)
 		q.Includes = nil
 		q.Total = pick(d, store.TotalWhenFree, store.TotalAccurate, store.TotalNone)
 		want := truth.matches(q)
-		follow(q, want, walkRecords(t, s, q))
+		alignTies(q, want, allRecords(t, s, q))
 		from := 0
 		if n%3 == 0 && q.Count < len(want) {
 			q.After, from = search(t, s, q).Next, q.Count
 		}
 		for skip := range max(0, len(want)-from) + 2 {
 			if q.Skip = skip; from+skip > len(want) {
-				q.Skip = math.MaxInt - n // far behind the end
+				q.Skip = math.MaxInt - n // far past the end
 			}
 			at := min(from+skip, len(want))
 			until := min(at+q.Count, len(want))
@@ -135,8 +134,8 @@ func testSearchSkips(t *testing.T, open Open) {
 	}
 }
 
-// testSearchRooms makes pages in the room of earlier ones, which is too small at first.
-func testSearchRooms(t *testing.T, open Open) {
+// testSearchBuffer reuses one Query.Room, which is too small at first, for several pages.
+func testSearchBuffer(t *testing.T, open Open) {
 	s, _ := open(t)
 	for i := range 12 {
 		write(t, s, put(fmt.Sprint(i), body(i)))
@@ -162,8 +161,8 @@ func testSearchPositions(t *testing.T, open Open) {
 	}
 }
 
-// testPagingUnderWrites walks through all pages while others write: what lives
-// throughout, and does not change its place in the order, is found exactly once.
+// testPagingUnderWrites pages through all results during writes. A record that stays live and keeps
+// its place in the order is found exactly once.
 func testPagingUnderWrites(t *testing.T, open Open) {
 	s, other := open(t)
 	const steady = 60
@@ -195,12 +194,12 @@ func testPagingUnderWrites(t *testing.T, open Open) {
 	for round := range 12 {
 		for _, sort := range sorts {
 			seen := map[string]int{}
-			for _, id := range walk(t, s, store.Query{Types: patients, Count: 4 + round, Sort: []store.Sort{sort}}) {
+			for _, id := range allIDs(t, s, store.Query{Types: patients, Count: 4 + round, Sort: []store.Sort{sort}}) {
 				seen[id]++
 			}
 			for i := range steady {
 				if id := fmt.Sprintf("steady-%02d", i); seen[id] != 1 {
-					t.Errorf("%+v: %s was found %d times", sort, id, seen[id])
+					t.Errorf("%+v: %s was found %d times, want 1", sort, id, seen[id])
 				}
 			}
 		}
@@ -219,7 +218,7 @@ func testReplicas(t *testing.T, open Open) {
 		same(t, "read of its update", counter(t, get(t, s, id)), i+100)
 		q := store.Query{Types: patients, Where: store.IDIn{id}, Count: 1}
 		same(t, "search on the writing replica", counter(t, search(t, other, q).Records[0]), i+100)
-		within(t, "search on the other replica", func() bool {
+		eventually(t, "search on the other replica", func() bool {
 			page := search(t, s, q)
 			return len(page.Records) == 1 && counter(t, page.Records[0]) == i+100
 		})
@@ -229,6 +228,31 @@ func testReplicas(t *testing.T, open Open) {
 			t.Errorf("get of a deleted record on the other replica: %v", err)
 		}
 		same(t, "search after the delete", len(search(t, s, q).Records), 0)
-		within(t, "search after the delete on the other replica", func() bool { return len(search(t, other, q).Records) == 0 })
+		eventually(t, "search after the delete on the other replica", func() bool { return len(search(t, other, q).Records) == 0 })
+	}
+}
+
+// testManyConditions searches by a hundred conditions, which all engines must accept, and by so
+// many that an engine may refuse them.
+func testManyConditions(t *testing.T, open Open) {
+	s, _ := open(t)
+	write(t, s, put("rex", body(1)))
+	for _, n := range []int{100, 20_000} {
+		where := store.All{}
+		for range n {
+			where = append(where, store.Not{Condition: store.IDIn{"nobody"}})
+		}
+		page, err := s.Search(t.Context(), store.Query{Types: patients, Where: where, Count: 10})
+		var tooMany *store.TooManyConditionsError
+		switch {
+		case errors.As(err, &tooMany):
+			if n == 100 || tooMany.Count <= tooMany.Max {
+				t.Errorf("%d conditions: got %v", n, err)
+			}
+		case err != nil:
+			t.Errorf("%d conditions: got %v, want a page or *store.TooManyConditionsError", n, err)
+		default:
+			same(t, fmt.Sprint(n, " conditions"), keysOf(page.Records), []store.Key{key("rex")})
+		}
 	}
 }

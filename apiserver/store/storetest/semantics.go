@@ -21,10 +21,10 @@ func testLifecycle(t *testing.T, open Open) {
 	same(t, "version of create", created.Record.Version, int64(1))
 	same(t, "method of create", created.Record.Method, store.MethodPost)
 	if created.Record.UID == "" || created.Record.Revision == "" {
-		t.Errorf("create: no uid or revision: %+v", created.Record)
+		t.Errorf("create: got %+v, want a uid and a revision", created.Record)
 	}
 	if created.Record.Created.Before(before) || !created.Record.Created.Equal(created.Record.Updated) {
-		t.Errorf("create: times %v, %v", created.Record.Created, created.Record.Updated)
+		t.Errorf("create: got the times %v and %v, want the same current time", created.Record.Created, created.Record.Updated)
 	}
 	same(t, "read after create", get(t, s, "rex"), created.Record)
 
@@ -50,7 +50,7 @@ func testLifecycle(t *testing.T, open Open) {
 	}
 	again := write(t, s, del("rex"))
 	same(t, "outcome of a second delete", again.Outcome, store.Unchanged)
-	same(t, "outcome of deleting what never was", write(t, s, del("never")).Outcome, store.Unchanged)
+	same(t, "outcome of deleting a record that never existed", write(t, s, del("never")).Outcome, store.Unchanged)
 
 	for version, want := range map[int64]store.Record{1: created.Record, 2: updated.Record, 3: deleted.Record} {
 		got, err := s.GetVersion(t.Context(), key("rex"), version)
@@ -115,7 +115,7 @@ func testPurge(t *testing.T, open Open) {
 			t.Errorf("%s: history after purge: got %v, want ErrNotFound", name, err)
 		}
 	}
-	same(t, "search after purge", walk(t, s, store.Query{Types: patients, Count: 10}), []string{})
+	same(t, "search after purge", allIDs(t, s, store.Query{Types: patients, Count: 10}), []string{})
 	same(t, "records after purge", s.Stats().Records, int64(0))
 	again := write(t, other, put("REX", body(3)))
 	same(t, "a namesake starts over", []any{again.Outcome, again.Record.Version, again.Record.Key.ID}, []any{store.Created, int64(1), "REX"})
@@ -125,7 +125,7 @@ func testPurge(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	same(t, "history of the namesake", []int{counter(t, page.Records[0]), counter(t, page.Records[1])}, []int{4, 3})
-	same(t, "purge of what never was", write(t, s, store.Op{Kind: store.Purge, Key: key("never")}).Outcome, store.Unchanged)
+	same(t, "purge of a record that never existed", write(t, s, store.Op{Kind: store.Purge, Key: key("never")}).Outcome, store.Unchanged)
 }
 
 func testPreconditions(t *testing.T, open Open) {
@@ -158,7 +158,7 @@ func testPreconditions(t *testing.T, open Open) {
 		for _, kind := range []store.OpKind{store.Put, store.Delete, store.Purge} {
 			_, err := s.Write(t.Context(), []store.Op{{Kind: kind, Key: key(test.id), Method: store.MethodPut, Body: body(9), If: test.if_}})
 			if !test.want(err) {
-				t.Errorf("%s, operation %d: got %v", name, kind, err)
+				t.Errorf("%s, operation %d: unexpected error %v", name, kind, err)
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func testPreconditions(t *testing.T, open Open) {
 	var refused *store.PreconditionError
 	_, err := s.Write(t.Context(), []store.Op{{Kind: store.Put, Key: key("LIVE"), Body: body(9), If: store.Precondition{Version: 7}}})
 	if !errors.As(err, &refused) || refused.Current == nil || refused.Current.Version != 1 {
-		t.Errorf("a failed precondition does not say what is current: %v", err)
+		t.Errorf("a failed precondition: got %v, want a PreconditionError with the current version 1", err)
 	}
 	met := put("live", body(2))
 	met.If = store.Precondition{Present: true, Version: 1, Revision: live.Revision, UID: live.UID}
@@ -188,10 +188,11 @@ func testUnchanged(t *testing.T, open Open) {
 		same(t, "record", again.Record, first.Record)
 	}
 	write(t, other, put("rex", body(2)))
-	same(t, "what the replica remembers is not what is stored", write(t, s, put("rex", body(1))).Record.Version, int64(3))
+	same(t, "put of a body that only the index of the replica has", write(t, s, put("rex", body(1))).Record.Version, int64(3))
 }
 
-// testSameValue puts bodies that are the stored JSON value in other bytes, and bodies that are not.
+// testSameValue puts bodies with the stored JSON value in other bytes, and bodies with other
+// values.
 func testSameValue(t *testing.T, open Open) {
 	s, other := open(t)
 	stored := text(`{"resourceType":"Patient","id":"","meta":{},"name":[{"text":"Zoë"},{"text":"Rex"}],"weight":1.50}`)
@@ -243,10 +244,10 @@ func testIDs(t *testing.T, open Open) {
 			same(t, "body of "+id, counter(t, r), i)
 		}
 	}
-	found := walk(t, s, store.Query{Types: patients, Count: 7, Sort: []store.Sort{{Field: store.SortID}}})
+	found := allIDs(t, s, store.Query{Types: patients, Count: 7, Sort: []store.Sort{{Field: store.SortID}}})
 	same(t, "number of records", len(found), len(folded))
 	if _, err := s.Get(t.Context(), store.Key{Type: "Person", ID: "a"}); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("an id is shared between types: %v", err)
+		t.Errorf("get of the id with another type: got %v, want ErrNotFound", err)
 	}
 }
 
@@ -276,7 +277,7 @@ func testBytes(t *testing.T, open Open) {
 	}
 }
 
-func testTimesRise(t *testing.T, open Open) {
+func testTimesAscend(t *testing.T, open Open) {
 	s, other := open(t)
 	last := write(t, s, put("rex", body(0))).Record.Updated
 	for i := 1; i < 12; i++ {
@@ -314,7 +315,7 @@ func testHistory(t *testing.T, open Open) {
 			break
 		}
 		if len(got) == 3 {
-			write(t, s, put("rex", body(8))) // a new version does not move the pages
+			write(t, s, put("rex", body(8))) // a new version does not change the following pages
 			all.Key = key("rex")
 			page, err = other.History(t.Context(), store.HistoryQuery{Key: key("rex"), Count: 0})
 			if err != nil {
@@ -349,7 +350,7 @@ func testSeveral(t *testing.T, open Open) {
 	_, err := s.Write(t.Context(), []store.Op{put("one", body(1)), put("two", body(2))})
 	same(t, "atomic", s.Atomic(), !errors.Is(err, store.ErrNotAtomic))
 	if errors.Is(err, store.ErrNotAtomic) {
-		same(t, "records after a refused write", walk(t, s, store.Query{Types: patients, Count: 10}), []string{})
+		same(t, "records after a refused write", allIDs(t, s, store.Query{Types: patients, Count: 10}), []string{})
 		return
 	}
 	if err != nil {
@@ -360,5 +361,5 @@ func testSeveral(t *testing.T, open Open) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a PreconditionError", err)
 	}
-	same(t, "all or none", walk(t, s, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}}), []string{"one", "two"})
+	same(t, "all or none", allIDs(t, s, store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}}), []string{"one", "two"})
 }

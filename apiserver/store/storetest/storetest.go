@@ -1,5 +1,5 @@
-// Package storetest is the suite that every storage engine passes unchanged. It
-// owns the scenarios; an engine's package owns how to open and break its stores.
+// Package storetest is the conformance test suite of storage engines. Each engine runs it
+// unchanged. The package of an engine opens its stores, and has the tests of its own failure modes.
 package storetest
 
 import (
@@ -14,34 +14,37 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Open opens two replicas of one site that holds nothing yet. Their records are
-// indexed by Extract.
+// Open returns two Stores of one new, empty site, as two API servers have them. They must use an
+// Extractor of this package.
 type Open func(t *testing.T) (first, second store.Store)
 
-// Run runs the suite.
+// Run runs the suite as subtests of t.
 func Run(t *testing.T, open Open) {
 	for name, test := range map[string]func(*testing.T, Open){
 		"create, update and delete":       testLifecycle,
 		"recreate":                        testRecreate,
 		"purge":                           testPurge,
 		"preconditions":                   testPreconditions,
-		"put what is stored":              testUnchanged,
+		"put of the stored body":          testUnchanged,
 		"put the same JSON value":         testSameValue,
 		"ids":                             testIDs,
 		"bytes":                           testBytes,
-		"times rise":                      testTimesRise,
+		"update times ascend":             testTimesAscend,
 		"history":                         testHistory,
 		"history by time":                 testHistoryPeriods,
 		"history of a type and a site":    testHistoryOfMany,
 		"history refuses other positions": testHistoryPositions,
 		"history pages under writes":      testHistoryPagingUnderWrites,
+		"history access":                  testHistoryAccess,
+		"history of a hidden record":      testHiddenHistory,
+		"approval":                        testApprove,
 		"several records in one write":    testSeveral,
 		"metadata":                        testMetadata,
 		"metadata is guarded":             testMetadataGuards,
 		"metadata races with bodies":      testMetadataRace,
 		"claims of a name":                testNameClaims,
 		"claims of an interval":           testIntervalClaims,
-		"claims that expire":              testClaimExpiry,
+		"claims expire":                   testClaimExpiry,
 		"claims move":                     testClaimMove,
 		"search orders and pages":         testSearchPages,
 		"search truth":                    testSearchTruth,
@@ -52,23 +55,33 @@ func Run(t *testing.T, open Open) {
 		"ambiguous references":            testAmbiguousReferences,
 		"search skips":                    testSearchSkips,
 		"search totals":                   testSearchTotals,
-		"search in a room":                testSearchRooms,
+		"search reuses a buffer":          testSearchBuffer,
 		"search refuses other positions":  testSearchPositions,
+		"search by many conditions":       testManyConditions,
 		"paging under writes":             testPagingUnderWrites,
 		"replicas":                        testReplicas,
-		"polling loses nothing":           testPolling,
+		"polling misses no version":       testPolling,
 		"one winner by version":           testOneWinnerByVersion,
 		"one winner of creation":          testOneWinnerOfCreation,
 		"one winner of an interval":       testOneWinnerOfInterval,
 		"no update lost":                  testNoUpdateLost,
 		"every write is one version":      testEveryWriteIsOneVersion,
 		"concurrent delete, put and read": testDeletePutRead,
+		"events of a record":              testEventsOfRecord,
+		"events of refused writes":        testNoEvents,
+		"events of several records":       testEventsOfSeveral,
+		"events of a record race":         testEventsRace,
+		"events of a subject race":        testSubjectRace,
+		"events survive a purge":          testEventsOfPurge,
+		"envelopes of events":             testEnvelopes,
+		"many events in one write":        testManyEvents,
 		"required records":                testRequired,
-		"removal of what is referred to":  testUnreferenced,
-		"what refers and what is not":     testMentions,
-		"several records that refer":      testReferencesInOneWrite,
+		"removal of referenced records":   testUnreferenced,
+		"mentions":                        testMentions,
+		"hidden referring records":        testHiddenReferrers,
+		"references within one write":     testReferencesInOneWrite,
 		"references race with removals":   testReferencesRace,
-		"references race in circles":      testCircleRace,
+		"circular references race":        testCircleRace,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}
@@ -80,7 +93,7 @@ var patients = []string{patient}
 
 func key(id string) store.Key { return store.Key{Type: patient, ID: id} }
 
-// body is a JSON text with a counter in it and the holes that a facade leaves.
+// body returns a JSON text with a counter, and with an empty id and meta.
 func body(n int) store.Body {
 	return text(fmt.Sprintf(`{"resourceType":"Patient","id":"","meta":{},"multipleBirthInteger":%d}`, n))
 }
@@ -89,7 +102,7 @@ func text(content string) store.Body {
 	return store.Body{JSON: []byte(content), IDOffset: 30, MetaOffset: 41}
 }
 
-// counter reads back what body wrote.
+// counter returns the counter in a body that was made by body.
 func counter(t *testing.T, r store.Record) int {
 	t.Helper()
 	const before = len(`{"resourceType":"Patient","id":"","meta":{},"multipleBirthInteger":`)
@@ -138,24 +151,24 @@ func search(t *testing.T, s store.Store, q store.Query) store.Page {
 	return page
 }
 
-// walk collects the ids of all pages of a query.
-func walk(t *testing.T, s store.Store, q store.Query) []string {
+// allIDs returns the ids on all pages of a query.
+func allIDs(t *testing.T, s store.Store, q store.Query) []string {
 	t.Helper()
 	ids := []string{}
-	for _, r := range walkRecords(t, s, q) {
+	for _, r := range allRecords(t, s, q) {
 		ids = append(ids, r.Key.ID)
 	}
 	return ids
 }
 
-// walkRecords collects the records of all pages of a query.
-func walkRecords(t *testing.T, s store.Store, q store.Query) []store.Record {
+// allRecords returns the records on all pages of a query.
+func allRecords(t *testing.T, s store.Store, q store.Query) []store.Record {
 	t.Helper()
 	var all []store.Record
 	for range 100_000 {
 		page := search(t, s, q)
 		if len(page.Records) > q.Count {
-			t.Fatalf("search %+v: a page has %d records", q, len(page.Records))
+			t.Fatalf("search %+v: a page has %d records, want at most %d", q, len(page.Records), q.Count)
 		}
 		all = append(all, page.Records...)
 		if page.Next == nil {
@@ -174,18 +187,18 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// within waits for a condition that must come true within the second that
-// replicas have to learn of each other's writes; machines under load get more.
-func within(t *testing.T, what string, condition func() bool) {
+// eventually waits until a condition is true. Replicas must learn of each other's writes within a
+// second. The limit is 5 seconds, for machines under load.
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	start := time.Now()
 	for !condition() {
 		if time.Since(start) > 5*time.Second {
-			t.Fatalf("%s: not within %s", what, time.Since(start))
+			t.Fatalf("%s: still false after %s", what, time.Since(start))
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// random is seeded with a constant: a failure repeats.
+// random returns a source with a constant seed, so that failures can be reproduced.
 func random() *rand.Rand { return rand.New(rand.NewPCG(4, 2)) }

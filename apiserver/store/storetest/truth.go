@@ -9,11 +9,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// truth answers queries in the plainest way: it looks at every record for every
-// question. It shares nothing with the engines, nor with store's Matches.
-type truth struct{ records []known }
+// truth is a reference evaluator. It tests every record against every query, and shares no code
+// with the engines or with the Matches methods of package store.
+type truth struct{ records []indexedRecord }
 
-type known struct {
+type indexedRecord struct {
 	store.Record
 	values values
 }
@@ -23,25 +23,25 @@ func newTruth(records []store.Record) *truth {
 	for _, r := range records {
 		var v values
 		_ = json.Unmarshal(r.Body.JSON, &v) // other bodies have no values
-		t.records = append(t.records, known{r, v})
+		t.records = append(t.records, indexedRecord{r, v})
 	}
 	return &t
 }
 
-func (t *truth) matches(q store.Query) []known {
-	var found []known
+func (t *truth) matches(q store.Query) []indexedRecord {
+	var found []indexedRecord
 	for _, r := range t.records {
 		if slices.Contains(q.Types, r.Key.Type) && t.visible(q, r) &&
 			(q.Where == nil || t.holds(q, r, q.Where)) && (q.ByType[r.Key.Type] == nil || t.holds(q, r, q.ByType[r.Key.Type])) {
 			found = append(found, r)
 		}
 	}
-	order := sorted(q)
-	slices.SortFunc(found, func(a, b known) int { return compare(order, a, b) })
+	order := sortOf(q)
+	slices.SortFunc(found, func(a, b indexedRecord) int { return compare(order, a, b) })
 	return found
 }
 
-func (t *truth) visible(q store.Query, r known) bool {
+func (t *truth) visible(q store.Query, r indexedRecord) bool {
 	if q.Access == nil {
 		return true
 	}
@@ -50,7 +50,7 @@ func (t *truth) visible(q store.Query, r known) bool {
 	return ok && t.holds(q, r, condition)
 }
 
-func compare(order []store.Sort, a, b known) int {
+func compare(order []store.Sort, a, b indexedRecord) int {
 	for _, part := range order {
 		c, missing := 0, false
 		switch part.Field {
@@ -77,30 +77,31 @@ func compare(order []store.Sort, a, b known) int {
 	return c
 }
 
-// follow puts records that are equal in the order, as those of one millisecond may be,
-// into the order in which a page has them.
-func follow(q store.Query, want []known, page []store.Record) {
-	order := sorted(q)
+// alignTies sorts expected records that are equal in the order of the query as they are on the
+// page. Such records exist, because the order of records created in the same millisecond is up to
+// the engine.
+func alignTies(q store.Query, want []indexedRecord, page []store.Record) {
+	order := sortOf(q)
 	for i, r := range page {
 		if i == len(want) {
 			return
 		}
-		at := slices.IndexFunc(want[i:], func(w known) bool { return w.Key == r.Key })
+		at := slices.IndexFunc(want[i:], func(w indexedRecord) bool { return w.Key == r.Key })
 		if at > 0 && compare(order, want[i], want[i+at]) == 0 {
 			want[i], want[i+at] = want[i+at], want[i]
 		}
 	}
 }
 
-func sorted(q store.Query) []store.Sort {
+func sortOf(q store.Query) []store.Sort {
 	if len(q.Sort) == 0 {
 		return []store.Sort{{Field: store.SortCreated}}
 	}
 	return q.Sort
 }
 
-// compareValues compares by a parameter; missing tells that one has no value, which
-// puts it last in both directions.
+// compareValues compares by a parameter. missing reports whether one of them has no value, which
+// sorts it last in both directions.
 func compareValues(part store.Sort, a, b values) (order int, missing bool) {
 	x, xOK := firstValue(part, a)
 	y, yOK := firstValue(part, b)
@@ -155,7 +156,7 @@ func firstValue(part store.Sort, v values) (sortValue, bool) {
 	return all[0], true
 }
 
-func (t *truth) holds(q store.Query, r known, condition store.Condition) bool {
+func (t *truth) holds(q store.Query, r indexedRecord, condition store.Condition) bool {
 	v := r.values
 	switch c := condition.(type) {
 	case store.All:
@@ -191,6 +192,8 @@ func (t *truth) holds(q store.Query, r known, condition store.Condition) bool {
 		return slices.ContainsFunc(c.Areas, func(a store.PeriodArea) bool {
 			return t.holds(q, r, store.PeriodIs{Param: c.Param, From: a.From, Until: a.Until})
 		})
+	case store.HasLabel:
+		return slices.ContainsFunc(v.Tokens[labelParam], func(token store.Token) bool { return token.Code == string(c) })
 	case store.Near:
 		return slices.ContainsFunc(v.Points[c.Param], func(p store.Point) bool { return haversine(c.Center, p) <= c.Meters })
 	default:
@@ -219,51 +222,61 @@ func haversine(a, b store.Point) float64 {
 	return 2 * 6371008.8 * math.Asin(math.Sqrt(h))
 }
 
-// related decides the conditions on references.
-func (t *truth) related(q store.Query, r known, condition store.Condition) bool {
+// related evaluates the conditions on references.
+func (t *truth) related(q store.Query, r indexedRecord, condition store.Condition) bool {
 	switch c := condition.(type) {
 	case store.RefersTo:
-		return slices.ContainsFunc(r.values.Refs[c.Param], func(ref store.Reference) bool { return own(q, ref) == own(q, c.To) })
+		return slices.ContainsFunc(r.values.Refs[c.Param], func(ref store.Reference) bool { return localReference(q, ref) == localReference(q, c.To) })
 	case store.RefersToID:
 		return slices.ContainsFunc(r.values.Refs[c.Param], func(ref store.Reference) bool {
-			to := own(q, ref)
+			to := localReference(q, ref)
 			return to.Base == "" && to.ID == strings.ToLower(c.ID) && (len(c.Types) == 0 || slices.Contains(c.Types, to.Type))
 		})
 	case store.Chain:
-		return slices.ContainsFunc(t.targets(q, r, c.Param), func(to known) bool {
+		return slices.ContainsFunc(t.targets(q, r, c.Param), func(to indexedRecord) bool {
 			return to.Key.Type == c.Type && t.visible(q, to) && (c.Where == nil || t.holds(q, to, c.Where))
 		})
 	case store.ReferredBy:
-		return slices.ContainsFunc(t.records, func(from known) bool {
+		return slices.ContainsFunc(t.records, func(from indexedRecord) bool {
 			return from.Key.Type == c.Type && t.visible(q, from) && (c.Where == nil || t.holds(q, from, c.Where)) &&
-				slices.ContainsFunc(t.targets(q, from, c.Param), func(to known) bool { return to.Key == r.Key })
+				slices.ContainsFunc(t.targets(q, from, c.Param), func(to indexedRecord) bool { return to.Key == r.Key })
+		})
+	case store.LinksTo:
+		return !slices.ContainsFunc(r.values.Refs[linkParam], func(ref store.Reference) bool {
+			to := localReference(q, ref)
+			local := c.Param == linkParam && to.Base == "" && to.ID != ""
+			return local && !slices.ContainsFunc(t.records, func(other indexedRecord) bool {
+				return to == (store.Reference{Type: other.Key.Type, ID: strings.ToLower(other.Key.ID)}) &&
+					other.Key.Type == c.Type && t.holds(q, other, c.Where)
+			})
 		})
 	case store.RefersAround:
 		return slices.ContainsFunc(r.values.Refs[c.Param], func(ref store.Reference) bool {
-			return slices.Contains(t.around(q, r.Key.Type, c), own(q, ref))
+			return slices.Contains(t.around(q, r.Key.Type, c), localReference(q, ref))
 		})
 	}
-	panic("a condition that the truth does not know")
+	panic("unknown condition")
 }
 
-// own takes the site's own address off a reference.
-func own(q store.Query, ref store.Reference) store.Reference {
+// localReference returns the reference without its base if that is a base URL of the site.
+func localReference(q store.Query, ref store.Reference) store.Reference {
 	if ref.Type != "" && slices.Contains(q.Bases, ref.Base) {
 		ref.Base = ""
 	}
 	return ref
 }
 
-// targets are the records that a record refers to by a parameter, or by any.
-func (t *truth) targets(q store.Query, r known, param string) []known {
-	var found []known
+// targets returns the records to which a record refers by a parameter, or by any parameter if param
+// is empty.
+func (t *truth) targets(q store.Query, r indexedRecord, param string) []indexedRecord {
+	var found []indexedRecord
 	for name, refs := range r.values.Refs {
 		if param != "" && name != param {
 			continue
 		}
 		for _, ref := range refs {
 			for _, other := range t.records {
-				if own(q, ref) == (store.Reference{Type: other.Key.Type, ID: strings.ToLower(other.Key.ID)}) {
+				if localReference(q, ref) == (store.Reference{Type: other.Key.Type, ID: strings.ToLower(other.Key.ID)}) {
 					found = append(found, other)
 				}
 			}
@@ -272,10 +285,13 @@ func (t *truth) targets(q store.Query, r known, param string) []known {
 	return found
 }
 
-// around are the place in a hierarchy that a condition names and all those above it
-// or below it, as far as the records on the way may be met.
+// around returns the To of a condition and all members of the hierarchy above or below it. It does
+// not follow references of hidden records.
 func (t *truth) around(q store.Query, typeName string, c store.RefersAround) []store.Reference {
-	members := []store.Reference{own(q, c.To)}
+	members := []store.Reference{localReference(q, c.To)}
+	if members[0].Base != "" { // the hierarchy of another server is not known
+		return members
+	}
 	for grown := true; grown; {
 		grown = false
 		for _, r := range t.records {
@@ -284,9 +300,9 @@ func (t *truth) around(q store.Query, typeName string, c store.RefersAround) []s
 				continue
 			}
 			for _, ref := range r.values.Refs[c.Param] {
-				from, to := own(q, ref), self
+				from, to := localReference(q, ref), self
 				if c.Above {
-					from, to = self, own(q, ref)
+					from, to = self, localReference(q, ref)
 				}
 				if to.Base == "" && to.ID != "" && slices.Contains(members, from) && !slices.Contains(members, to) {
 					members = append(members, to)
@@ -298,15 +314,15 @@ func (t *truth) around(q store.Query, typeName string, c store.RefersAround) []s
 	return members
 }
 
-// included are the records that a page's includes ask for.
-func (t *truth) included(q store.Query, page []known) []store.Key {
-	inside := func(all []known, r known) bool {
-		return slices.ContainsFunc(all, func(other known) bool { return other.Key == r.Key })
+// included returns the records that the includes of a query select for a page.
+func (t *truth) included(q store.Query, page []indexedRecord) []store.Key {
+	inside := func(all []indexedRecord, r indexedRecord) bool {
+		return slices.ContainsFunc(all, func(other indexedRecord) bool { return other.Key == r.Key })
 	}
-	var found []known
+	var found []indexedRecord
 	from := page
 	for depth := 0; len(from) > 0; depth++ {
-		var added []known
+		var added []indexedRecord
 		for _, other := range t.records {
 			if inside(page, other) || inside(found, other) || !t.visible(q, other) {
 				continue
@@ -315,7 +331,7 @@ func (t *truth) included(q store.Query, page []known) []store.Key {
 				if depth > 0 && !include.Iterate {
 					continue
 				}
-				if slices.ContainsFunc(from, func(r known) bool { return t.leads(q, include, r, other) }) && !inside(added, other) {
+				if slices.ContainsFunc(from, func(r indexedRecord) bool { return t.leads(q, include, r, other) }) && !inside(added, other) {
 					added = append(added, other)
 				}
 			}
@@ -329,11 +345,11 @@ func (t *truth) included(q store.Query, page []known) []store.Key {
 	return keys
 }
 
-// leads reports whether an include leads from a record to another.
-func (t *truth) leads(q store.Query, include store.Include, from, to known) bool {
+// leads reports whether an include leads from a record to another one.
+func (t *truth) leads(q store.Query, include store.Include, from, to indexedRecord) bool {
 	if include.Reverse {
 		from, to = to, from
 	}
 	return (include.Type == "" || include.Type == from.Key.Type) && (include.Target == "" || include.Target == to.Key.Type) &&
-		slices.ContainsFunc(t.targets(q, from, include.Param), func(r known) bool { return r.Key == to.Key })
+		slices.ContainsFunc(t.targets(q, from, include.Param), func(r indexedRecord) bool { return r.Key == to.Key })
 }

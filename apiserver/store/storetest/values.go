@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// values are what the bodies of this suite say of themselves: by parameter.
+// values are the searchable values in a body of this suite, by parameter.
 type values struct {
 	Tokens  map[string][]store.Token
 	Pairs   map[string][]store.Pair
@@ -17,16 +19,41 @@ type values struct {
 	Refs    map[string][]store.Reference
 	Periods map[string][]store.Period
 	Points  map[string][]store.Point
-	// Mentions are by no parameter.
+	// Mentions have no parameter.
 	Mentions []store.Mention
-	// Bare are parameters that are there with nothing to compare.
+	// Bare are the parameters with an IndexValue whose Value is nil.
 	Bare []string
 	// Salt makes bodies differ.
 	Salt int
 }
 
-// Extract finds the values of the bodies that this suite writes.
-func Extract(_ string, body []byte) []store.Entry {
+// Extractor is the store.Extractor of the bodies of this suite.
+type Extractor struct {
+	// Facets are the parameters that are facets.
+	Facets []string
+}
+
+// Version implements store.Extractor.
+func (Extractor) Version() int64 { return 1 }
+
+// IsFacet implements store.Extractor.
+func (x Extractor) IsFacet(param string) bool { return slices.Contains(x.Facets, param) }
+
+// Fold implements store.Extractor.
+func (Extractor) Fold(original string) string {
+	return strings.ReplaceAll(strings.ToLower(original), "é", "e")
+}
+
+// References implements store.Extractor.
+func (x Extractor) References(recordType string, body []byte) []store.IndexValue {
+	return slices.DeleteFunc(x.Extract(recordType, body), func(entry store.IndexValue) bool {
+		_, is := entry.Value.(store.Reference)
+		return !is
+	})
+}
+
+// Extract implements store.Extractor.
+func (Extractor) Extract(_ string, body []byte) []store.IndexValue {
 	var content values
 	if json.Unmarshal(body, &content) != nil {
 		return nil
@@ -38,24 +65,48 @@ func Extract(_ string, body []byte) []store.Entry {
 	entries = collect(entries, content.Periods)
 	entries = collect(entries, content.Points)
 	for _, mention := range content.Mentions {
-		entries = append(entries, store.Entry{Value: mention})
+		entries = append(entries, store.IndexValue{Value: mention})
 	}
 	for _, param := range content.Bare {
-		entries = append(entries, store.Entry{Param: param})
+		entries = append(entries, store.IndexValue{Param: param})
 	}
 	return entries
 }
 
-func collect[V store.Value](entries []store.Entry, found map[string][]V) []store.Entry {
+// labelParam and linkParam are the parameters whose values are also labels and links.
+const (
+	labelParam = "code"
+	linkParam  = "owner"
+)
+
+// Labels implements store.Extractor.
+func (Extractor) Labels(_ string, entries []store.IndexValue) store.Labels {
+	var labels store.Labels
+	for _, entry := range entries {
+		switch value := entry.Value.(type) {
+		case store.Token:
+			if entry.Param == labelParam {
+				labels.Names = append(labels.Names, value.Code)
+			}
+		case store.Reference:
+			if entry.Param == linkParam {
+				labels.Links = append(labels.Links, store.Link{Param: linkParam, To: value})
+			}
+		}
+	}
+	return labels
+}
+
+func collect[V store.Value](entries []store.IndexValue, found map[string][]V) []store.IndexValue {
 	for param, all := range found {
 		for _, value := range all {
-			entries = append(entries, store.Entry{Param: param, Value: value})
+			entries = append(entries, store.IndexValue{Param: param, Value: value})
 		}
 	}
 	return entries
 }
 
-// body is the JSON text of values.
+// body returns the values as JSON text.
 func (v values) body(t *testing.T) store.Body {
 	t.Helper()
 	encoded, err := json.Marshal(v)
@@ -65,19 +116,19 @@ func (v values) body(t *testing.T) store.Body {
 	return store.Body{JSON: encoded}
 }
 
-// otherBase is an address that is not the site's, and ownBase one that is.
+// otherBase is a base URL of another server, and ownBase one of this site.
 const (
 	otherBase = "https://elsewhere.example/fhir"
 	ownBase   = "https://here.example/fhir"
 )
 
-// single is a parameter of which records have at most one value, a period.
+// single is a parameter with at most one period per record.
 const single = "single"
 
-// world are the types that random records have.
-var world = []string{"Patient", "Person", "Group"}
+// recordTypes are the types of random records.
+var recordTypes = []string{"Patient", "Person", "Group"}
 
-// dice makes random values, few enough that they collide.
+// dice makes random values from few alternatives, so that records share values.
 type dice struct{ *rand.Rand }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
@@ -88,17 +139,13 @@ func (d dice) token() store.Token {
 
 func (d dice) text() store.Text {
 	original := pick(d, "Ann", "ann", "Anna", "Bob", "bo", "Zoé", "x%y", "x_y", "é")
-	folded := map[string]string{"Ann": "ann", "Anna": "anna", "Bob": "bob", "Zoé": "zoe", "é": "e"}[original]
-	if folded == "" {
-		folded = original
-	}
-	return store.Text{Folded: folded, Original: original}
+	return store.Text{Folded: Extractor{}.Fold(original), Original: original}
 }
 
 func (d dice) id() string { return fmt.Sprintf("r%d", d.IntN(25)) }
 
 func (d dice) reference() store.Reference {
-	r := store.Reference{Type: pick(d, world...), ID: d.id()}
+	r := store.Reference{Type: pick(d, recordTypes...), ID: d.id()}
 	switch d.IntN(8) {
 	case 0:
 		r.Base = otherBase
@@ -128,7 +175,7 @@ func (d dice) point() store.Point {
 	return store.Point{Latitude: float64(d.IntN(5)), Longitude: float64(d.IntN(5))}
 }
 
-// values are those of one record.
+// values returns random values of one record.
 func (d dice) values() values {
 	v := values{Salt: d.IntN(1 << 30)}
 	v.Tokens = several(d, d.token, "code", "identifier")
@@ -141,7 +188,7 @@ func (d dice) values() values {
 	}
 	v.Points = several(d, d.point, "near")
 	for range d.IntN(3) {
-		v.Mentions = append(v.Mentions, store.Mention{Base: pick(d, "", ownBase), Type: pick(d, world...), ID: d.id()})
+		v.Mentions = append(v.Mentions, store.Mention{Base: pick(d, "", ownBase), Type: pick(d, recordTypes...), ID: d.id()})
 	}
 	if d.IntN(4) == 0 {
 		v.Bare = []string{pick(d, "code", "name", "owner", "date")}
@@ -149,7 +196,7 @@ func (d dice) values() values {
 	return v
 }
 
-// several makes none to two values for each of the parameters.
+// several returns 0 to 2 values for each of the parameters.
 func several[V any](d dice, value func() V, params ...string) map[string][]V {
 	made := map[string][]V{}
 	for _, param := range params {

@@ -1,4 +1,4 @@
-{{/* The certificates as cert-manager is asked for them, by default from an authority of the chart's own. */}}
+{{/* Certificates of cert-manager. Without an issuerRef, the chart creates their authority. */}}
 {{- define "paddock.certManager" -}}
 {{- $issuer := .Values.certificates.certManager.issuerRef }}
 {{- if not $issuer }}

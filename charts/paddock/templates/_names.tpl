@@ -8,10 +8,21 @@ app.kubernetes.io/part-of: paddock
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{/* What selects the pods of a component; it never changes. Takes the component's name. */}}
+{{/* Selector of a component's pods. It must never change. Takes the component's name. */}}
 {{- define "paddock.selector" -}}
 app.kubernetes.io/name: paddock
 app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{/* Enabled components, as a YAML list. */}}
+{{- define "paddock.components" -}}
+- controller
+- facade
+{{- range list "aggregated" "delivery" }}
+{{- if (index $.Values .).enabled }}
+- {{ . }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Labels of a component's objects. Takes a dict of root and component. */}}
@@ -53,9 +64,25 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end }}
 
-{{/* The Secret with the key of page tokens. Charts up to 0.1.0 made another, paddock-page-token. */}}
+{{/* Name of the Secret with the keys of tokens. Charts up to 0.1.0 created another one, paddock-page-token. */}}
 {{- define "paddock.pageTokenSecret" -}}
 {{ .Values.pageToken.existingSecret | default "paddock-page-token-key" }}
+{{- end }}
+
+{{/* Flags with the files of keys. An existing Secret has a single key, from which the API servers derive the others. */}}
+{{- define "paddock.keyArgs" -}}
+{{- if .Values.pageToken.existingSecret -}}
+- --page-token-key-file=/etc/paddock/page-token/key
+{{- else -}}
+- --page-token-key-file=/etc/paddock/page-token/page
+- --hold-key-file=/etc/paddock/page-token/hold
+- --feed-key-file=/etc/paddock/page-token/feed
+{{- end -}}
+{{- end }}
+
+{{/* Items of that Secret to mount. */}}
+{{- define "paddock.keyItems" -}}
+{{- ternary "[{key: key, path: key}]" "[{key: page, path: page}, {key: hold, path: hold}, {key: feed, path: feed}]" (not (empty .Values.pageToken.existingSecret)) -}}
 {{- end }}
 
 {{- define "paddock.certificateSecret" -}}
@@ -66,7 +93,7 @@ paddock-apiserver-tls
 {{- end -}}
 {{- end }}
 
-{{/* The authority of an existing certificate, in base64. */}}
+{{/* Certificate authority of an existing certificate, in base64. */}}
 {{- define "paddock.caBundle" -}}
 {{- $name := include "paddock.certificateSecret" . -}}
 {{- $found := lookup "v1" "Secret" .Release.Namespace $name | default dict -}}
@@ -74,10 +101,10 @@ paddock-apiserver-tls
 {{- if .Values.certificates.caBundle -}}
 {{- $authority = b64enc .Values.certificates.caBundle -}}
 {{- end -}}
-{{ required (printf "certificates.mode existingSecret needs certificates.caBundle: Secret %s/%s is not there or has no ca.crt" .Release.Namespace $name) $authority }}
+{{ required (printf "certificates.mode existingSecret needs certificates.caBundle: Secret %s/%s does not exist or has no ca.crt" .Release.Namespace $name) $authority }}
 {{- end }}
 
-{{/* The Secret with the certificate of the controller's webhook server. */}}
+{{/* Name of the Secret with the certificate of the controller's webhook server. */}}
 {{- define "paddock.webhookSecret" -}}
 {{- if eq .Values.certificates.mode "existingSecret" -}}
 {{ include "paddock.certificateSecret" . }}
@@ -86,12 +113,12 @@ paddock-controller-tls
 {{- end -}}
 {{- end }}
 
-{{/* Whether any API server has a certificate: "true" or nothing. */}}
+{{/* "true" if any API server has a certificate, else empty. */}}
 {{- define "paddock.needsCertificate" -}}
 {{- if or .Values.aggregated.enabled .Values.facade.tls.enabled }}true{{ end -}}
 {{- end }}
 
-{{/* Names that the API servers' certificate is for, as a YAML list. */}}
+{{/* DNS names of the API servers' certificate, as a YAML list. */}}
 {{- define "paddock.certificateNames" -}}
 {{- range $service := list "paddock-aggregated" "paddock-facade" }}
 - {{ $service }}.{{ $.Release.Namespace }}.svc
@@ -99,14 +126,14 @@ paddock-controller-tls
 {{- end }}
 {{- end }}
 
-{{/* The name that the certificate of the webhook server is for: kube-apiserver asks for no other. */}}
+{{/* DNS name of the webhook server's certificate. kube-apiserver connects by this name only. */}}
 {{- define "paddock.webhookName" -}}
 paddock-controller.{{ .Release.Namespace }}.svc
 {{- end }}
 
 {{/*
-The objects of some files, in the release's namespace and with its labels: the files are those of config/,
-which kustomize installs too. Takes a dict of root, glob, and annotations (a dict) to add.
+Objects from files, with the release's namespace and labels added. The files are copies of config/, which
+kustomize also installs. Takes a dict of root, glob, and annotations and labels (dicts) to add.
 */}}
 {{- define "paddock.files" -}}
 {{- $root := .root -}}
@@ -118,7 +145,7 @@ which kustomize installs too. Takes a dict of root, glob, and annotations (a dic
 {{- if $object }}
 {{- if hasKey $object "Error" }}{{ fail (printf "%s: %s" $path $object.Error) }}{{ end }}
 {{- $metadata := $object.metadata }}
-{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) (include "paddock.labels" $root | fromYaml)) }}
+{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) ($.labels | default dict) (include "paddock.labels" $root | fromYaml)) }}
 {{- if $annotations }}
 {{- $_ := set $metadata "annotations" (merge (dict) ($metadata.annotations | default dict) $annotations) }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* What the pods of all programs have in common. Takes a dict of root and component. */}}
+{{/* Fields of the pods of all programs. Takes a dict of root and component. */}}
 {{- define "paddock.podSettings" -}}
 {{- $values := index .root.Values .component -}}
 {{- with .root.Values.image.pullSecrets }}
@@ -45,12 +45,12 @@ annotations: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* What the containers of all programs have in common. Takes a dict of root and component. */}}
+{{/* Fields of the containers of all programs. Takes a dict of root and component. */}}
 {{- define "paddock.containerSettings" -}}
 {{- $values := index .root.Values .component -}}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 env:
-# The runtime collects garbage more often before the memory limit would kill the process.
+# The Go runtime collects garbage more often as the heap approaches the memory limit.
 {{- if dig "limits" "memory" "" $values.resources }}
 - name: GOMEMLIMIT
   valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
@@ -80,25 +80,30 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
-{{/* Flags that all programs take. */}}
+{{/* Flags of all programs. */}}
 {{- define "paddock.commonArgs" -}}
-- --namespace={{ .Release.Namespace }}
 - --log-level={{ .Values.logLevel }}
 - --health-address=:8081
 {{- with .Values.postgresNetworks }}
 - --postgres-networks={{ join "," . }}
 {{- end }}
+{{- with .Values.issuerNetworks }}
+- --issuer-networks={{ join "," . }}
+{{- end }}
 {{- end }}
 
-{{/* Flags that the API servers take besides. */}}
+{{/* Additional flags of the API servers. */}}
 {{- define "paddock.storageArgs" -}}
 - --cluster-max-records={{ .Values.clusterStorage.maxRecords | int64 }}
 - --cluster-max-bytes={{ .Values.clusterStorage.maxBytes | int64 }}
+{{- with .Values.auditLog.path }}
+- --audit-log-path={{ . }}
+{{- end }}
 {{- end }}
 
 {{/*
-The API servers finish their requests within 20 s of the signal. The pause before it lets the nodes
-and the ingress controllers hear that the pod takes no more.
+The API servers complete their requests within 20 s of SIGTERM. During the pause before it, nodes and
+ingress controllers remove the pod from their endpoints.
 */}}
 {{- define "paddock.drain" -}}
 lifecycle:

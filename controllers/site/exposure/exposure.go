@@ -1,6 +1,6 @@
-// Package exposure says which objects lead the address that a Site asks for to the API
-// servers, whether it may have that address, and what Gateways make of its route. All of it
-// is pure: no client, no clock; who applies the objects is the reconciler.
+// Package exposure decides whether spec.exposure of a Site is allowed, renders the objects that
+// route its host names to the API servers, and reads the state of its HTTPRoute. It uses no client
+// and no clock.
 package exposure
 
 import (
@@ -11,34 +11,37 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// service is that of the API servers, in the operator's namespace.
+// service is the Service of the API servers, in the controller's namespace.
 const service = "paddock-facade"
 
-// RouteName is the name of every HTTPRoute. A namespace has one Site, so one name is enough,
-// and the controller's rights can be bound to it.
+// RouteName is the name of the HTTPRoute of each Site. A namespace has at most one Site, so one
+// name suffices, and the controller's rights can be limited to it.
 const RouteName = "paddock-facade"
 
-// Name is that of an object in the operator's namespace for the Site of a namespace.
+// Name returns the name of the objects in the controller's namespace that expose the Site of a
+// namespace.
 func Name(namespace string) string { return "site-" + namespace }
 
-// Options are what a Site has no say in.
+// Options are the operator's settings for the exposure of Sites.
 type Options struct {
-	// Namespace is the operator's own, where the API servers' Service is.
+	// Namespace is the namespace of the controller and of the API servers' Service.
 	Namespace string
-	// Port is that of the Service.
+	// Port is the port of the API servers' Service.
 	Port int32
-	// Hosts may be chosen for Ingresses: names, or *. before a name for any one label there.
+	// Hosts are the hosts allowed for Ingresses. *.example.org allows any single label in place of *.
+	// If empty, no Ingress is allowed.
 	Hosts []string
-	// Scheme, IngressClass, Annotations and TLSSecret are those of Ingresses.
+	// Scheme is the scheme of the URLs of Ingresses: https or http. IngressClass, Annotations and
+	// TLSSecret (a Secret in Namespace) are set in Ingresses unless empty.
 	Scheme       string
 	IngressClass string
 	Annotations  map[string]string
 	TLSSecret    string
-	// Gateways may be chosen for HTTPRoutes.
+	// Gateways are the Gateways allowed for HTTPRoutes. If empty, no HTTPRoute is allowed.
 	Gateways []types.NamespacedName
 }
 
-// Render returns the objects that the Site asks for, in the order in which they are made.
+// Render returns the objects for spec.exposure in the order of creation.
 func Render(site *v1alpha1.Site, o Options) []client.Object {
 	switch asked := site.Spec.Exposure; {
 	case asked == nil:
@@ -46,12 +49,13 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 	case asked.Ingress != nil:
 		return []client.Object{ingress(site, o)}
 	default:
-		// A route without its grant would be told off first.
+		// The ReferenceGrant is first, because Gateways reject an HTTPRoute without it.
 		return []client.Object{grant(site, o), route(site, o)}
 	}
 }
 
-// URL is the address that the Site asks for, empty if it asks for none.
+// URL returns the base URL of the Site at the host name in spec.exposure, or "" if spec.exposure is
+// unset.
 func URL(site *v1alpha1.Site, o Options) string {
 	switch asked := site.Spec.Exposure; {
 	case asked == nil:
@@ -63,7 +67,7 @@ func URL(site *v1alpha1.Site, o Options) string {
 	}
 }
 
-// path is all that leads to the Site: siteIDs have no characters that mean anything in it.
+// path returns the path of the Site. A siteID has no characters that need escaping.
 func path(site *v1alpha1.Site) string { return "/site/" + site.SiteID() }
 
 func about(site *v1alpha1.Site, namespace, name string) metav1.ObjectMeta {

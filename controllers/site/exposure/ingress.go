@@ -14,11 +14,13 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// settingsAnnotation tells which settings of the operator an Ingress was made with. Fields
-// that a setting no longer asks for are gone only when the Ingress is applied again.
+// settingsAnnotation has the hash of the operator's settings with which an Ingress was applied.
+// After a change of the settings, the Ingress is applied again, which removes the fields of the
+// previous settings.
 const settingsAnnotation = "paddock.health/ingress-settings"
 
-// ingress is in the operator's namespace: its backends and its certificate have to be.
+// ingress returns the Ingress of a Site. It is in the controller's namespace, because an Ingress
+// can use only Services and Secrets of its own namespace.
 func ingress(site *v1alpha1.Site, o Options) *networkingv1.Ingress {
 	host := string(site.Spec.Exposure.Ingress.Host)
 	meta := about(site, o.Namespace, Name(site.Namespace))

@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// maxMessage bounds what is taken over of another controller's message, in characters.
+// maxMessage is the maximum number of characters that a condition quotes from another controller's
+// message. The rest is cut off.
 const maxMessage = 500
 
-// observedRoute is what is read of an HTTPRoute.
+// observedRoute has the fields of an HTTPRoute that Observe reads.
 type observedRoute struct {
 	Status struct {
 		Parents []struct {
@@ -32,11 +33,11 @@ type parentRef struct {
 	SectionName string `json:"sectionName"`
 }
 
-// Observe says what the Gateways make of the Site's route; the reason is empty when all of
-// them take it as it is now. A nil route is not there yet.
+// Observe returns why a Gateway does not accept the Site's current HTTPRoute. The reason is empty
+// if all accept it. live is nil if the HTTPRoute does not exist yet.
 func Observe(site *v1alpha1.Site, live *unstructured.Unstructured) (reason, message string, err error) {
 	if live == nil {
-		return v1alpha1.ReasonRoutePending, "the HTTPRoute is being made", nil
+		return v1alpha1.ReasonRoutePending, "The HTTPRoute is being created.", nil
 	}
 	var route observedRoute
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &route); err != nil {
@@ -57,8 +58,8 @@ func Observe(site *v1alpha1.Site, live *unstructured.Unstructured) (reason, mess
 	return "", "", nil
 }
 
-// observe says what one Gateway makes of a route. Several controllers may speak of it; one
-// that refuses is heard before one that takes it.
+// observe returns why one Gateway does not accept an HTTPRoute. If several controllers report about
+// it, a rejection takes precedence.
 func observe(gateway parentRef, conditions []metav1.Condition, generation int64) (reason, message string) {
 	for _, kind := range []string{"Accepted", "ResolvedRefs"} {
 		current := slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {
@@ -66,13 +67,13 @@ func observe(gateway parentRef, conditions []metav1.Condition, generation int64)
 		})
 		for _, c := range current {
 			if c.Status == metav1.ConditionFalse {
-				return v1alpha1.ReasonRouteNotAccepted, fmt.Sprintf("Gateway %s/%s: %s is False, %s: %s",
+				return v1alpha1.ReasonRouteNotAccepted, fmt.Sprintf("Gateway %s/%s does not accept the HTTPRoute: condition %s is False, %s: %s",
 					gateway.Namespace, gateway.Name, kind, c.Reason, shortened(c.Message))
 			}
 		}
 		if !slices.ContainsFunc(current, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue }) {
 			return v1alpha1.ReasonRoutePending, fmt.Sprintf(
-				"the controller of Gateway %s/%s has not told yet what it makes of the HTTPRoute", gateway.Namespace, gateway.Name)
+				"The controller of Gateway %s/%s has not reported on the HTTPRoute yet. If this persists, check that the Gateway exists and its controller runs.", gateway.Namespace, gateway.Name)
 		}
 	}
 	return "", ""

@@ -27,12 +27,12 @@ func TestObserve(t *testing.T) {
 		parents         string
 		reason, message string
 	}{
-		"nobody has spoken":      {"", v1alpha1.ReasonRoutePending, "Gateway infra/public has not told yet"},
+		"no controller reported": {"", v1alpha1.ReasonRoutePending, "Gateway infra/public has not reported on the HTTPRoute yet"},
 		"both take it":           {says(public, "True", "True", "3") + says(partners, "True", "True", "3"), "", ""},
-		"one has not spoken":     {says(public, "True", "True", "3"), v1alpha1.ReasonRoutePending, "Gateway infra/partners has not told yet"},
+		"one has not reported":   {says(public, "True", "True", "3"), v1alpha1.ReasonRoutePending, "Gateway infra/partners has not reported on the HTTPRoute yet"},
 		"one spoke of an older":  {says(public, "True", "True", "3") + says(partners, "True", "True", "2"), v1alpha1.ReasonRoutePending, "infra/partners"},
-		"one refuses":            {says(public, "True", "True", "3") + says(partners, "False", "True", "3"), v1alpha1.ReasonRouteNotAccepted, "Gateway infra/partners: Accepted is False, A: first"},
-		"one may not refer":      {says(public, "True", "False", "3") + says(partners, "True", "True", "3"), v1alpha1.ReasonRouteNotAccepted, "Gateway infra/public: ResolvedRefs is False, R: second"},
+		"one refuses":            {says(public, "True", "True", "3") + says(partners, "False", "True", "3"), v1alpha1.ReasonRouteNotAccepted, "Gateway infra/partners does not accept the HTTPRoute: condition Accepted is False, A: first"},
+		"one may not refer":      {says(public, "True", "False", "3") + says(partners, "True", "True", "3"), v1alpha1.ReasonRouteNotAccepted, "Gateway infra/public does not accept the HTTPRoute: condition ResolvedRefs is False, R: second"},
 		"one does not know":      {says(public, "Unknown", "True", "3") + says(partners, "True", "True", "3"), v1alpha1.ReasonRoutePending, "infra/public"},
 		"of another listener":    {says("name: public, sectionName: http", "True", "True", "3") + says(partners, "True", "True", "3"), v1alpha1.ReasonRoutePending, "infra/public"},
 		"two, one refuses":       {says(public, "True", "True", "3") + says(public, "False", "True", "3") + says(partners, "True", "True", "3"), v1alpha1.ReasonRouteNotAccepted, "infra/public"},

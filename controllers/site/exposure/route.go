@@ -10,15 +10,16 @@ import (
 
 const gatewayGroup = "gateway.networking.k8s.io"
 
-// The kinds of the Gateway API that we write. ReferenceGrants got version v1 later than the
-// oldest release that we work with.
+// The kinds of the Gateway API that the controller writes. ReferenceGrant is v1beta1, because
+// release 1.0 of the Gateway API, the oldest supported one, has no v1 of it.
 var (
 	RouteKind = schema.GroupVersionKind{Group: gatewayGroup, Version: "v1", Kind: "HTTPRoute"}
 	GrantKind = schema.GroupVersionKind{Group: gatewayGroup, Version: "v1beta1", Kind: "ReferenceGrant"}
 )
 
-// route is in the Site's namespace: which namespaces may attach is for each Gateway to say.
-// Every default is written out, so that a change of anybody's is told from one.
+// route returns the HTTPRoute of a Site. It is in the Site's namespace, so that each Gateway
+// decides which namespaces can attach routes. All fields with defaults are set, so that apply.Same
+// detects changes by other clients.
 func route(site *v1alpha1.Site, o Options) *unstructured.Unstructured {
 	asked := site.Spec.Exposure.HTTPRoute
 	var parents, hostnames []any
@@ -51,7 +52,8 @@ func route(site *v1alpha1.Site, o Options) *unstructured.Unstructured {
 	return object
 }
 
-// grant lets HTTPRoutes of the Site's namespace, and of no other, lead to the API servers.
+// grant returns the ReferenceGrant that allows the HTTPRoutes of only the Site's namespace to route
+// to the API servers' Service.
 func grant(site *v1alpha1.Site, o Options) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"from": []any{map[string]any{"group": gatewayGroup, "kind": RouteKind.Kind, "namespace": site.Namespace}},

@@ -13,19 +13,18 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// The kinds of CloudNativePG that we write, as they are since its release 1.25.
+// The kinds of CloudNativePG that the controller writes, as of its release 1.25.
 var (
 	ClusterKind         = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "Cluster"}
 	ScheduledBackupKind = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "ScheduledBackup"}
 )
 
-// AuthoritySecret is where CloudNativePG keeps the certificate that its servers' are signed
-// with, under ca.crt.
+// AuthoritySecret is the Secret of CloudNativePG with its certificate authority, in ca.crt.
 const AuthoritySecret = Name + "-ca"
 
 const (
 	defaultInstances = 3
-	// statusPort is where CloudNativePG's operator, wherever it runs, asks its instances.
+	// statusPort is the port on which CloudNativePG's operator reads the status of instances.
 	statusPort = 8000
 )
 
@@ -44,7 +43,7 @@ func cloudNativePG(site *v1alpha1.Site, o Options) []client.Object {
 		objects = append(objects, object(ScheduledBackupKind, meta, map[string]any{
 			"schedule": spec.Backup.Schedule, "method": "volumeSnapshot",
 			"cluster": map[string]any{"name": Name},
-			// Backups are for the day when the cluster is gone.
+			// Backups must remain when the Cluster is deleted.
 			"backupOwnerReference": "none",
 		}))
 	}
@@ -55,7 +54,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 	instances := int64(ptr.Deref(spec.Instances, defaultInstances))
 	postgres := map[string]any{"parameters": anyOf(settings(spec))}
 	if instances > 1 {
-		// An acknowledged write is on two instances, or it is not acknowledged.
+		// A write is acknowledged only when two instances have it.
 		postgres["synchronous"] = map[string]any{"method": "any", "number": int64(1), "dataDurability": "required"}
 	}
 	storage := map[string]any{"size": spec.Storage.Size.String()}
@@ -66,16 +65,16 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 	cluster := map[string]any{
 		"instances": instances,
 		"imageName": o.CloudNativePGImage + ":" + spec.Version,
-		// A budget for one instance would hold up every drain of its node.
+		// A PodDisruptionBudget for one instance would block all drains of its node.
 		"enablePDB":  instances > 1,
 		"postgresql": postgres,
 		"storage":    storage,
 		"resources":  map[string]any{"requests": quantities(need.Requests), "limits": quantities(need.Limits)},
-		// An instance that is to go would wait three minutes for the API servers to hang up, and
-		// refuse them new connections meanwhile.
+		// By default, an instance that shuts down waits three minutes for clients to disconnect, and
+		// rejects new connections during that time.
 		"smartShutdownTimeout": int64(0),
-		// Its own Services have addresses of the network of Services, which would have to be
-		// allowed to be dialled as a whole. This one leads to the primary's Pod.
+		// CloudNativePG's own Services have cluster IPs, so --postgres-networks would have to allow the
+		// whole network of Services. This headless Service resolves to the primary's Pod.
 		"managed": map[string]any{"services": map[string]any{"additional": []any{map[string]any{
 			"selectorType": "rw",
 			"serviceTemplate": map[string]any{
@@ -100,7 +99,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 	return cluster
 }
 
-// object is one of a kind that has no Go type here.
+// object returns an object of a kind without a Go type in this module.
 func object(kind schema.GroupVersionKind, meta metav1.ObjectMeta, spec map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetGroupVersionKind(kind)

@@ -24,10 +24,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// user owns the database, and may do all in a server that has no other.
+// user and database are the names of the owner and of the database. The server has no other
+// databases of users.
 const user, database = "paddock", "paddock"
 
-// The keys of the Secret, beside those of a Secret of type paddock.health/dsn.
+// The keys of the Secret, in addition to those of all Secrets of type paddock.health/dsn.
 const (
 	usernameKey          = "username"
 	passwordKey          = "password"
@@ -35,13 +36,13 @@ const (
 	serverPrivateKeyKey  = "server.key"
 )
 
-// forever is the end of a certificate that has none (RFC 5280, 4.1.2.5): it is trusted by
-// the holders of one Secret, where it is, and ends with that.
+// forever is the expiry of a certificate that does not expire (RFC 5280, 4.1.2.5). Only readers of
+// the database's Secret trust this certificate, and it is deleted with that Secret.
 var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// NewSecret makes the credentials of a database, of type paddock.health/dsn: a password,
-// unless one is given, and a certificate of the server. They are made once; rendering
-// never changes them.
+// NewSecret returns a Secret of type paddock.health/dsn with a new server certificate and the
+// password, or a random password if it is empty. It is immutable, so the reconciler creates it only
+// if it does not exist.
 func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret, error) {
 	if password == "" {
 		password = rand.Text()
@@ -64,8 +65,9 @@ func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret,
 	}, nil
 }
 
-// Connection is how to reach the Site's database. Where it is does not come from the Secret,
-// which is the tenant's to write; an authority, unless nil, is trusted instead of the Secret's.
+// Connection returns the connection to the Site's database. The host is not read from the Secret,
+// because the tenant can write the Secret. If authority is not nil, it is trusted instead of the
+// authority in the Secret. Errors: *dsn.FieldError.
 func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (dsn.Connection, error) {
 	if authority == nil {
 		authority = secret.Data[dsn.CAKey]
@@ -82,7 +84,7 @@ func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (d
 	}, v1alpha1.DSNKey)
 }
 
-// Password is that of a connection, as it was handed to the API servers.
+// Password returns the password in the URI of a connection, or "" if it has none.
 func Password(connection dsn.Connection) string {
 	address, err := url.Parse(connection.URI)
 	if err != nil {
@@ -92,7 +94,8 @@ func Password(connection dsn.Connection) string {
 	return password
 }
 
-// Certificate names the certificate in a Secret.
+// Certificate returns an identifier of the server certificate in a Secret: the beginning of its
+// SHA-256 hash.
 func Certificate(secret *corev1.Secret) string {
 	sum := sha256.Sum256(secret.Data[serverCertificateKey])
 	return hex.EncodeToString(sum[:8])
@@ -105,7 +108,8 @@ func uri(host, password string) string {
 	}).String()
 }
 
-// newCertificate is self-signed: who trusts it trusts this server and no other.
+// newCertificate returns a self-signed certificate for the host and its private key, PEM-encoded. A
+// client that trusts it trusts no other server.
 func newCertificate(host string) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -117,7 +121,7 @@ func newCertificate(host string) (certificate, key []byte, err error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: Name}, DNSNames: []string{host},
-		NotBefore: time.Unix(0, 0), NotAfter: forever, // no clock decides
+		NotBefore: time.Unix(0, 0), NotAfter: forever, // valid whatever the clocks of server and clients are
 		BasicConstraintsValid: true, IsCA: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}

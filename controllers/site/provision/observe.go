@@ -12,16 +12,17 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Objects are what there is of a database; nil: it is not there.
+// Objects are the objects of a database as read from the cluster. A missing one is nil.
 type Objects struct {
 	Volume      *corev1.PersistentVolumeClaim
 	StatefulSet *appsv1.StatefulSet
 	Pod         *corev1.Pod
-	// Cluster is CloudNativePG's.
+	// Cluster is the Cluster of CloudNativePG.
 	Cluster *unstructured.Unstructured
 }
 
-// Data is the object that holds the data in that engine, nil if there is none.
+// Data returns the object that has the data of a database with this engine, or nil if there is
+// none.
 func (o Objects) Data(engine v1alpha1.PostgresEngine) client.Object {
 	switch {
 	case engine == v1alpha1.EngineCloudNativePG && o.Cluster != nil:
@@ -33,7 +34,8 @@ func (o Objects) Data(engine v1alpha1.PostgresEngine) client.Object {
 	}
 }
 
-// State is how far a database is. Reason and Message say why it is not up.
+// State is the state of a database. If Up is false, Reason and Message are those of the condition
+// StorageReady.
 type State struct {
 	Up              bool
 	Reason, Message string
@@ -41,8 +43,8 @@ type State struct {
 
 var up = State{Up: true}
 
-// Observe reads the state of a Site's database. Up means that it is worth connecting to:
-// whether it can be used is found out that way.
+// Observe returns the state of a Site's database. Up means that a connection can be attempted. Only
+// the connection shows whether the database can be used.
 func Observe(site *v1alpha1.Site, o Objects) State {
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		return observeCluster(o.Cluster)
@@ -53,7 +55,7 @@ func Observe(site *v1alpha1.Site, o Objects) State {
 		}
 	}
 	return State{Reason: v1alpha1.ReasonUnavailable, Message: fmt.Sprintf(
-		"Pod %s runs, and its database takes no connections yet: it is starting, or replays its log after a crash", o.Pod.Name)}
+		"Pod %s runs, but Postgres accepts no connections yet. It is starting, or replaying its log after a crash.", o.Pod.Name)}
 }
 
 func podReady(o Objects) (State, bool) {
@@ -63,22 +65,22 @@ func podReady(o Objects) (State, bool) {
 func volumeLost(o Objects) (State, bool) {
 	lost := o.Volume != nil && o.Volume.Status.Phase == corev1.ClaimLost
 	return State{Reason: v1alpha1.ReasonVolumeLost, Message: fmt.Sprintf(
-		"the volume of PersistentVolumeClaim %s is gone: restore it, or delete the PersistentVolumeClaim to begin with an empty database", Name)}, lost
+		"The volume of PersistentVolumeClaim %s no longer exists. Restore it, or delete the PersistentVolumeClaim to start with an empty database.", Name)}, lost
 }
 
 func noPodYet(o Objects) (State, bool) {
 	if o.Pod != nil {
 		return State{}, false
 	}
-	message := "the database is being made"
+	message := "The database is being created."
 	if o.StatefulSet != nil && o.StatefulSet.Status.ObservedGeneration > 0 {
-		message = fmt.Sprintf("StatefulSet %s has no Pod yet: its events say why if that lasts", Name)
+		message = fmt.Sprintf("StatefulSet %s has no Pod yet. If this persists, see its events.", Name)
 	}
 	return State{Reason: v1alpha1.ReasonProvisioning, Message: message}, true
 }
 
 func podLeaving(o Objects) (State, bool) {
-	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being replaced", o.Pod.Name)},
+	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being replaced.", o.Pod.Name)},
 		!o.Pod.DeletionTimestamp.IsZero()
 }
 
@@ -86,7 +88,7 @@ func podPending(o Objects) (State, bool) {
 	scheduled := podCondition(o.Pod, corev1.PodScheduled)
 	return State{
 		Reason:  v1alpha1.ReasonPodPending,
-		Message: fmt.Sprintf("no node takes Pod %s: %s", o.Pod.Name, cmp.Or(scheduled.Message, scheduled.Reason)),
+		Message: fmt.Sprintf("Pod %s cannot be scheduled: %s", o.Pod.Name, cmp.Or(scheduled.Message, scheduled.Reason)),
 	}, scheduled.Status == corev1.ConditionFalse
 }
 
@@ -95,22 +97,22 @@ func containerWaiting(o Objects) (State, bool) {
 		switch waiting, last := status.State.Waiting, status.LastTerminationState.Terminated; {
 		case waiting == nil:
 		case waiting.Reason == "ContainerCreating":
-			return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being set up: its events say why if that lasts", o.Pod.Name)}, true
+			return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being set up. If this persists, see its events.", o.Pod.Name)}, true
 		case last != nil:
 			return State{Reason: v1alpha1.ReasonUnavailable, Message: fmt.Sprintf(
-				"Pod %s does not run: %s; it ended last with exit code %d, %d restarts so far: its log says why",
+				"Pod %s does not run: %s. It last ended with exit code %d and was restarted %d times. See its log.",
 				o.Pod.Name, waiting.Reason, last.ExitCode, status.RestartCount)}, true
 		default:
 			return State{Reason: v1alpha1.ReasonUnavailable, Message: fmt.Sprintf("Pod %s does not run: %s", o.Pod.Name, join(waiting.Reason, waiting.Message))}, true
 		}
 	}
 	started := len(o.Pod.Status.ContainerStatuses) > 0
-	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being set up", o.Pod.Name)}, !started
+	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being set up.", o.Pod.Name)}, !started
 }
 
 func observeCluster(cluster *unstructured.Unstructured) State {
 	if cluster == nil {
-		return State{Reason: v1alpha1.ReasonProvisioning, Message: "the database is being made"}
+		return State{Reason: v1alpha1.ReasonProvisioning, Message: "The database is being created."}
 	}
 	ready, _, _ := unstructured.NestedInt64(cluster.Object, "status", "readyInstances")
 	if ready > 0 {
@@ -121,11 +123,11 @@ func observeCluster(cluster *unstructured.Unstructured) State {
 	primary, _, _ := unstructured.NestedString(cluster.Object, "status", "currentPrimary")
 	switch {
 	case phase == "":
-		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG has not begun with Cluster " + Name + ": does its operator run?"}
+		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG has not processed Cluster " + Name + " yet. If this persists, check that its operator runs."}
 	case primary == "":
-		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG says: " + join(phase, why)}
+		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG reports: " + join(phase, why)}
 	default:
-		return State{Reason: v1alpha1.ReasonUnavailable, Message: "no instance is ready; CloudNativePG says: " + join(phase, why)}
+		return State{Reason: v1alpha1.ReasonUnavailable, Message: "No instance is ready. CloudNativePG reports: " + join(phase, why)}
 	}
 }
 

@@ -31,26 +31,26 @@ func TestObserveStatefulSet(t *testing.T) {
 		objects Objects
 		want    State
 	}{
-		"nothing yet": {Objects{}, State{false, v1alpha1.ReasonProvisioning, "the database is being made"}},
-		"a StatefulSet that nobody has seen": {
+		"nothing yet": {Objects{}, State{false, v1alpha1.ReasonProvisioning, "The database is being created."}},
+		"a StatefulSet that its controller has not seen": {
 			Objects{StatefulSet: &appsv1.StatefulSet{}},
-			State{false, v1alpha1.ReasonProvisioning, "the database is being made"},
+			State{false, v1alpha1.ReasonProvisioning, "The database is being created."},
 		},
 		"no Pod, for lack of quota": {
 			Objects{StatefulSet: seen},
-			State{false, v1alpha1.ReasonProvisioning, "StatefulSet paddock-postgres has no Pod yet: its events say why if that lasts"},
+			State{false, v1alpha1.ReasonProvisioning, "StatefulSet paddock-postgres has no Pod yet. If this persists, see its events."},
 		},
 		"no node": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes are available}]`)},
-			State{false, v1alpha1.ReasonPodPending, "no node takes Pod paddock-postgres-0: 0/3 nodes are available"},
+			State{false, v1alpha1.ReasonPodPending, "Pod paddock-postgres-0 cannot be scheduled: 0/3 nodes are available"},
 		},
 		"on a node": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `conditions: [{type: PodScheduled, status: "True"}]`)},
-			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being set up"},
+			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being set up."},
 		},
 		"its volume is being mounted": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `containerStatuses: [{name: postgres, state: {waiting: {reason: ContainerCreating}}}]`)},
-			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being set up: its events say why if that lasts"},
+			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being set up. If this persists, see its events."},
 		},
 		"no image": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `containerStatuses: [{name: postgres, state: {waiting: {reason: ImagePullBackOff, message: Back-off pulling image}}}]`)},
@@ -59,20 +59,20 @@ func TestObserveStatefulSet(t *testing.T) {
 		"it crashes": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `containerStatuses: [{name: postgres, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff, message: back-off 40s}},
 				lastState: {terminated: {exitCode: 1, message: "FATAL: something private"}}}]`)},
-			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 does not run: CrashLoopBackOff; it ended last with exit code 1, 4 restarts so far: its log says why"},
+			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 does not run: CrashLoopBackOff. It last ended with exit code 1 and was restarted 4 times. See its log."},
 		},
 		"it starts": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `{conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: postgres, state: {running: {}}}]}`)},
-			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 runs, and its database takes no connections yet: it is starting, or replays its log after a crash"},
+			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 runs, but Postgres accepts no connections yet. It is starting, or replaying its log after a crash."},
 		},
 		"its volume is lost": {
 			Objects{StatefulSet: seen, Volume: &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}}},
-			State{false, v1alpha1.ReasonVolumeLost, "the volume of PersistentVolumeClaim paddock-postgres is gone: restore it, or delete the PersistentVolumeClaim to begin with an empty database"},
+			State{false, v1alpha1.ReasonVolumeLost, "The volume of PersistentVolumeClaim paddock-postgres no longer exists. Restore it, or delete the PersistentVolumeClaim to start with an empty database."},
 		},
 		"ready": {Objects{StatefulSet: seen, Pod: podOf(t, `conditions: [{type: Ready, status: "True"}]`)}, State{Up: true}},
 		"being replaced": {
 			Objects{StatefulSet: seen, Pod: leaving},
-			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being replaced"},
+			State{false, v1alpha1.ReasonProvisioning, "Pod paddock-postgres-0 is being replaced."},
 		},
 	}
 	site := readSite(t, "testdata/statefulset-defaults.in.yaml")
@@ -92,16 +92,16 @@ func TestObserveCloudNativePG(t *testing.T) {
 	}{
 		"no operator": {
 			`{}`,
-			State{false, v1alpha1.ReasonProvisioning, "CloudNativePG has not begun with Cluster paddock-postgres: does its operator run?"},
+			State{false, v1alpha1.ReasonProvisioning, "CloudNativePG has not processed Cluster paddock-postgres yet. If this persists, check that its operator runs."},
 		},
 		"the first instance": {
 			`{phase: Setting up primary, phaseReason: Creating primary instance}`,
-			State{false, v1alpha1.ReasonProvisioning, "CloudNativePG says: Setting up primary: Creating primary instance"},
+			State{false, v1alpha1.ReasonProvisioning, "CloudNativePG reports: Setting up primary: Creating primary instance"},
 		},
 		"one of three": {`{readyInstances: 1, currentPrimary: paddock-postgres-1, phase: Creating a new replica}`, State{Up: true}},
 		"none left": {
 			`{currentPrimary: paddock-postgres-1, phase: Not enough disk space}`,
-			State{false, v1alpha1.ReasonUnavailable, "no instance is ready; CloudNativePG says: Not enough disk space"},
+			State{false, v1alpha1.ReasonUnavailable, "No instance is ready. CloudNativePG reports: Not enough disk space"},
 		},
 	}
 	site := readSite(t, "testdata/cnpg-defaults.in.yaml")

@@ -1,6 +1,5 @@
-// Package provision says what a database that a Site asks for consists of, and reads from
-// the objects how far it is. All of it is pure: no client, no clock; who applies the
-// objects is the reconciler.
+// Package provision renders the objects of a Site's provisioned database and reads the database's
+// state from them. It uses no client and no clock: the reconciler applies the objects.
 package provision
 
 import (
@@ -12,36 +11,38 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Engines are the engines there are.
+// Engines are all engines that can run a provisioned database.
 var Engines = []v1alpha1.PostgresEngine{v1alpha1.EngineStatefulSet, v1alpha1.EngineCloudNativePG}
 
-// Name is that of every object of a provisioned database. A namespace has one Site, so one
-// name is enough, and the controller's rights can be bound to it.
+// Name is the name of all objects of a provisioned database. A namespace has at most one Site, so
+// one name suffices, and the controller's rights can be limited to it.
 const Name = "paddock-postgres"
 
-// PodName is that of the StatefulSet's only Pod.
+// PodName is the name of the StatefulSet's only Pod.
 const PodName = Name + "-0"
 
-// MajorAnnotation is on what holds the data, with the major version that wrote it.
+// MajorAnnotation is an annotation of the object with the data. Its value is the major version of
+// Postgres that wrote the data.
 const MajorAnnotation = "paddock.health/postgres-major"
 
-// port is that of Postgres.
+// port is the port of Postgres.
 const port = 5432
 
-// Options are what a Site has no say in.
+// Options are settings that do not come from the Site's spec.
 type Options struct {
-	// Namespace is the operator's own, from which alone the database is reached.
+	// Namespace is the controller's namespace. Only its Pods can connect to the database.
 	Namespace string
-	// PostgresImage and CloudNativePGImage are images of Postgres, without a tag.
+	// PostgresImage and CloudNativePGImage are images of Postgres without a tag.
 	PostgresImage, CloudNativePGImage string
-	// SiteKey is the key of the data.
+	// SiteKey is the site key of the data.
 	SiteKey string
-	// Certificate names the server's certificate: Pods are replaced when it changes.
+	// Certificate identifies the server's certificate, as returned by the function Certificate. A
+	// change replaces the Pod.
 	Certificate string
 }
 
-// Render returns the objects of the database that the Site asks for, but for its Secret.
-// What holds data has no owner: it must not go with the Site unasked.
+// Render returns the objects of the Site's database, except its Secret. Objects with data have no
+// owner, so that they are not deleted with the Site.
 func Render(site *v1alpha1.Site, o Options) []client.Object {
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		return cloudNativePG(site, o)
@@ -49,17 +50,17 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 	return statefulSet(site, o)
 }
 
-// Host is the name under which the operator's programs reach the database. It has the address
-// of a Pod, so that no other network than that of Pods has to be allowed.
+// Host returns the host name of the database. It resolves to the address of a Pod, so
+// --postgres-networks must allow only the network of Pods.
 func Host(site *v1alpha1.Site) string { return Name + "." + site.Namespace + ".svc" }
 
-// Major is the major version that the Site asks for.
+// Major returns the major version in the Site's spec.
 func Major(site *v1alpha1.Site) string {
 	major, _, _ := strings.Cut(site.Spec.Storage.Postgres.Provisioned.Version, ".")
 	return major
 }
 
-// selector finds the StatefulSet's Pod.
+// selector has the labels that select the StatefulSet's Pod.
 var selector = map[string]string{"app.kubernetes.io/name": "postgres", "app.kubernetes.io/instance": Name}
 
 func about(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
@@ -77,7 +78,7 @@ func about(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 	}
 }
 
-// aboutData is the metadata of what holds the data.
+// aboutData returns the metadata of the object with the data.
 func aboutData(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 	m := about(site, o)
 	m.Annotations[MajorAnnotation] = Major(site)

@@ -13,14 +13,15 @@ import (
 
 const megabyte = 1 << 20
 
-// What an instance gets unless the Site says otherwise.
+// Default resources of an instance.
 var (
 	defaultCPU    = resource.MustParse("100m")
 	defaultMemory = resource.MustParse("256Mi")
 	memoryLimit   = resource.MustParse("1Gi")
 )
 
-// resources of a container: what the Site gives, and defaults that fit it.
+// resources returns the resources of a container: those of the Site, and defaults for missing ones
+// that do not contradict them.
 func resources(r v1alpha1.Resources) corev1.ResourceRequirements {
 	limits := corev1.ResourceList{corev1.ResourceMemory: larger(memoryLimit, r.Requests.Memory)}
 	if r.Limits.Memory != nil {
@@ -57,32 +58,32 @@ func smaller(a resource.Quantity, b *resource.Quantity) resource.Quantity {
 	return a
 }
 
-// settings are those of postgresql.conf that differ from Postgres's own.
+// settings returns the settings of postgresql.conf that differ from the defaults.
 func settings(spec *v1alpha1.ProvisionedPostgres) map[string]string {
 	need := resources(spec.Resources)
 	memory, sure := need.Limits.Memory().Value()/megabyte, need.Requests.Memory().Value()/megabyte
 	volume := spec.Storage.Size.Value() / megabyte
 	return map[string]string{
-		// PostgreSQL manual, 19.4.1: a quarter of the memory, as far as it is reserved; the
-		// rest is the page cache's.
+		// PostgreSQL manual, 19.4.1: a quarter of the reserved memory. The page cache uses the rest.
 		"shared_buffers":       fmt.Sprintf("%dMB", min(memory/4, sure)),
 		"effective_cache_size": fmt.Sprintf("%dMB", memory*3/4),
-		// Fewer checkpoints, as far as the volume has room for the log.
+		// Fewer checkpoints, within the space of the volume.
 		"max_wal_size":    fmt.Sprintf("%dMB", min(2048, volume/4)),
 		"wal_compression": "on",
-		// Statements are short, and all of their plans are known.
+		// Statements are short, and their plans are known, so JIT does not help.
 		"jit": "off",
-		// Tables are large, and every page of results looks rows up by index.
+		// Vacuum runs earlier than by default, because tables are large, and dead rows slow down each
+		// index scan.
 		"autovacuum_vacuum_scale_factor":  "0.05",
 		"autovacuum_analyze_scale_factor": "0.02",
-		// Locks of a client that is gone without a word are free within a minute.
+		// Locks of a client that has disappeared are released within a minute.
 		"tcp_keepalives_idle":     "30",
 		"tcp_keepalives_interval": "10",
 		"tcp_keepalives_count":    "3",
 	}
 }
 
-// arguments are the settings as those of the server's command.
+// arguments returns the settings as arguments of the server's command.
 func arguments(settings map[string]string) []string {
 	var args []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -16,22 +16,24 @@ import (
 )
 
 const (
-	// postgresUID is user and group of the official image.
+	// postgresUID is the user and group ID of the official image.
 	postgresUID = 999
-	// The volume is mounted apart from where images declare volumes of their own, and the
-	// data is in a folder of it: lost+found is none of Postgres's.
+	// The volume is not mounted at a path where the image declares a volume of its own. The data is in
+	// a subdirectory, because Postgres needs an empty one and the volume can have lost+found.
 	volumePath      = "/var/lib/paddock"
 	dataPath        = volumePath + "/pgdata"
 	credentialsPath = "/etc/paddock/postgres"
 
-	// stopSeconds is how long a shutdown, which writes all changed pages, may take.
+	// stopSeconds is the maximum duration of a shutdown, which writes all changed pages. Beyond it,
+	// the server is killed and replays its log at the next start.
 	stopSeconds = 120
-	// recoveryChecks, ten seconds apart, is how long a start may replay the log: an hour.
+	// recoveryChecks is how many startup probes, ten seconds apart, can fail while the server replays
+	// the log: an hour.
 	recoveryChecks = 360
 )
 
-// statefulSet is one Pod with one volume. The volume is no template of the StatefulSet's,
-// which could not change it: it can grow.
+// statefulSet returns a StatefulSet of one Pod with one volume. The volume is not a
+// volumeClaimTemplate, because those are immutable and the volume can grow.
 func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 	spec := site.Spec.Storage.Postgres.Provisioned
 	meta := about(site, o)
@@ -58,7 +60,7 @@ func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
 			ObjectMeta: meta,
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				// A budget that leaves no Pod to disrupt would hold up every drain of a node.
+				// A PodDisruptionBudget that allows no disruption would block all drains of the node.
 				MaxUnavailable: ptr.To(intstr.FromInt32(1)),
 				Selector:       &metav1.LabelSelector{MatchLabels: selector},
 			},
@@ -69,7 +71,7 @@ func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 			Spec: appsv1.StatefulSetSpec{
 				Replicas: ptr.To(int32(1)), ServiceName: Name,
 				Selector: &metav1.LabelSelector{MatchLabels: selector},
-				// Else a Pod that never gets ready would hold up its own repair.
+				// Otherwise a Pod that is never ready would block its own replacement.
 				PodManagementPolicy: appsv1.ParallelPodManagement,
 				Template:            podTemplate(meta, spec, o),
 			},
@@ -94,7 +96,7 @@ func podTemplate(meta metav1.ObjectMeta, spec *v1alpha1.ProvisionedPostgres, o O
 				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: Name}}},
 				{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 					SecretName: Name,
-					// Postgres refuses a key that others than its group may read.
+					// Postgres rejects a key that is readable by others than its group.
 					DefaultMode: ptr.To(int32(0o440)),
 					Items: []corev1.KeyToPath{
 						{Key: passwordKey, Path: passwordKey},
@@ -117,7 +119,7 @@ func container(spec *v1alpha1.ProvisionedPostgres, o Options) corev1.Container {
 	return corev1.Container{
 		Name: "postgres", Image: o.PostgresImage + ":" + spec.Version,
 		Args: append([]string{"postgres"}, arguments(config)...),
-		// The environment is that of the official image's entry point.
+		// The environment variables are those of the official image's entry point.
 		Env: []corev1.EnvVar{
 			{Name: "PGDATA", Value: dataPath},
 			{Name: "POSTGRES_USER", Value: user},
@@ -140,14 +142,15 @@ func container(spec *v1alpha1.ProvisionedPostgres, o Options) corev1.Container {
 		StartupProbe:   isReady(10, recoveryChecks),
 		ReadinessProbe: isReady(5, 2),
 		LivenessProbe:  isReady(15, 6),
-		// Whatever signal the image asks for: clients do not hold up a fast shutdown.
+		// A fast shutdown does not wait for clients, whatever the image's stop signal is.
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
 			Command: []string{"pg_ctl", "stop", "--mode=fast", "--wait", "--timeout=" + strconv.Itoa(stopSeconds)},
 		}}},
 	}
 }
 
-// isReady asks by TCP: while the image sets a new database up, its server has a socket only.
+// isReady returns a probe by TCP, because the server listens only on a socket while the image
+// initializes a database.
 func isReady(period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{
@@ -157,8 +160,8 @@ func isReady(period, failures int32) *corev1.Probe {
 	}
 }
 
-// networkPolicy lets the operator's programs in, besides what else is given, and for the
-// rest nobody.
+// networkPolicy returns a NetworkPolicy for the Pods. It allows only connections from the
+// controller's namespace, and those that the additional rules allow.
 func networkPolicy(meta metav1.ObjectMeta, o Options, pods metav1.LabelSelector, more []networkingv1.NetworkPolicyIngressRule) *networkingv1.NetworkPolicy {
 	operator := networkingv1.NetworkPolicyIngressRule{
 		Ports: []networkingv1.NetworkPolicyPort{{Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(port))}},

@@ -1,5 +1,4 @@
-// Package extract finds the searchable values of a FHIR resource, as engines index
-// them. It reads the body's bytes once more than the tables of R4 do, and knows
+// Package extract returns the index values of FHIR resources, which engines index. It depends on
 // neither queries nor engines.
 package extract
 
@@ -10,13 +9,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Entries is a store.Extract: it returns what the search parameters of the type find
-// in the body of a record, which Read has accepted, and mentions of the records of
-// types kept that it refers to besides, each value once. _id and _lastUpdated are the
-// engine's own to know.
-func Entries(recordType string, body []byte) []store.Entry {
-	found := index(recordType, body)
-	e := extraction{entries: make([]store.Entry, 0, 2*len(found))}
+// Values returns the index values of a body that r4.Read has accepted: what the search parameters
+// of the type find, and a store.Mention of each record in a reference that no parameter finds. Each
+// value is returned once. _id and _lastUpdated are not among them.
+func Values(recordType string, body []byte) []store.IndexValue {
+	found := selectedValues(recordType, body)
+	e := extractor{values: make([]store.IndexValue, 0, 2*len(found))}
 	for _, v := range found {
 		p := v.Parameter()
 		if p == nil {
@@ -24,52 +22,57 @@ func Entries(recordType string, body []byte) []store.Entry {
 			continue
 		}
 		e.param = params[p]
-		e.compares = false
+		e.hasValue = false
 		e.value(v.Type(), v.JSON(body))
-		if !e.compares {
-			e.entries = append(e.entries, store.Entry{Param: e.param.name})
+		if !e.hasValue {
+			e.values = append(e.values, store.IndexValue{Param: e.param.name})
 		}
 	}
-	e.entries = append(e.entries, e.mentions()...)
-	return unique(e.entries)
+	e.values = append(e.values, e.mentions()...)
+	return unique(e.values)
 }
 
-// References are the references among the entries: no other value is read.
-func References(recordType string, body []byte) []store.Entry {
-	var e extraction
-	for _, v := range index(recordType, body) {
+// References returns those of Values that are references. It does not read other values.
+func References(recordType string, body []byte) []store.IndexValue {
+	var e extractor
+	for _, v := range selectedValues(recordType, body) {
 		if p := v.Parameter(); p != nil && v.Type() == typeReference {
 			e.param = params[p]
 			e.reference(v.JSON(body))
 		}
 	}
-	return unique(slices.DeleteFunc(e.entries, func(entry store.Entry) bool {
+	return unique(slices.DeleteFunc(e.values, func(entry store.IndexValue) bool {
 		_, ok := entry.Value.(store.Reference)
 		return !ok
 	}))
 }
 
+// IsFacet reports whether a search parameter has few distinct codes. Each code selects many
+// records.
+func IsFacet(param string) bool { return slices.Contains(facets, param) }
+
+var facets = []string{"active", "deceased", "gender"}
+
 const typeReference = "Reference"
 
-func index(recordType string, body []byte) []r4.IndexValue {
+func selectedValues(recordType string, body []byte) []r4.SelectedValue {
 	if _, known := r4.TypeOf(recordType); !known {
 		return nil
 	}
 	return r4.Index(body, recordType)
 }
 
-// extraction collects the entries of a record.
-type extraction struct {
-	entries []store.Entry
-	param   *param
-	// mentioned are the records that no parameter leads to, as far as is known.
+// extractor collects the index values of a record.
+type extractor struct {
+	values []store.IndexValue
+	param  *param
+	// mentioned are the records in references that no search parameter finds.
 	mentioned []store.Reference
-	// compares tells that the value being read has something to compare.
-	compares bool
+	// hasValue is true if the value that is being read has added an index value by method add.
+	hasValue bool
 }
 
-// param is what extraction needs of a search parameter, and the names that derived
-// entries have.
+// param is a search parameter with the names under which values for its modifiers are indexed.
 type param struct {
 	name, text, ofType, identifier string
 	system                         string
@@ -89,8 +92,8 @@ var params = func() map[*r4.SearchParameter]*param {
 	return all
 }()
 
-// value adds the entries of one value of a FHIR type.
-func (e *extraction) value(typ string, json []byte) {
+// value adds the index values of one value of a FHIR type.
+func (e *extractor) value(typ string, json []byte) {
 	switch typ {
 	case "CodeableConcept":
 		e.concept(json)
@@ -101,9 +104,9 @@ func (e *extraction) value(typ string, json []byte) {
 	case "ContactPoint":
 		e.contactPoint(json)
 	case "code":
-		e.token(store.Token{System: e.param.system, Code: foldedCode(json)})
+		e.token(store.Token{System: e.param.system, Code: foldCode(json)})
 	case "boolean":
-		e.token(truth(json))
+		e.token(booleanToken(json))
 	case "string":
 		e.text(json)
 	case "HumanName", "Address":
@@ -123,33 +126,33 @@ func (e *extraction) value(typ string, json []byte) {
 	}
 }
 
-// add adds an entry of the parameter itself.
-func (e *extraction) add(value store.Value) {
-	e.compares = true
-	e.entries = append(e.entries, store.Entry{Param: e.param.name, Value: value})
+// add adds an index value of the parameter itself.
+func (e *extractor) add(value store.Value) {
+	e.hasValue = true
+	e.values = append(e.values, store.IndexValue{Param: e.param.name, Value: value})
 }
 
-// derive adds an entry under a derived name.
-func (e *extraction) derive(name string, value store.Value) {
-	e.entries = append(e.entries, store.Entry{Param: name, Value: value})
+// derive adds an index value under another name, such as that of a modifier.
+func (e *extractor) derive(name string, value store.Value) {
+	e.values = append(e.values, store.IndexValue{Param: name, Value: value})
 }
 
-// few entries are compared with each other faster than they are hashed.
-const few = 48
+// linearLimit is the number of values up to which comparing each with each is faster than hashing.
+const linearLimit = 48
 
-// unique drops what is there before.
-func unique(entries []store.Entry) []store.Entry {
-	kept := entries[:0]
-	if len(entries) <= few {
-		for _, entry := range entries {
+// unique removes duplicates in place.
+func unique(values []store.IndexValue) []store.IndexValue {
+	kept := values[:0]
+	if len(values) <= linearLimit {
+		for _, entry := range values {
 			if !contains(kept, entry) {
 				kept = append(kept, entry)
 			}
 		}
 		return kept
 	}
-	seen := make(map[store.Entry]bool, len(entries))
-	for _, entry := range entries {
+	seen := make(map[store.IndexValue]bool, len(values))
+	for _, entry := range values {
 		if !seen[entry] {
 			seen[entry] = true
 			kept = append(kept, entry)
@@ -158,9 +161,9 @@ func unique(entries []store.Entry) []store.Entry {
 	return kept
 }
 
-func contains(entries []store.Entry, entry store.Entry) bool {
-	for i := range entries {
-		if entries[i].Param == entry.Param && entries[i].Value == entry.Value {
+func contains(values []store.IndexValue, entry store.IndexValue) bool {
+	for i := range values {
+		if values[i].Param == entry.Param && values[i].Value == entry.Value {
 			return true
 		}
 	}

@@ -6,12 +6,12 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/hack/examples"
+	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
-// FuzzEntries checks that no body makes the extraction panic, and that what it finds
-// is as engines rely on.
-func FuzzEntries(f *testing.F) {
+// FuzzValues shows that no body makes the extraction panic, and that the values have the form on
+// which engines rely.
+func FuzzValues(f *testing.F) {
 	path, err := examples.Fetch(f.Context(), filepath.Join("..", "..", "..", "..", "bin"))
 	if err != nil {
 		f.Fatal(err)
@@ -31,9 +31,9 @@ func FuzzEntries(f *testing.F) {
 	}
 	f.Add("Group", []byte(`{"resourceType":"Group","characteristic":[{"code":{"coding":[{"code":"a"}]},"valueBoolean":true}]}`))
 	f.Fuzz(func(t *testing.T, typ string, body []byte) {
-		entries := Entries(typ, body)
-		seen := map[store.Entry]bool{}
-		for _, entry := range entries {
+		values := Values(typ, body)
+		seen := map[store.IndexValue]bool{}
+		for _, entry := range values {
 			if seen[entry] {
 				t.Errorf("twice: %+v", entry)
 			}
@@ -43,7 +43,7 @@ func FuzzEntries(f *testing.F) {
 	})
 }
 
-func check(t *testing.T, entry store.Entry) {
+func check(t *testing.T, entry store.IndexValue) {
 	ok := entry.Param != ""
 	switch value := entry.Value.(type) {
 	case store.Token:

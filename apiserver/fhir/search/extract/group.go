@@ -2,8 +2,8 @@ package extract
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// characteristic adds a Group's characteristic as the pairs of its codes and values.
-func (e *extraction) characteristic(json []byte) {
+// characteristic adds a Group.characteristic as all pairs of its codes and values.
+func (e *extractor) characteristic(json []byte) {
 	var codes, values []store.Token
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
@@ -16,7 +16,7 @@ func (e *extraction) characteristic(json []byte) {
 		case "valueCodeableConcept":
 			values = tokensOf(value)
 		case "valueBoolean":
-			values = []store.Token{truth(value)}
+			values = []store.Token{booleanToken(value)}
 		}
 	}
 	for _, code := range codes {
@@ -26,12 +26,12 @@ func (e *extraction) characteristic(json []byte) {
 	}
 }
 
-// tokensOf are the tokens of a CodeableConcept.
+// tokensOf returns the tokens of a CodeableConcept.
 func tokensOf(json []byte) []store.Token {
-	concept := extraction{param: &param{}}
+	concept := extractor{param: &param{}}
 	concept.concept(json)
 	var tokens []store.Token
-	for _, entry := range concept.entries {
+	for _, entry := range concept.values {
 		if token, ok := entry.Value.(store.Token); ok {
 			tokens = append(tokens, token)
 		}

@@ -6,40 +6,40 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object walks over the members of a JSON object. It relies on the object being valid,
-// as Read has seen to, and gives up where it is not.
-type object struct{ rest []byte }
+// scanner reads the members of a JSON object or the elements of an array. The JSON must be valid;
+// r4.Read has checked it. A scanner of invalid JSON ends early.
+type scanner struct{ rest []byte }
 
-func objectOf(json []byte) object {
+func objectOf(json []byte) scanner {
 	if len(json) == 0 || json[0] != '{' {
-		return object{}
+		return scanner{}
 	}
-	return object{json[1:]}
+	return scanner{json[1:]}
 }
 
-// next returns the next member.
-func (o *object) next() (name, value []byte, ok bool) {
-	raw, ok := o.take()
+// next returns the next member of a JSON object, with its name unescaped.
+func (o *scanner) next() (name, value []byte, ok bool) {
+	raw, ok := o.nextValue()
 	if !ok || raw[0] != '"' {
 		return nil, nil, false
 	}
-	value, ok = o.take()
-	return unquoted(raw), value, ok
+	value, ok = o.nextValue()
+	return unquote(raw), value, ok
 }
 
-// item returns the next value of a JSON array.
-func (o *object) item() ([]byte, bool) { return o.take() }
+// item returns the next element of a JSON array.
+func (o *scanner) item() ([]byte, bool) { return o.nextValue() }
 
-// arrayOf walks over the values of a JSON array, with item.
-func arrayOf(json []byte) object {
+// arrayOf returns a scanner of a JSON array, for use with item.
+func arrayOf(json []byte) scanner {
 	if len(json) == 0 || json[0] != '[' {
-		return object{}
+		return scanner{}
 	}
-	return object{json[1:]}
+	return scanner{json[1:]}
 }
 
-// take takes a value from what is left, and what separates it from the one before.
-func (o *object) take() ([]byte, bool) {
+// nextValue returns the next value, after any separators.
+func (o *scanner) nextValue() ([]byte, bool) {
 	at := 0
 	for at < len(o.rest) && isBetween(o.rest[at]) {
 		at++
@@ -53,12 +53,12 @@ func (o *object) take() ([]byte, bool) {
 	return value, true
 }
 
-// isBetween is what can stand between values.
+// isBetween reports whether c is white space or a separator between values.
 func isBetween(c byte) bool {
 	return c == ' ' || c == ',' || c == ':' || c == '\n' || c == '\t' || c == '\r'
 }
 
-// valueEnd is where the value ends that begins the text; 0 if none does.
+// valueEnd returns the offset of the end of the value that starts text, or 0 if there is none.
 func valueEnd(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -70,7 +70,7 @@ func valueEnd(text []byte) int {
 			continue
 		case c == '}' || c == ']':
 			if depth == 0 {
-				return i // the end of what the value would be in
+				return i // the end of the enclosing object or array
 			}
 			depth--
 		case depth > 0:
@@ -87,7 +87,7 @@ func valueEnd(text []byte) int {
 	return 0
 }
 
-// stringEnd is where the string ends that begins the text.
+// stringEnd returns the offset of the end of the string that starts text.
 func stringEnd(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -100,8 +100,8 @@ func stringEnd(text []byte) int {
 	return len(text)
 }
 
-// unquoted is what a JSON string says; nothing if the value is none.
-func unquoted(json []byte) []byte {
+// unquote returns the content of a JSON string, or nil if json is not one.
+func unquote(json []byte) []byte {
 	if len(json) < 2 || json[0] != '"' {
 		return nil
 	}

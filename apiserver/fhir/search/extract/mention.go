@@ -7,43 +7,43 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// mention notes what a Reference that no parameter finds refers to.
-func (e *extraction) mention(json []byte) {
+// mention records the target of a Reference that no search parameter finds.
+func (e *extractor) mention(json []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
 		if !ok {
 			return
 		}
 		if string(name) == "reference" {
-			e.mentionAt(string(unquoted(value)))
+			e.mentionAt(string(unquote(value)))
 		}
 	}
 }
 
-// mentionAt notes the record that a literal reference names, if a site can have it. The
-// path of its URL may spell the type as searches do not.
-func (e *extraction) mentionAt(reference string) {
+// mentionAt records the target of a literal reference, if it can be a record of a site. It uses
+// r4.SplitAddress, which accepts more spellings of the type than searches do.
+func (e *extractor) mentionAt(reference string) {
 	if base, typ, id, ok := r4.SplitAddress(reference); ok {
 		e.mentioned = append(e.mentioned, store.Reference{Base: base, Type: typ, ID: strings.ToLower(id)})
 	}
 }
 
-// mentions are the entries of what is mentioned and found by no parameter.
-func (e *extraction) mentions() []store.Entry {
+// mentions returns a value for each recorded target to which no other value refers.
+func (e *extractor) mentions() []store.IndexValue {
 	if len(e.mentioned) == 0 {
 		return nil
 	}
 	found := map[store.Reference]bool{}
-	for _, entry := range e.entries {
+	for _, entry := range e.values {
 		if reference, ok := entry.Value.(store.Reference); ok {
 			found[reference] = true
 		}
 	}
-	var mentions []store.Entry
+	var mentions []store.IndexValue
 	for _, reference := range e.mentioned {
 		if !found[reference] {
 			found[reference] = true
-			mentions = append(mentions, store.Entry{Value: store.Mention(reference)})
+			mentions = append(mentions, store.IndexValue{Value: store.Mention(reference)})
 		}
 	}
 	return mentions

@@ -5,23 +5,22 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// moment adds a date, a dateTime or an instant, with the length that its precision
-// gives it. R4 search.html#date.
-func (e *extraction) moment(json []byte) {
-	if from, until, ok := r4.Microseconds(unquoted(json)); ok {
+// moment adds a date, a dateTime or an instant as the period of its precision. R4 search.html#date.
+func (e *extractor) moment(json []byte) {
+	if from, until, ok := r4.Microseconds(unquote(json)); ok {
 		e.add(store.Period{From: from, Until: until})
 	}
 }
 
 // period adds a Period, which can be open at either end.
-func (e *extraction) period(json []byte) {
+func (e *extractor) period(json []byte) {
 	period := store.Period{From: store.TheBeginning, Until: store.TheEnd}
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
 		if !ok {
 			break
 		}
-		switch from, until, ok := r4.Microseconds(unquoted(value)); {
+		switch from, until, ok := r4.Microseconds(unquote(value)); {
 		case ok && string(name) == "start":
 			period.From = from
 		case ok && string(name) == "end":
@@ -31,7 +30,7 @@ func (e *extraction) period(json []byte) {
 	if period == (store.Period{From: store.TheBeginning, Until: store.TheEnd}) {
 		return
 	}
-	// Without a zone on both sides, the end can come to lie before the start.
+	// If only one end has a zone, the computed end can be before the start.
 	period.Until = max(period.Until, period.From+1)
 	e.add(period)
 }

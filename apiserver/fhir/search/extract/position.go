@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// position adds a Location's position, if it is one on the earth.
-func (e *extraction) position(json []byte) {
+// position adds a Location.position with valid coordinates.
+func (e *extractor) position(json []byte) {
 	point := store.Point{Latitude: math.NaN(), Longitude: math.NaN()}
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()

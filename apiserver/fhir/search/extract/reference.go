@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// reference adds what a Reference refers to, and its identifier for :identifier. What
-// is contained in the resource is nobody else's to refer to.
-func (e *extraction) reference(json []byte) {
+// reference adds the target of a Reference, and its identifier for :identifier. References to
+// contained resources are left out, because no other record can refer to those.
+func (e *extractor) reference(json []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
 		if !ok {
@@ -17,8 +17,8 @@ func (e *extraction) reference(json []byte) {
 		}
 		switch string(name) {
 		case "reference":
-			if text := string(unquoted(value)); text != "" && text[0] != '#' {
-				to := literal(text)
+			if text := string(unquote(value)); text != "" && text[0] != '#' {
+				to := parseReference(text)
 				e.add(to)
 				if to.Type == "" {
 					e.mentionAt(text)
@@ -32,8 +32,8 @@ func (e *extraction) reference(json []byte) {
 	}
 }
 
-// literal is what Reference.reference names: a record, or whatever else.
-func literal(text string) store.Reference {
+// parseReference parses Reference.reference: a record, or any other URL.
+func parseReference(text string) store.Reference {
 	base, typ, id, ok := r4.SplitReference(text)
 	if !ok {
 		return store.Reference{Base: text}

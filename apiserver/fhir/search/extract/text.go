@@ -5,28 +5,28 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// textOf is a text with something to compare.
+// textOf returns a text and reports whether anything is left of it after folding.
 func textOf(text []byte) (store.Text, bool) {
 	original := string(text)
 	folded := fold.String(original)
 	return store.Text{Folded: folded, Original: original}, folded != ""
 }
 
-// text adds a string: as it is written, or, for phonetic, as it sounds.
-func (e *extraction) text(json []byte) {
+// text adds a string. For the parameter phonetic it adds phonetic codes instead.
+func (e *extractor) text(json []byte) {
 	if e.param.phonetic {
-		for _, code := range fold.Phonetic(string(unquoted(json))) {
+		for _, code := range fold.Phonetic(string(unquote(json))) {
 			e.add(store.Text{Folded: code, Original: code})
 		}
 		return
 	}
-	if text, ok := textOf(unquoted(json)); ok {
+	if text, ok := textOf(unquote(json)); ok {
 		e.add(text)
 	}
 }
 
-// parts adds the parts of a HumanName or of an Address. R4 search.html#string.
-func (e *extraction) parts(json []byte) {
+// parts adds the parts of a HumanName or an Address. R4 search.html#string.
+func (e *extractor) parts(json []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
 		if !ok {
@@ -47,9 +47,9 @@ func (e *extraction) parts(json []byte) {
 	}
 }
 
-// uri adds a URI, which is compared as it stands.
-func (e *extraction) uri(json []byte) {
-	if uri := string(unquoted(json)); uri != "" {
+// uri adds a URI, which is compared exactly.
+func (e *extractor) uri(json []byte) {
+	if uri := string(unquote(json)); uri != "" {
 		e.add(store.Text{Folded: uri, Original: uri})
 	}
 }

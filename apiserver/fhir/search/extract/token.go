@@ -5,24 +5,24 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// specialValues is the system of booleans. R4 search.html#token.
+// specialValues is the code system of booleans. R4 search.html#token.
 const specialValues = "http://hl7.org/fhir/special-values"
 
-// token adds a token, if it says anything.
-func (e *extraction) token(t store.Token) {
+// token adds a token unless it is empty.
+func (e *extractor) token(t store.Token) {
 	if t != (store.Token{}) {
 		e.add(t)
 	}
 }
 
-func foldedCode(json []byte) string { return fold.Code(string(unquoted(json))) }
+func foldCode(json []byte) string { return fold.Code(string(unquote(json))) }
 
-func truth(json []byte) store.Token {
+func booleanToken(json []byte) store.Token {
 	return store.Token{System: specialValues, Code: string(json)}
 }
 
 // concept adds the codings of a CodeableConcept, and its texts for :text.
-func (e *extraction) concept(json []byte) {
+func (e *extractor) concept(json []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
 		if !ok {
@@ -44,7 +44,7 @@ func (e *extraction) concept(json []byte) {
 }
 
 // coding adds a Coding, and its display for :text.
-func (e *extraction) coding(json []byte) {
+func (e *extractor) coding(json []byte) {
 	token, display := readCoding(json)
 	e.token(token)
 	e.tokenText(display)
@@ -58,25 +58,25 @@ func readCoding(json []byte) (token store.Token, display []byte) {
 		}
 		switch string(name) {
 		case "system":
-			token.System = string(unquoted(value))
+			token.System = string(unquote(value))
 		case "code":
-			token.Code = foldedCode(value)
+			token.Code = foldCode(value)
 		case "display":
 			display = value
 		}
 	}
 }
 
-// tokenText adds what :text looks for.
-func (e *extraction) tokenText(json []byte) {
-	if text, ok := textOf(unquoted(json)); ok {
+// tokenText adds a text for the modifier :text.
+func (e *extractor) tokenText(json []byte) {
+	if text, ok := textOf(unquote(json)); ok {
 		e.derive(e.param.text, text)
 	}
 }
 
-// identifier adds an Identifier, its type's text for :text, and for :of-type the
-// codings of its type.
-func (e *extraction) identifier(json []byte) {
+// identifier adds an Identifier, the text of its type for :text, and the codings of its type for
+// :of-type.
+func (e *extractor) identifier(json []byte) {
 	token, kind := readIdentifier(json)
 	e.token(token)
 	for members := objectOf(kind); ; {
@@ -88,13 +88,13 @@ func (e *extraction) identifier(json []byte) {
 		case "text":
 			e.tokenText(value)
 		case "coding":
-			e.typesOf(token.Code, value)
+			e.typedValues(token.Code, value)
 		}
 	}
 }
 
-// typesOf adds an identifier's value by the codings of its type.
-func (e *extraction) typesOf(value string, codings []byte) {
+// typedValues adds an identifier's value with each coding of its type.
+func (e *extractor) typedValues(value string, codings []byte) {
 	for items := arrayOf(codings); ; {
 		item, ok := items.item()
 		if !ok {
@@ -106,7 +106,7 @@ func (e *extraction) typesOf(value string, codings []byte) {
 	}
 }
 
-// readIdentifier reads an Identifier, and returns its type as it stands.
+// readIdentifier reads an Identifier and returns its type as JSON.
 func readIdentifier(json []byte) (token store.Token, kind []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()
@@ -115,17 +115,17 @@ func readIdentifier(json []byte) (token store.Token, kind []byte) {
 		}
 		switch string(name) {
 		case "system":
-			token.System = string(unquoted(value))
+			token.System = string(unquote(value))
 		case "value":
-			token.Code = foldedCode(value)
+			token.Code = foldCode(value)
 		case "type":
 			kind = value
 		}
 	}
 }
 
-// contactPoint adds a ContactPoint: the system of its value is phone, email, ...
-func (e *extraction) contactPoint(json []byte) {
+// contactPoint adds a ContactPoint. Its system is phone, email and so on.
+func (e *extractor) contactPoint(json []byte) {
 	token, _ := readIdentifier(json)
 	e.token(token)
 }

@@ -1,5 +1,5 @@
-// Package fold writes what is compared without regard to case, accents or spelling in
-// one form. What is indexed and what is searched for both go through it.
+// Package fold normalizes texts that are compared without regard to case, accents or spelling. Both
+// indexed and searched texts are folded.
 package fold
 
 import (
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Code is a code without case: two codes are the same if they differ in Unicode's
-// simple case folding only. R4 search.html#token.
+// Code folds the case of a code. It returns the same text for codes that are equal under Unicode's
+// simple case folding. R4 search.html#token.
 func Code(s string) string { return strings.Map(foldRune, s) }
 
-// foldRune is the same for all runes that are one letter in different cases.
+// foldRune maps all cases of one letter to the same rune.
 func foldRune(r rune) rune {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {
@@ -23,26 +23,26 @@ func foldRune(r rune) rune {
 		return r
 	}
 	if unicode.SimpleFold(r) == r {
-		return r // such as İ and ı, whose other case is another letter
+		return r // such as İ and ı, which have no simple case folding
 	}
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// String is a text without case, accents, compatibility characters such as ligatures,
-// and white space that says nothing. R4 search.html#string.
+// String folds a text: it removes case, accents, compatibility characters such as ligatures, and
+// redundant white space. R4 search.html#string.
 func String(s string) string {
 	if isFolded(s) {
 		return s
 	}
 	if !isASCII(s) {
-		s = unaccented(s)
+		s = removeAccents(s)
 	}
-	return collapsed(s)
+	return collapseSpace(s)
 }
 
-// isFolded reports whether a text is seen at once to be in the folded form.
+// isFolded reports whether a quick check shows that a text is already folded.
 func isFolded(s string) bool {
-	space := true // a text does not begin with one
+	space := true // a folded text does not start with a space
 	for i := range len(s) {
 		c := s[i]
 		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == ' ' && space || '\t' <= c && c <= '\r' {
@@ -62,22 +62,22 @@ func isASCII(s string) bool {
 	return true
 }
 
-// unaccented takes characters apart, drops their marks, and folds their case. Of the
-// letters that case folding makes two of, only ß is not taken apart before.
-func unaccented(s string) string {
-	return strings.ReplaceAll(strings.Map(withoutMarks, norm.NFKD.String(s)), "ß", "ss")
+// removeAccents decomposes characters, drops combining marks and folds case. ß is the only letter
+// with a full case folding of two letters that decomposition leaves.
+func removeAccents(s string) string {
+	return strings.ReplaceAll(strings.Map(foldLetter, norm.NFKD.String(s)), "ß", "ss")
 }
 
-func withoutMarks(r rune) rune {
+// foldLetter drops combining marks and folds letters, for strings.Map.
+func foldLetter(r rune) rune {
 	if unicode.Is(unicode.Mn, r) {
 		return -1
 	}
 	return foldRune(r)
 }
 
-// collapsed writes the letters of ASCII small, and white space as single spaces
-// between words.
-func collapsed(s string) string {
+// collapseSpace makes ASCII letters lower case, and white space single spaces between words.
+func collapseSpace(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	space := false

@@ -30,7 +30,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestEveryLetter checks what the fuzz targets do, for every letter there is.
+// TestEveryLetter runs the checks of the fuzz targets for every letter.
 func TestEveryLetter(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		letter := string(r)
@@ -52,7 +52,7 @@ func TestEveryLetter(t *testing.T) {
 	}
 }
 
-// FuzzCode checks that codes are folded alike if they are the same without case.
+// FuzzCode shows that codes that are equal without regard to case are folded to the same code.
 func FuzzCode(f *testing.F) {
 	f.Add("Code", "cODE")
 	f.Add("ſ", "S")
@@ -68,8 +68,8 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzString checks that what is folded stays so, and that the beginning of a text is
-// folded to a beginning of the text folded: searches for a beginning rely on it.
+// FuzzString shows that a folded text is not changed by folding, and that a prefix of a text is
+// folded to a prefix of the folded text. Prefix searches rely on it.
 func FuzzString(f *testing.F) {
 	f.Add("Bel", "la")
 	f.Add(" a\t", " b")

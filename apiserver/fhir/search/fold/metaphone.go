@@ -2,10 +2,11 @@ package fold
 
 import "strings"
 
-// codeLength is that of Double Metaphone's codes: more tells apart what sounds alike.
+// codeLength is the maximum number of letters of a code. Longer codes would distinguish names that
+// sound alike.
 const codeLength = 4
 
-// metaphone returns the two codes of a word of capitals, which are often the same:
+// metaphone returns the two Double Metaphone codes of a word in capitals, which are often equal.
 // Lawrence Philips, "The Double Metaphone Search Algorithm", C/C++ Users Journal 18(6).
 func metaphone(capitals string) (first, second string) {
 	w := word{letters: capitals, last: len(capitals) - 1}
@@ -24,25 +25,25 @@ func metaphone(capitals string) (first, second string) {
 	return first[:min(len(first), codeLength)], second[:min(len(second), codeLength)]
 }
 
-// word is what metaphone reads.
+// word is the input of metaphone.
 type word struct {
 	letters string
 	last    int
-	// slavic and germanic are guesses at its origin.
+	// slavic and germanic are guesses at the origin of the word.
 	slavic, germanic bool
 }
 
-// sound is what letters sound like, in one pronunciation and in another.
+// sound has the codes of some letters in two pronunciations.
 type sound struct {
 	first, second string
-	// letters is how many of them are read.
+	// letters is how many letters of the word the sound has.
 	letters int
 }
 
-// as is a sound with one pronunciation.
+// as returns a sound with one pronunciation.
 func as(code string, letters int) sound { return sound{code, code, letters} }
 
-// at is the letter at a place, or 0.
+// at returns the letter at an index, or 0.
 func (w *word) at(i int) byte {
 	if i < 0 || i > w.last {
 		return 0
@@ -50,7 +51,7 @@ func (w *word) at(i int) byte {
 	return w.letters[i]
 }
 
-// has reports whether one of the texts is at a place.
+// has reports whether one of the texts starts at an index.
 func (w *word) has(i int, texts ...string) bool {
 	if i < 0 || i > w.last {
 		return false
@@ -63,14 +64,14 @@ func (w *word) has(i int, texts ...string) bool {
 	return false
 }
 
-// oneOf reports whether the letter at a place is one of those.
+// oneOf reports whether the letter at an index is one of letters.
 func (w *word) oneOf(i int, letters string) bool {
 	return i >= 0 && i <= w.last && strings.IndexByte(letters, w.letters[i]) >= 0
 }
 
 func (w *word) vowel(i int) bool { return w.oneOf(i, "AEIOUY") }
 
-// run is how many letters to read: two if the next is one of those.
+// run returns how many letters the sound has: two if the next letter is one of next, else one.
 func (w *word) run(i int, next string) int {
 	if w.oneOf(i+1, next) {
 		return 2
@@ -78,10 +79,10 @@ func (w *word) run(i int, next string) int {
 	return 1
 }
 
-// plain are the letters that have the same sound wherever they are, once if doubled.
+// plain are the letters that always sound the same. A doubled letter is read once.
 var plain = map[byte]string{'B': "P", 'F': "F", 'K': "K", 'N': "N", 'Q': "K", 'V': "F"}
 
-// sound reads what begins at a place.
+// sound returns the sound that starts at an index.
 func (w *word) sound(i int) sound {
 	letter := w.letters[i]
 	if code, ok := plain[letter]; ok {

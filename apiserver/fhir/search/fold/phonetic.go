@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// Phonetic returns how the words of a text sound: their codes by Double Metaphone,
-// each once. Words without Latin letters have none.
+// Phonetic returns the Double Metaphone codes of the words of a text, each once. Words without
+// Latin letters have none.
 func Phonetic(s string) []string {
 	var codes []string
-	for _, word := range strings.FieldsFunc(String(s), separates) {
-		first, second := metaphone(strings.Map(capital, word))
+	for _, word := range strings.FieldsFunc(String(s), isSeparator) {
+		first, second := metaphone(strings.Map(toCapital, word))
 		for _, code := range []string{first, second} {
 			if code != "" && !slices.Contains(codes, code) {
 				codes = append(codes, code)
@@ -21,11 +21,12 @@ func Phonetic(s string) []string {
 	return codes
 }
 
-// separates reports whether a rune stands between words.
-func separates(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }
+// isSeparator reports whether a rune separates words.
+func isSeparator(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }
 
-// capital is the capital of a Latin letter without an accent; others make no sound.
-func capital(r rune) rune {
+// toCapital returns the capital of an unaccented Latin letter, and -1 for any other rune, which
+// strings.Map drops.
+func toCapital(r rune) rune {
 	if 'a' <= r && r <= 'z' {
 		return r - 'a' + 'A'
 	}

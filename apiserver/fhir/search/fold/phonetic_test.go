@@ -18,7 +18,7 @@ func TestPhonetic(t *testing.T) {
 	}
 }
 
-// FuzzPhonetic checks that any text has codes within bounds.
+// FuzzPhonetic shows that the codes of any text have at most codeLength letters.
 func FuzzPhonetic(f *testing.F) {
 	for _, word := range []string{"Bacher", "Knight", "Wright", "Tagliaro", "McHugh", "Czerny", "Schwarz", "Xavier", "Bertucci", "JJ", "GH", "ß"} {
 		f.Add(word)

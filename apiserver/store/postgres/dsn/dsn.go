@@ -1,7 +1,6 @@
-// Package dsn reads how to reach a database that a tenant names: the connection string
-// and certificates of a Secret. It takes what is needed for that and nothing more: no
-// paths of files, no sockets, no settings of sessions. Its errors name fields, never
-// values.
+// Package dsn parses Secrets in which tenants give the connection string and the certificates of a
+// database. It accepts only what a TCP connection needs: no file paths, no Unix sockets, no session
+// settings. Its errors name fields, but never contain values.
 package dsn
 
 import (
@@ -22,41 +21,44 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// The names in a Secret, beside that of the connection string. Those of a kubernetes.io/tls
-// Secret.
+// The keys of a Secret in addition to that of the connection string. They are those of a Secret of
+// type kubernetes.io/tls.
 const (
 	CAKey          = "ca.crt"
 	CertificateKey = "tls.crt"
 	PrivateKeyKey  = "tls.key"
 )
 
-// modes are the values of sslmode: those that never fall back to plain text unasked.
-// PostgreSQL manual, 34.19.
+// modes are the accepted values of sslmode. The others of libpq, which silently fall back to an
+// unencrypted connection, are not accepted. PostgreSQL manual, 34.19.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9.])?$`)
 
-// Connection is how to reach a database. It is comparable.
+// Connection has the address and the credentials of a database. It is comparable.
 type Connection struct {
-	// URI holds user, password, host, port, database and sslmode.
+	// URI is a connection string with user, password, host, port, database and sslmode.
 	URI string
-	// CA, Certificate and PrivateKey are in PEM; empty: the system's authorities, no
-	// certificate of the client.
+	// CA are the trusted certificate authorities, in PEM. If it is empty, those of the system are
+	// trusted. Certificate and PrivateKey are the client certificate and its key, in PEM. If they are
+	// empty, there is no client certificate.
 	CA, Certificate, PrivateKey string
 }
 
-// FieldError says what is wrong with a field of a Secret.
+// FieldError means that a field of a Secret is missing or invalid.
 type FieldError struct {
-	// Field is the key of the Secret, with the part of the connection string behind it,
-	// such as "uri: host".
-	Field   string
+	// Field is the key in the Secret. For a part of the connection string, the name of the part
+	// follows, such as "uri: host".
+	Field string
+	// Problem continues a sentence that begins with Field, such as "is missing".
 	Problem string
 }
 
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 
-// Parse reads the data of a Secret whose connection string is under the key. It is a URI
-// (PostgreSQL manual, 34.1.1.2) with user, host and database. Errors: *FieldError.
+// Parse returns the Connection in the data of a Secret. key is the key of the connection string,
+// which must be a URI (PostgreSQL manual, 34.1.1.2) with user, host and database. Errors:
+// *FieldError.
 func Parse(data map[string][]byte, key string) (Connection, error) {
 	text, there := data[key]
 	if !there {
@@ -95,24 +97,24 @@ func checkURI(uri *url.URL) (field, problem string) {
 	case host == "":
 		return "host", "is missing"
 	case !isHost(host):
-		return "host", "must be one name or address, reached by TCP"
+		return "host", "must be one host name or IP address"
 	}
 	if port, err := strconv.ParseUint(portOf(uri), 10, 16); err != nil || port == 0 {
 		return "port", "must be a number from 1 to 65535"
 	}
 	if database := strings.TrimPrefix(uri.Path, "/"); database == "" || strings.ContainsAny(database, "/\x00") {
-		return "database", "must be one name: /database"
+		return "database", "must be one name, as in postgres://host/database"
 	}
 	if uri.Fragment != "" {
-		return "password", "has a # in it: write %23"
+		return "password", "has a # in it; write %23 for it"
 	}
 	query, err := url.ParseQuery(uri.RawQuery)
 	if err != nil {
-		return "parameters", "cannot be read: a % is written %25"
+		return "parameters", "cannot be decoded; write %25 for a %"
 	}
 	for name, values := range query {
 		if name != "sslmode" {
-			return "parameters", "may be sslmode only"
+			return "parameters", "may contain only sslmode; remove the others"
 		}
 		if len(values) > 1 {
 			return "sslmode", "is given more than once"
@@ -138,8 +140,9 @@ func portOf(uri *url.URL) string {
 	return "5432"
 }
 
-// mode is the sslmode to use: TLS unless it is turned off, and with authorities to trust
-// the server is verified, as libpq does (PostgreSQL manual, 34.19.1).
+// mode returns the sslmode of the connection, or a problem with the one in query. If query has
+// none, it is verify-full with a CA, and require without. With a CA, require becomes verify-ca, as
+// in libpq (PostgreSQL manual, 34.19.1).
 func (c Connection) mode(query url.Values) (mode, problem string) {
 	mode = query.Get("sslmode")
 	switch {
@@ -158,20 +161,21 @@ func (c Connection) mode(query url.Values) (mode, problem string) {
 
 func (c Connection) checkCertificates() error {
 	if c.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(c.CA)) {
-		return &FieldError{CAKey, "holds no certificate in PEM"}
+		return &FieldError{CAKey, "has no certificate in PEM"}
 	}
 	if (c.Certificate == "") != (c.PrivateKey == "") {
-		return &FieldError{CertificateKey, "and " + PrivateKeyKey + " go together"}
+		return &FieldError{CertificateKey, "and " + PrivateKeyKey + " must be given together"}
 	}
 	if c.Certificate != "" {
 		if _, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.PrivateKey)); err != nil {
-			return &FieldError{CertificateKey, "and " + PrivateKeyKey + " are no certificate and its key in PEM"}
+			return &FieldError{CertificateKey, "and " + PrivateKeyKey + " are not a certificate and its private key in PEM"}
 		}
 	}
 	return nil
 }
 
-// Data is what Parse reads again from a Secret, under the key.
+// Data returns the data of a Secret from which Parse returns c. key is the key of the connection
+// string.
 func (c Connection) Data(key string) map[string][]byte {
 	data := map[string][]byte{key: []byte(c.URI)}
 	for name, value := range map[string]string{CAKey: c.CA, CertificateKey: c.Certificate, PrivateKeyKey: c.PrivateKey} {
@@ -182,10 +186,11 @@ func (c Connection) Data(key string) map[string][]byte {
 	return data
 }
 
-// Dial is that of a net.Dialer.
+// Dial opens a network connection. It has the signature of net.Dialer.DialContext.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Apply sets how a configuration, which was made of the URI, dials and what it trusts.
+// Apply adds the dial function, the trusted authorities and the client certificate of c to config,
+// which must have been parsed from c.URI. It changes no certificates if the sslmode is disable.
 func (c Connection) Apply(config *pgx.ConnConfig, dial Dial) error {
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
@@ -207,8 +212,9 @@ func (c Connection) Apply(config *pgx.ConnConfig, dial Dial) error {
 	return nil
 }
 
-// Bound has a connection refuse messages of more bytes, before it makes room for them: the
-// server is whatever a tenant named, and messages may have 1 GiB.
+// Bound sets the maximum size of messages from the server in bytes. A larger message
+// ends the connection before memory is allocated for the message. The limit is needed because a tenant chooses the
+// server, and the protocol allows messages of 1 GiB.
 func Bound(config *pgx.ConnConfig, bytes int) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		frontend := pgproto3.NewFrontend(r, w)

@@ -24,12 +24,12 @@ func TestParse(t *testing.T) {
 		"postgres://o%00k@db/oak":                                        "uri: user has a NUL in it",
 		"postgres://oak:%00@db/oak":                                      "uri: password has a NUL in it",
 		"postgres://oak@db:0/oak":                                        "uri: port must be a number",
-		"postgres://oak@::/oak":                                          "uri: host must be one name or address",
+		"postgres://oak@::/oak":                                          "uri: host must be one host name or IP address",
 		"postgres://db/oak":                                              "uri: user is missing",
 		"postgres://oak:secret@/oak":                                     "uri: host is missing",
 		"postgres:///oak?host=/var/run/postgresql":                       "uri: user is missing",
 		"postgres://oak@%2Fvar%2Frun/oak":                                "uri is not a URI such as",
-		"postgres://oak@a,b/oak":                                         "uri: host must be one name or address",
+		"postgres://oak@a,b/oak":                                         "uri: host must be one host name or IP address",
 		"postgres://oak@db:70000/oak":                                    "uri: port must be a number from 1 to 65535",
 		"postgres://oak@db":                                              "uri: database must be one name",
 		"postgres://oak@db/":                                             "uri: database must be one name",
@@ -38,11 +38,11 @@ func TestParse(t *testing.T) {
 		"postgres://oak@db/oak?sslmode=prefer":                           "uri: sslmode must be one of disable, require, verify-ca, verify-full",
 		"postgres://oak@db/oak?sslmode=":                                 "uri: sslmode must be one of",
 		"postgres://oak@db/oak?sslmode=disable&sslmode=require":          "uri: sslmode is given more than once",
-		"postgres://oak@db/oak?sslrootcert=/etc/passwd":                  "uri: parameters may be sslmode only",
-		"postgres://oak@db/oak?host=169.254.169.254":                     "uri: parameters may be sslmode only",
-		"postgres://oak@db/oak?options=-c%20statement_timeout%3D0":       "uri: parameters may be sslmode only",
-		"postgres://oak@db/oak?passfile=/root/.pgpass&servicefile=/root": "uri: parameters may be sslmode only",
-		"postgres://oak@db/oak?%zz":                                      "uri: parameters cannot be read",
+		"postgres://oak@db/oak?sslrootcert=/etc/passwd":                  "uri: parameters may contain only sslmode; remove the others",
+		"postgres://oak@db/oak?host=169.254.169.254":                     "uri: parameters may contain only sslmode; remove the others",
+		"postgres://oak@db/oak?options=-c%20statement_timeout%3D0":       "uri: parameters may contain only sslmode; remove the others",
+		"postgres://oak@db/oak?passfile=/root/.pgpass&servicefile=/root": "uri: parameters may contain only sslmode; remove the others",
+		"postgres://oak@db/oak?%zz":                                      "uri: parameters cannot be decoded",
 	} {
 		t.Run(uri, func(t *testing.T) {
 			c, err := Parse(map[string][]byte{"uri": []byte(uri)}, "uri")
@@ -73,10 +73,10 @@ func TestParseFields(t *testing.T) {
 		"no connection string":   {map[string]string{"url": uri}, "uri is not in the Secret"},
 		"authorities":            {map[string]string{"uri": uri, "ca.crt": pair.certificate}, "sslmode=verify-full"},
 		"authorities, require":   {map[string]string{"uri": uri + "?sslmode=require", "ca.crt": pair.certificate}, "sslmode=verify-ca"},
-		"no authorities":         {map[string]string{"uri": uri, "ca.crt": "secret"}, "ca.crt holds no certificate in PEM"},
+		"no authorities":         {map[string]string{"uri": uri, "ca.crt": "secret"}, "ca.crt has no certificate in PEM"},
 		"a client's certificate": {map[string]string{"uri": uri, "tls.crt": pair.certificate, "tls.key": pair.key}, "sslmode=require"},
-		"half a pair":            {map[string]string{"uri": uri, "tls.key": pair.key}, "tls.crt and tls.key go together"},
-		"no pair":                {map[string]string{"uri": uri, "tls.crt": pair.key, "tls.key": pair.key}, "tls.crt and tls.key are no certificate"},
+		"half a pair":            {map[string]string{"uri": uri, "tls.key": pair.key}, "tls.crt and tls.key must be given together"},
+		"no pair":                {map[string]string{"uri": uri, "tls.crt": pair.key, "tls.key": pair.key}, "tls.crt and tls.key are not a certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := map[string][]byte{}

@@ -7,18 +7,31 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// siteTables hold rows of sites, in the order in which they are emptied: index rows of a
-// record that is there are better missing than left behind. sites comes last and by itself.
-var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_date", "ix_pos", "claim", "hist", "res"}
+// siteTables are the tables that have rows of sites, in the order in which Erase deletes these
+// rows. Index rows must go before their records, because an index row without a record is worse
+// than a record without index rows. The audit log is deleted after the records that it is about.
+// Erase deletes the row of the table sites at last.
+var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_date", "ix_pos", "claim", "hist", "res", "audit", "outbox", "delivery", "event", "webhook"}
 
-// eraseBatch bounds a statement: it is over in well under a second.
+// eraseBatch is the maximum number of rows that one statement deletes, so that it ends within a
+// second.
 const eraseBatch = 5000
 
-// Erase deletes all rows of the site with the key, in batches that are transactions of
-// their own, until ctx ends. Erasing what is not there changes nothing.
+// Erase deletes all rows of the site with the key. Each batch is a transaction of its own, so after
+// an error a part of the rows is deleted, and Erase can be called again. If there is no such site,
+// Erase does nothing.
 func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 	for _, table := range siteTables {
-		// ctid saves a look-up: the rows are deleted as they are found.
+		// Newer tables are missing if the Site is deleted before its database was migrated to this
+		// release.
+		var there bool
+		if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, table).Scan(&there); err != nil {
+			return fmt.Errorf("erase %s: %w", table, err)
+		}
+		if !there {
+			continue
+		}
+		// With ctid, the DELETE need not look up the rows again that the subquery has found.
 		sql := `DELETE FROM ` + table + ` WHERE site = (SELECT site FROM sites WHERE key = $1) AND ctid = ANY(ARRAY(
 			SELECT ctid FROM ` + table + ` WHERE site = (SELECT site FROM sites WHERE key = $1) LIMIT $2))`
 		for {
@@ -31,8 +44,35 @@ func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 			}
 		}
 	}
+	if err := eraseJobs(ctx, conn, key); err != nil {
+		return err
+	}
 	if _, err := conn.Exec(ctx, `DELETE FROM sites WHERE key = $1`, key); err != nil {
 		return fmt.Errorf("erase the site: %w", err)
 	}
 	return nil
+}
+
+// eraseJobs deletes the River jobs of a site, which it finds by the names of their queues. It does
+// not delete running jobs and probes. These end without an attempt, because their deliveries are
+// deleted.
+func eraseJobs(ctx context.Context, conn *pgx.Conn, key string) error {
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('river_job') IS NOT NULL`).Scan(&there); err != nil || !there {
+		return err
+	}
+	const sql = `DELETE FROM river_job WHERE id = ANY(ARRAY(
+		SELECT j.id FROM sites s CROSS JOIN LATERAL (
+			SELECT id FROM river_job WHERE state = ANY(ENUM_RANGE(NULL::river_job_state)) AND state <> 'running'
+			AND starts_with(queue, 's' || s.site || '-') LIMIT $2) j
+		WHERE s.key = $1))`
+	for {
+		done, err := conn.Exec(ctx, sql, key, eraseBatch)
+		if err != nil {
+			return fmt.Errorf("erase River jobs: %w", err)
+		}
+		if done.RowsAffected() == 0 {
+			return nil
+		}
+	}
 }

@@ -1,0 +1,41 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AuditSegmentSpec holds entries of a site's audit log that one API server recorded within one
+// hour.
+type AuditSegmentSpec struct {
+	// siteKey is the key of the site's data.
+	SiteKey string `json:"siteKey"`
+	// hour is the beginning of the hour in which the entries were recorded.
+	Hour metav1.Time `json:"hour"`
+	// count is the number of entries.
+	Count int32 `json:"count"`
+	// entries are lines of JSON, compressed with zstd (RFC 8878) in one or more frames.
+	Entries []byte `json:"entries"`
+}
+
+// AuditSegment holds entries of a site's audit log. The API server that created it appends to it
+// until it is full or the hour ends. It is deleted after the Site's spec.audit.retention.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=auditsegments,categories=paddock-records
+// +kubebuilder:selectablefield:JSONPath=`.spec.siteKey`
+// +kubebuilder:printcolumn:name="Hour",type=date,JSONPath=`.spec.hour`
+// +kubebuilder:printcolumn:name="Count",type=integer,JSONPath=`.spec.count`
+type AuditSegment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec AuditSegmentSpec `json:"spec"`
+}
+
+// AuditSegmentList is a list of AuditSegments.
+// +kubebuilder:object:root=true
+type AuditSegmentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AuditSegment `json:"items"`
+}

@@ -1,0 +1,130 @@
+package v1alpha1
+
+// Privacy decides which records a caller sees, in addition to the caller's rights on resource
+// types. A record is visible when no matching rule denies the caller and every matching rule with
+// allow admits the caller. A record with the confidentiality R or V
+// (http://terminology.hl7.org/CodeSystem/v3-Confidentiality) is visible only to callers with the
+// verb "privileged" on the resource, unless it matches a rule with allow whose match.security names
+// that label.
+type Privacy struct {
+	// default selects who can see records that no rule matches. Open shows them to all callers
+	// with the right to the resource, Closed only to callers with the verb "privileged" on it.
+	// Default: Open.
+	// +optional
+	// +kubebuilder:default=Open
+	Default PrivacyDefault `json:"default,omitempty"`
+
+	// rules protect the records that they match, at most 64. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Rules []PrivacyRule `json:"rules,omitempty"`
+}
+
+// PrivacyDefault selects who can see records that no rule matches.
+// +kubebuilder:validation:Enum=Open;Closed
+type PrivacyDefault string
+
+const (
+	// PrivacyOpen shows records that no rule matches to all callers with the right to the resource.
+	PrivacyOpen PrivacyDefault = "Open"
+	// PrivacyClosed shows records that no rule matches only to callers with the verb "privileged" on
+	// the resource.
+	PrivacyClosed PrivacyDefault = "Closed"
+)
+
+// PrivacyRule protects the records that it matches.
+// +kubebuilder:validation:XValidation:rule="has(self.allow) || has(self.deny)",message="a rule needs allow or deny"
+type PrivacyRule struct {
+	// name identifies the rule in audit entries.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// match selects records. All fields that are set must match. An unset field does not restrict the
+	// match, so an empty match selects all records.
+	// +optional
+	Match PrivacyMatch `json:"match,omitzero"`
+
+	// allow selects the callers that can see the records. All other callers cannot. If unset, all
+	// callers can except those of deny.
+	// +optional
+	Allow *PrivacyCallers `json:"allow,omitempty"`
+
+	// deny selects callers that cannot see the records, even if allow of this or another rule selects
+	// them. If unset, no caller is denied.
+	// +optional
+	Deny *PrivacyCallers `json:"deny,omitempty"`
+}
+
+// PrivacyMatch selects records. A list matches if one of its values matches. An empty list does not
+// restrict the match.
+type PrivacyMatch struct {
+	// security are labels in meta.security.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Security []PrivacyCoding `json:"security,omitempty"`
+
+	// tag are tags in meta.tag.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tag []PrivacyCoding `json:"tag,omitempty"`
+
+	// profile are canonical URLs in meta.profile. A URL without a version matches all versions.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	Profile []string `json:"profile,omitempty"`
+
+	// types are FHIR resource types.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	Types []PrivacyType `json:"types,omitempty"`
+}
+
+// PrivacyType is a FHIR resource type that a site stores.
+// +kubebuilder:validation:Enum=Device;DeviceDefinition;DeviceMetric;Endpoint;Group;HealthcareService;Location;Organization;OrganizationAffiliation;Patient;Person;Practitioner;PractitionerRole;RelatedPerson
+type PrivacyType string
+
+// PrivacyCoding selects codings by code and, if set, system.
+type PrivacyCoding struct {
+	// system is the code system. If unset, the code matches in every system.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	System string `json:"system,omitempty"`
+
+	// code is the code of the label or tag, compared exactly.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Code string `json:"code,omitempty"`
+}
+
+// PrivacyCallers selects callers: those in one of the groups, and those whose token has one of
+// the scopes.
+type PrivacyCallers struct {
+	// groups are groups of callers. Each is written as name (a group in the tokens of any of the
+	// Site's issuers, without the prefix site:<namespace>:), issuer/name (a group of one issuer), or
+	// kubernetes:name (a group of the cluster).
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Groups []string `json:"groups,omitempty"`
+
+	// scopes are values of the token's "scope" claim, compared exactly.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Scopes []string `json:"scopes,omitempty"`
+}

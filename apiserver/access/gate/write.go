@@ -1,0 +1,298 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// maxAttempts is how often Write tries one write. Each operation that needs labels of deleted or
+// linked records costs another attempt, and so does each change of such records in the meantime. At
+// the limit, Write returns store.ErrUnavailable.
+const maxAttempts = 10
+
+// errHidden refuses an operation on a record that is hidden from the caller.
+var errHidden = errors.New("the record is hidden from the caller")
+
+// errLinks is returned if the linked records must be read before the write can be approved.
+// errTombstone is returned if the last version of a deleted record must be read first. Neither can
+// be read while the store holds its locks, so the write is retried.
+var (
+	errLinks     = errors.New("the links of the record have not been followed")
+	errTombstone = errors.New("the labels before the deletion have not been read")
+)
+
+// operation is a store.Op with what the gate knows about it.
+type operation struct {
+	store.Op
+	condition store.Condition
+	// guarded reports whether the operation needs approve.
+	guarded bool
+	// create and change are the restrictions of the rights that the operation needs.
+	create, change *Restriction
+	// judged is the version that judge has read, 0 for none. visible is the result of judge.
+	judged  int64
+	visible bool
+	// reason is the error of approve in the last attempt.
+	reason error
+}
+
+// Write implements store.Store. An operation on a hidden record has the result that it has without
+// the record: a deletion changes nothing, and a precondition on a version fails. Only creating a
+// record with its id fails. Errors: those of the store, *store.IDTakenError, Restriction.Refusal,
+// and that of Options.Unprivileged if the caller may not lower the protection of a record.
+func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	pending := make([]*operation, 0, len(ops))
+	at := make([]int, 0, len(ops)) // the index in ops of each pending operation
+	for i, op := range ops {
+		condition, err := s.condition(op.Key.Type)
+		if err != nil {
+			return nil, err
+		}
+		o := &operation{Op: op, condition: condition}
+		if err := s.guard(o); err != nil {
+			return nil, err
+		}
+		if s.options.Events != nil && o.Events == nil {
+			if o.Events, err = s.options.Events(o.Op); err != nil {
+				return nil, err
+			}
+		}
+		pending, at = append(pending, o), append(at, i)
+	}
+	if err := s.required(ctx, ops); err != nil {
+		return nil, err
+	}
+	results := make([]store.Result, len(ops))
+	for range maxAttempts {
+		if len(pending) == 0 {
+			return results, nil
+		}
+		written, err := s.behind.Write(ctx, s.approved(pending))
+		if err == nil {
+			for n, result := range written {
+				results[at[n]] = result
+			}
+			return results, nil
+		}
+		n := slices.IndexFunc(pending, func(o *operation) bool { return o.reason != nil })
+		switch {
+		case n < 0:
+			if err = s.explain(ctx, pending, err); err != nil {
+				return nil, err
+			}
+		case errors.Is(err, errHidden):
+			if err := pending[n].onHidden(); err != nil {
+				return nil, err
+			}
+			pending, at = slices.Delete(pending, n, n+1), slices.Delete(at, n, n+1)
+		case errors.Is(err, errLinks), errors.Is(err, errTombstone):
+			if err := s.judge(ctx, pending[n]); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, pending[n].reason
+		}
+	}
+	return nil, fmt.Errorf("write records that other requests keep changing: %w", store.ErrUnavailable)
+}
+
+// approved returns the operations with callbacks that the store calls under its locks. It resets
+// their reasons.
+func (s *Store) approved(pending []*operation) []store.Op {
+	ops := make([]store.Op, len(pending))
+	for n, o := range pending {
+		ops[n] = o.Op
+		o.reason = nil
+		if o.Unreferenced {
+			ops[n].Referrers = s.named
+		}
+		if o.guarded {
+			ops[n].If.Approve = func(current *store.Record) error {
+				o.reason = s.approve(o, current)
+				return o.reason
+			}
+		}
+	}
+	return ops
+}
+
+// guard sets guarded and the restrictions of an operation. An operation is guarded if its outcome
+// depends on the stored record: some records of the type are hidden, may not have their protection
+// lowered, or may not be written by the caller.
+func (s *Store) guard(o *operation) (err error) {
+	if !s.options.Protects(o.Key.Type) {
+		return nil
+	}
+	if o.create, err = s.restriction("create", o.Key.Type); err != nil {
+		return err
+	}
+	verb := "update"
+	switch {
+	case o.Kind != store.Put:
+		verb = "delete"
+	case o.Method == store.MethodPatch:
+		verb = "patch"
+	}
+	if o.change, err = s.restriction(verb, o.Key.Type); err != nil {
+		return err
+	}
+	rights, err := s.options.View.Rights(o.Key.Type)
+	o.guarded = !store.IsEverything(o.condition) || !rights.Privileged || o.create != unrestricted || o.change != unrestricted
+	return err
+}
+
+// approve returns an error unless the operation is allowed. current is the newest version of its
+// record, nil if there is none. Errors: errHidden, errLinks, errTombstone, and those of Write.
+func (s *Store) approve(o *operation, current *store.Record) error {
+	creates := current == nil || current.Deleted
+	if creates && o.Kind == store.Put && !o.create.Holds(o.Key, o.Body) {
+		return o.create.Refusal
+	}
+	if current == nil || current.Deleted && store.IsEverything(o.condition) {
+		return nil
+	}
+	if current.Deleted {
+		switch {
+		case o.judged != current.Version:
+			return errTombstone
+		case !o.visible:
+			return errHidden
+		}
+		return nil
+	}
+	labels := s.options.Labels(o.Key.Type, current.Body)
+	visible := o.visible
+	if o.judged != current.Version {
+		follow := false
+		visible = privacy.Holds(o.condition, labels, func(store.LinksTo, store.Link) bool {
+			follow = true
+			return true
+		})
+		if follow && visible {
+			return errLinks
+		}
+	}
+	if !visible || !o.change.Holds(current.Key, current.Body) {
+		return errHidden
+	}
+	if o.Kind == store.Put && !o.change.Holds(o.Key, o.Body) {
+		return o.change.Refusal
+	}
+	return s.checkLowering(o, labels)
+}
+
+// checkLowering returns an error if an update lowers the protection of a record and the caller is
+// not privileged.
+func (s *Store) checkLowering(o *operation, before store.Labels) error {
+	if o.Kind != store.Put || !s.options.View.Rules.Lowers(o.Key.Type, before, s.options.Labels(o.Key.Type, o.Body)) {
+		return nil
+	}
+	rights, err := s.options.View.Rights(o.Key.Type)
+	if err != nil || rights.Privileged {
+		return err
+	}
+	return s.options.Unprivileged(o.Key.Type)
+}
+
+// judge reads, before a write, whether its record is visible, and sets judged and visible.
+func (s *Store) judge(ctx context.Context, o *operation) error {
+	record, err := s.behind.Get(ctx, o.Key)
+	var deleted *store.DeletedError
+	switch {
+	case errors.As(err, &deleted):
+		err, o.judged = s.deleted(ctx, o.condition, deleted), deleted.Version
+		if errors.As(err, &deleted) {
+			o.visible = true
+			return nil
+		}
+	case err == nil:
+		err, o.judged = s.check(ctx, o.condition, record), record.Version
+		o.visible = err == nil
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		o.visible = false
+		return nil
+	}
+	return err
+}
+
+// onHidden returns the error of an operation on a hidden record, and nil if there is nothing to do.
+func (o *operation) onHidden() error {
+	condition := o.If
+	condition.Approve = nil
+	if err := condition.Check(o.Key, nil); err != nil {
+		return err
+	}
+	if o.Kind == store.Put {
+		return &store.IDTakenError{Key: o.Key}
+	}
+	return nil
+}
+
+// required returns a *store.MissingReferenceError for references to hidden records, as if they did
+// not exist.
+func (s *Store) required(ctx context.Context, ops []store.Op) error {
+	put := map[store.Key]bool{}
+	for _, op := range ops {
+		put[op.Key] = op.Kind == store.Put
+	}
+	for _, op := range ops {
+		keys := slices.DeleteFunc(slices.Clone(op.Requires), func(key store.Key) bool { return put[key] })
+		hidden, err := s.Hidden(ctx, keys)
+		if err != nil {
+			return err
+		}
+		if len(hidden) > 0 {
+			return &store.MissingReferenceError{Key: op.Key, Missing: hidden}
+		}
+	}
+	return nil
+}
+
+// explain removes hidden records from an error of the store. It returns nil if the write must be
+// retried.
+func (s *Store) explain(ctx context.Context, pending []*operation, err error) error {
+	var claimed *store.ClaimError
+	if !errors.As(err, &claimed) {
+		return err
+	}
+	hidden, hidesErr := s.Hidden(ctx, []store.Key{claimed.Holder})
+	if hidesErr != nil || len(hidden) == 0 {
+		return errors.Join(hidesErr, err)
+	}
+	return s.unclaim(pending, claimed)
+}
+
+// named returns the condition of records that an error may name and count: those visible to the
+// caller. It excludes all records of a type of which the caller may list only some.
+func (s *Store) named(recordType string) (store.Condition, error) {
+	restriction, err := s.restriction("list", recordType)
+	if err != nil {
+		return nil, err
+	}
+	if restriction != unrestricted {
+		return store.Any{}, nil
+	}
+	return s.condition(recordType)
+}
+
+// unclaim removes, from the pending operations, a claim that a hidden record holds if it expires.
+// Such claims only serialize conditional writes with the same criteria, which a hidden record does
+// not match. For any other claim it returns an error that does not name the holder.
+func (s *Store) unclaim(pending []*operation, claimed *store.ClaimError) error {
+	for _, o := range pending {
+		kept := slices.DeleteFunc(slices.Clone(o.Claims), func(claim store.Claim) bool {
+			return claim.Line == claimed.Claim.Line && !claim.Expires.IsZero()
+		})
+		if len(kept) < len(o.Claims) {
+			o.Claims = kept
+			return nil
+		}
+	}
+	return &store.ClaimError{Claim: claimed.Claim}
+}

@@ -1,0 +1,50 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+)
+
+// siteGroupVersion is the apiVersion of Sites, as Events refer to them.
+const siteGroupVersion = "paddock.health/v1alpha1"
+
+// Events records Kubernetes Events about Sites.
+type Events struct {
+	recorder  events.EventRecorder
+	broadcast events.EventBroadcaster
+}
+
+// NewEvents returns a recorder of Events. Run writes them.
+func NewEvents(config *rest.Config) (*Events, error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for Events: %w", err)
+	}
+	broadcast := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
+	return &Events{broadcast.NewRecorder(runtime.NewScheme(), "paddock-apiserver"), broadcast}, nil
+}
+
+// Run writes Events until ctx ends.
+func (e *Events) Run(ctx context.Context) error {
+	if err := e.broadcast.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("record events: %w", err)
+	}
+	<-ctx.Done()
+	e.broadcast.Shutdown()
+	return nil
+}
+
+// BrokenGlass records that a caller bypassed the privacy rules of a Site. It does not block.
+func (e *Events) BrokenGlass(site access.Tenant, caller access.Caller, action access.Action, reason string) {
+	regarding := &corev1.ObjectReference{APIVersion: siteGroupVersion, Kind: "Site", Namespace: site.Namespace, Name: site.Name}
+	e.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, "BrokenGlass", "BreakGlass",
+		"%s bypassed the privacy rules for %s: %s", caller.Name, action.Resource, reason)
+}

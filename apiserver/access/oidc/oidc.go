@@ -1,0 +1,208 @@
+// Package oidc verifies tokens of a Site's OpenID Connect issuers. It checks signatures with keys
+// that it fetches in the background, and maps claims to an access.Caller. Package access/kubernetes
+// reviews tokens of the cluster.
+package oidc
+
+import (
+	"context"
+	"crypto/sha256"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/oidc/discovery"
+)
+
+const (
+	// cacheTTL is how long a verified token is accepted without another verification, but not after
+	// its expiry.
+	cacheTTL = time.Minute
+	// maxCached is the maximum number of verified tokens that a Site caches, and that of tokens of
+	// other issuers. At the limit the least recently used one is evicted.
+	maxCached = 1024
+)
+
+// Issuer is one issuer of a Site.
+type Issuer struct {
+	// Name identifies the issuer within the Site.
+	Name string
+	// Keys is the source of the issuer's keys. Its URL is the "iss" claim of tokens.
+	Keys discovery.Issuer
+	// Audiences are the accepted values of the "aud" claim.
+	Audiences []string
+	// Username is the name of the claim with the caller's name. Groups and Site are the names of the
+	// claims with groups and siteIDs. If they are empty, no such claim is used.
+	Username, Groups, Site string
+	// SMART reports whether the token's scopes authorize access to FHIR records.
+	SMART bool
+}
+
+// Owner is the Site that has the issuers.
+type Owner struct {
+	ID, Namespace string
+}
+
+// Options configure how keys are fetched.
+type Options struct {
+	// Dial connects to the issuers.
+	Dial discovery.Dial
+	// Now returns the current time. Default: time.Now.
+	Now func() time.Time
+}
+
+func (o Options) clock() func() time.Time {
+	if o.Now == nil {
+		return time.Now
+	}
+	return o.Now
+}
+
+// Issuers verifies the tokens of one Site's issuers. It is safe for concurrent use. A nil *Issuers
+// has no issuer.
+type Issuers struct {
+	site    Owner
+	issuers []Issuer
+	keys    []*keySet
+	now     func() time.Time
+	// verified has the verified tokens by their hash.
+	verified *cache.LRUExpireCache
+	// foreign has the hashes of tokens of other issuers. The caches are separate, so that forged
+	// tokens never evict verified ones.
+	foreign *cache.LRUExpireCache
+}
+
+// Open returns the issuers of a Site, and fetches their keys until ctx ends or Close is called. It
+// returns nil without issuers. before is nil or the Site's previous issuers. It must not be used in
+// another call of Open. If the settings are equal, Open returns before. Otherwise it closes before,
+// and takes over the keys from unchanged sources, so that a Site can be changed while its issuer is
+// down.
+func Open(ctx context.Context, site Owner, issuers []Issuer, before *Issuers, options Options) *Issuers {
+	if before != nil && before.site == site && reflect.DeepEqual(before.issuers, issuers) {
+		return before
+	}
+	if len(issuers) == 0 {
+		before.Close()
+		return nil
+	}
+	opened := &Issuers{
+		site: site, issuers: issuers, now: options.clock(),
+		verified: cache.NewLRUExpireCache(maxCached), foreign: cache.NewLRUExpireCache(maxCached),
+	}
+	for _, issuer := range issuers {
+		keys := before.keysFrom(issuer.Keys)
+		if keys == nil {
+			keys = openKeySet(ctx, issuer.Keys, options)
+		}
+		opened.keys = append(opened.keys, keys)
+	}
+	before.closeExcept(opened.keys)
+	return opened
+}
+
+// Close stops fetching keys.
+func (s *Issuers) Close() { s.closeExcept(nil) }
+
+func (s *Issuers) closeExcept(kept []*keySet) {
+	if s == nil {
+		return
+	}
+	for _, keys := range s.keys {
+		if !slices.Contains(kept, keys) {
+			keys.close()
+		}
+	}
+}
+
+// keysFrom returns the keys from a source, nil if there are none.
+func (s *Issuers) keysFrom(source discovery.Issuer) *keySet {
+	if s == nil {
+		return nil
+	}
+	for _, keys := range s.keys {
+		if keys.source == source {
+			return keys
+		}
+	}
+	return nil
+}
+
+// Published returns the discovery document of the first issuer with SMART, or else of the first
+// issuer. known is false until the first fetch succeeds.
+func (s *Issuers) Published() (document discovery.Document, smart, known bool) {
+	first := max(slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.SMART }), 0)
+	published, known := s.keys[first].published()
+	return published.Document, s.issuers[first].SMART, known
+}
+
+// Authenticate verifies a token and returns its caller. named is false if the token is not of one
+// of the Site's issuers. Only then may the token be verified elsewhere. Errors: *access.TokenError,
+// access.ErrUnavailable until the issuer's keys are known.
+func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access.Caller, named bool, err error) {
+	if s == nil {
+		return access.Caller{}, false, nil
+	}
+	if len(token) > maxTokenBytes {
+		return access.Caller{}, true, refused("the token is longer than 16 KiB")
+	}
+	hash := sha256.Sum256([]byte(token))
+	if found, ok := s.verified.Get(hash); ok {
+		if remembered, ok := found.(verified); ok && s.now().Before(remembered.expiry) {
+			return remembered.caller, true, nil
+		}
+	}
+	if _, ok := s.foreign.Get(hash); ok {
+		return access.Caller{}, false, nil
+	}
+	parsed, err := parse(token)
+	if err != nil {
+		return access.Caller{}, true, err
+	}
+	index := slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.Keys.URL == parsed.issuer })
+	if index < 0 {
+		s.foreign.Add(hash, struct{}{}, cacheTTL)
+		return access.Caller{}, false, nil
+	}
+	caller, expiry, err := s.verify(ctx, index, parsed)
+	if err != nil {
+		return access.Caller{}, true, err
+	}
+	s.verified.Add(hash, verified{caller, expiry}, cacheTTL)
+	return caller, true, nil
+}
+
+// verified is the cached result of a verified token.
+type verified struct {
+	caller access.Caller
+	expiry time.Time
+}
+
+// verify returns the caller and the expiry of a token. It checks claims before the signature,
+// because that is cheaper. The error for a forged token reveals only what the token contains.
+func (s *Issuers) verify(ctx context.Context, index int, t token) (access.Caller, time.Time, error) {
+	issuer := s.issuers[index]
+	expiry, err := t.checkTimes(s.now())
+	if err != nil {
+		return access.Caller{}, time.Time{}, err
+	}
+	caller, err := t.caller(issuer, s.site)
+	if err != nil {
+		return access.Caller{}, time.Time{}, err
+	}
+	keys, err := s.keys[index].find(ctx, t.keyID, t.algorithm)
+	if err != nil {
+		return access.Caller{}, time.Time{}, err
+	}
+	for _, key := range keys {
+		if _, err := t.signed.Verify(key.Key); err == nil {
+			return caller, expiry, nil
+		}
+	}
+	return access.Caller{}, time.Time{}, refused("the token's signature is not valid")
+}
+
+func refused(description string) error {
+	return &access.TokenError{Code: "invalid_token", Description: description}
+}

@@ -1,0 +1,217 @@
+package privacy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Rights are a caller's rights to one resource type, as far as privacy rules depend on them.
+type Rights struct {
+	// Privileged shows the caller records labelled R or V, and those that a Closed Site hides, unless
+	// a rule hides them.
+	Privileged bool
+	// BreaksGlass shows the caller records that a rule's Allow or the lack of Privileged hides. It
+	// does not override Deny.
+	BreaksGlass bool
+	// Reads reports whether the caller may get or list records of the type.
+	Reads bool
+}
+
+// View determines which records of a Site one caller sees.
+type View struct {
+	Rules  *Rules
+	Caller access.Caller
+	// Rights returns the caller's rights to a resource type.
+	Rights func(recordType string) (Rights, error)
+}
+
+// Condition returns the condition under which records of a type are visible. It consists of
+// store.All, Any, Not, HasLabel and LinksTo. Errors: those of Rights.
+func (v *View) Condition(recordType string) (store.Condition, error) {
+	rights, err := v.Rights(recordType)
+	if err != nil {
+		return nothing, err
+	}
+	own := v.own(recordType, rights).condition // condition_cache.go
+	if !HasLinks(recordType) {
+		return own, nil
+	}
+	links, err := v.links(recordType)
+	if err != nil {
+		return nothing, err
+	}
+	if parts, several := own.(store.All); several {
+		return all(append([]store.Condition{links}, parts...)...), nil
+	}
+	return all(links, own), nil
+}
+
+// AppendText appends the text form of the condition of a type to text. Errors: those of Rights.
+func (v *View) AppendText(text []byte, recordType string) ([]byte, error) {
+	if HasLinks(recordType) {
+		condition, err := v.Condition(recordType)
+		return AppendText(text, condition), err
+	}
+	rights, err := v.Rights(recordType)
+	if err != nil {
+		return text, err
+	}
+	own := v.own(recordType, rights)
+	if own.text == nil {
+		return AppendText(text, own.condition), nil
+	}
+	return append(text, own.text...), nil
+}
+
+// compile returns the condition of a type, without the condition on links.
+func (v *View) compile(recordType string, rights Rights) store.Condition {
+	parts := []store.Condition{v.byDefault(recordType, rights)}
+	for i := range v.Rules.Rules {
+		if rule := &v.Rules.Rules[i]; rule.appliesTo(recordType) && v.blocks(rule, rights) {
+			parts = append(parts, not(rule.match()))
+		}
+	}
+	for level := range restricted {
+		parts = append(parts, v.byConfidentiality(recordType, level, rights))
+	}
+	return all(parts...)
+}
+
+// blocks reports whether a rule hides the records that it matches from the caller.
+func (v *View) blocks(rule *Rule, rights Rights) bool {
+	if rule.Deny.includes(v.Caller, v.Rules.Issuers) {
+		return true
+	}
+	return rule.Allow != nil && !rights.BreaksGlass && !rule.Allow.includes(v.Caller, v.Rules.Issuers)
+}
+
+// byDefault returns the condition of a Closed Site: a rule matches the record or the caller is
+// privileged.
+func (v *View) byDefault(recordType string, rights Rights) store.Condition {
+	if !v.Rules.Closed || rights.Privileged || rights.BreaksGlass {
+		return everything
+	}
+	var matched []store.Condition
+	for i := range v.Rules.Rules {
+		if rule := &v.Rules.Rules[i]; rule.appliesTo(recordType) {
+			matched = append(matched, rule.match())
+		}
+	}
+	return anyOf(matched...)
+}
+
+// byConfidentiality returns the condition that hides records of a level from callers who are not
+// privileged. A record stays visible if it matches a rule with Allow that names the level. The rule
+// may also name a higher level if its Allow includes the caller.
+func (v *View) byConfidentiality(recordType string, level int, rights Rights) store.Condition {
+	if rights.Privileged || rights.BreaksGlass {
+		return everything
+	}
+	alternatives := []store.Condition{not(isRestricted(level))}
+	for i := range v.Rules.Rules {
+		rule := &v.Rules.Rules[i]
+		if rule.Allow == nil || !rule.appliesTo(recordType) {
+			continue
+		}
+		admitted := rule.Allow.includes(v.Caller, v.Rules.Issuers)
+		if slices.ContainsFunc(rule.confidentiality(), func(named int) bool { return named == level || named > level && admitted }) {
+			alternatives = append(alternatives, rule.matchWithoutSecurity())
+		}
+	}
+	return anyOf(alternatives...)
+}
+
+// links returns the condition on the records to which those of a type link.
+func (v *View) links(recordType string) (store.Condition, error) {
+	var parts []store.Condition
+	params := linkParams[recordType]
+	for _, param := range slices.Sorted(maps.Keys(params)) {
+		target := params[param]
+		where, err := v.Condition(target)
+		if err != nil {
+			return nothing, err
+		}
+		if target == "Patient" { // a Device of a Patient needs rights to Patients, too
+			rights, err := v.Rights(target)
+			if err != nil {
+				return nothing, err
+			}
+			if !rights.Reads {
+				where = nothing
+			}
+		}
+		if !store.IsEverything(where) {
+			parts = append(parts, store.LinksTo{Param: param, Type: target, Where: where})
+		}
+	}
+	return all(parts...), nil
+}
+
+// Lowers reports whether a change of labels lowers the protection of a record: its confidentiality
+// falls from V or R, or a rule no longer matches it.
+func (r *Rules) Lowers(recordType string, before, after store.Labels) bool {
+	for level := range slices.Backward(restricted) {
+		if holds(isRestricted(level), after) {
+			break // at this level or above
+		}
+		if holds(isRestricted(level), before) {
+			return true
+		}
+	}
+	for i := range r.Rules {
+		if rule := &r.Rules[i]; rule.appliesTo(recordType) && holds(rule.match(), before) && !holds(rule.match(), after) {
+			return true
+		}
+	}
+	return false
+}
+
+// Restricts reports whether a version with some labels is hidden from some callers who may read
+// records of its type: a rule with Deny matches it, or it is hidden from an unprivileged caller
+// without groups and scopes. It does not follow links. A version whose visibility depends on a link
+// counts as hidden.
+func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
+	for i := range r.Rules {
+		if rule := &r.Rules[i]; rule.Deny != nil && rule.appliesTo(recordType) && holds(rule.match(), labels) {
+			return true
+		}
+	}
+	anyone := View{Rules: r, Rights: func(string) (Rights, error) { return Rights{Reads: true}, nil }}
+	condition, err := anyone.Condition(recordType)
+	return err != nil || !Holds(condition, labels, func(store.LinksTo, store.Link) bool { return false })
+}
+
+// HiddenBy returns what hides a version with some labels from the caller, for the audit log: the
+// name of a rule, "confidentiality", "default" or "link". It is "error" if Rights fails, and
+// empty if the version is visible.
+func (v *View) HiddenBy(recordType string, labels store.Labels) string {
+	rights, err := v.Rights(recordType)
+	if err != nil {
+		return "error"
+	}
+	for i := range v.Rules.Rules {
+		if rule := &v.Rules.Rules[i]; rule.appliesTo(recordType) && v.blocks(rule, rights) && holds(rule.match(), labels) {
+			return rule.Name
+		}
+	}
+	for level := range restricted {
+		if !holds(v.byConfidentiality(recordType, level, rights), labels) {
+			return "confidentiality"
+		}
+	}
+	if !holds(v.byDefault(recordType, rights), labels) {
+		return "default"
+	}
+	if HasLinks(recordType) {
+		return "link"
+	}
+	return ""
+}
+
+// holds evaluates a condition as if all linked records met the conditions on them.
+func holds(condition store.Condition, labels store.Labels) bool {
+	return Holds(condition, labels, func(store.LinksTo, store.Link) bool { return true })
+}

@@ -1,0 +1,41 @@
+package ahds
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/event"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// auditOperation records the operation of the request in the audit log. The type of a record is
+// that in the store, and the type of another object is the name of its resource. The name of a
+// subresource follows the verb: "list deliveries", "stream deliveries".
+func (r *request) auditOperation(what operation) {
+	resource, subresource, _ := strings.Cut(what.resource, "/")
+	key := store.Key{Type: resource}
+	if what.resource == eventResource {
+		key.Type = event.Type
+	}
+	for _, k := range kinds() {
+		if k.resource == what.resource {
+			key.Type = k.recordType
+		}
+	}
+	if schema.IsUUID(r.id) {
+		key.ID = r.id
+	}
+	name, action := strings.TrimSuffix(what.verb+" "+subresource, " "), audit.ActionOf(what.verb)
+	if what.streams {
+		name, action = "stream "+subresource, audit.Read
+	}
+	audit.From(r.Context()).Interaction(name, action, key)
+}
+
+// auditParameters records the names of a list's parameters in the audit log.
+func (r *request) auditParameters() {
+	audit.From(r.Context()).Parameters(slices.Sorted(maps.Keys(r.query))...)
+}

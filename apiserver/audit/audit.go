@@ -1,0 +1,81 @@
+// Package audit records who accessed which record of a Site, and how. The layers that handle a
+// request add to its Recorder. When the response starts, the Recorder's entries go to the Site's
+// Log and, as lines of JSON, to an output. Entries have no search values, bodies or tokens. Storage
+// engines implement Storage. See docs/decisions/0015-audit.md.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrUnavailable is returned for a request that is refused because its entries cannot be stored.
+var ErrUnavailable = errors.New("the audit log cannot be written, and this site serves no requests that it cannot record (spec.audit.onFailure)")
+
+// ErrWritten is an ErrUnavailable after a write. The write may have succeeded.
+var ErrWritten = fmt.Errorf("%w; the write may have succeeded", ErrUnavailable)
+
+// Storage stores the entries of one Site. Its methods are safe for concurrent use.
+type Storage interface {
+	// Append stores all entries durably, or returns an error. An entry that is appended again is
+	// stored once.
+	Append(ctx context.Context, entries []*Entry) error
+	// Search returns entries, newest first. Errors: ErrTooSlow.
+	Search(ctx context.Context, query Query) ([]Entry, error)
+	// Trim deletes entries older than the retention.
+	Trim(ctx context.Context, retention time.Duration) error
+}
+
+// ErrTooSlow is returned for a query that exceeds its time limit.
+var ErrTooSlow = errors.New("the query of the audit log takes too long; restrict it to a shorter time, or to one record or caller")
+
+// Query selects entries. A field with the zero value does not restrict the result.
+type Query struct {
+	// From and Until restrict the time: From ≤ time < Until.
+	From, Until time.Time
+	// Entity is a record, in the form that func Entity returns.
+	Entity string
+	// Caller is the name of the caller.
+	Caller string
+	// Interactions are the interactions to return. If it is empty, all are returned.
+	Interactions []string
+	Action       Action
+	// Outcomes are the outcomes to return. If it is empty, all are returned.
+	Outcomes []Outcome
+	// After is the position of the last entry of the previous page.
+	After Position
+	// Count is the maximum number of entries, at least 1.
+	Count int
+}
+
+// Position is the place of an entry, newest first. The zero value is before all entries.
+type Position struct {
+	// Time is in microseconds since 1970.
+	Time int64
+	ID   int64
+}
+
+// Position returns the position of the entry.
+func (e *Entry) Position() Position { return Position{Time: e.Time.UnixMicro(), ID: e.ID} }
+
+// Before reports whether an entry at p comes before one at other, because it is newer.
+func (p Position) Before(other Position) bool {
+	if p.Time != other.Time {
+		return p.Time > other.Time
+	}
+	return p.ID > other.ID
+}
+
+// Matches reports whether the query selects an entry, regardless of Count.
+func (q Query) Matches(e *Entry) bool {
+	return (q.From.IsZero() || !e.Time.Before(q.From)) && (q.Until.IsZero() || e.Time.Before(q.Until)) &&
+		(q.Caller == "" || q.Caller == e.Caller) &&
+		(q.Action == "" || q.Action == e.Action) &&
+		(len(q.Interactions) == 0 || slices.Contains(q.Interactions, e.Interaction)) &&
+		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, e.Outcome())) &&
+		(q.Entity == "" || e.isAbout(q.Entity)) &&
+		(q.After == Position{} || q.After.Before(e.Position()))
+}

@@ -1,0 +1,302 @@
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// soonDelay is how long entries of reads are collected before they are stored together.
+	soonDelay = 500 * time.Millisecond
+	// maxPending is the maximum number of entries of a Log that wait to be stored. At the limit
+	// further entries are dropped and, unless Settings.Continue is set, their requests are refused.
+	maxPending = 10_000
+	// maxBatch is the maximum number of entries that are stored at once.
+	maxBatch = 1_000
+	// appendTimeout is the time limit for storing a batch.
+	appendTimeout = 5 * time.Second
+	// retryDelay is the pause before a failed batch is stored again.
+	retryDelay = 250 * time.Millisecond
+	// trimInterval is how often entries beyond the retention are deleted.
+	trimInterval = time.Hour
+	// firstTrim is the maximum delay of a Log's first deletion. The delay is random, so that the Logs
+	// of a process do not start at the same time.
+	firstTrim = time.Minute
+	// trimTimeout is the time limit of one deletion.
+	trimTimeout = 5 * time.Minute
+)
+
+// Settings configure the log of a Site.
+type Settings struct {
+	// Retention is how long entries are kept.
+	Retention time.Duration
+	// Continue serves requests that cannot be recorded. If it is false, they get ErrUnavailable.
+	Continue bool
+	// Parameters adds the names of a request's parameters to its entries.
+	Parameters bool
+}
+
+// Log stores the entries of one Site in batches. It is safe for concurrent use.
+type Log struct {
+	name     string
+	settings atomic.Pointer[Settings]
+	cancel   context.CancelFunc
+	ended    chan struct{}
+	// wake has an item while pending entries must be stored immediately.
+	wake chan struct{}
+
+	mu      sync.Mutex
+	storage Storage
+	// closed reports whether Close was called. Later entries are stored immediately.
+	closed  bool
+	pending []*Entry
+	// added and stored count entries. The difference is the number of pending ones.
+	added, stored int64
+	waiting       []waiter
+	failed        error
+	dropped       int64
+	strangers     strangers
+}
+
+// waiter waits until the count of stored entries reaches until.
+type waiter struct {
+	until int64
+	done  chan error
+}
+
+// NewLog returns the log of a Site, whose name is for messages. The log runs until Close.
+func NewLog(name string, storage Storage, settings Settings) *Log {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Log{storage: storage, name: name, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
+	l.Configure(settings)
+	go l.run(ctx)
+	return l
+}
+
+// Configure changes the settings.
+func (l *Log) Configure(settings Settings) { l.settings.Store(&settings) }
+
+// Storage returns the storage of the entries.
+func (l *Log) Storage() Storage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.storage
+}
+
+// Move changes the storage for pending and later entries.
+func (l *Log) Move(storage Storage) {
+	l.mu.Lock()
+	l.storage = storage
+	l.mu.Unlock()
+	l.flush()
+}
+
+func (l *Log) namesParameters() bool { return l.settings.Load().Parameters }
+
+// Close stores the pending entries until ctx ends, and ends the log. Each entry added later is
+// stored immediately.
+func (l *Log) Close(ctx context.Context) {
+	l.summarize()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.wait(ctx) // entries that cannot be stored now are lost with the process
+	l.cancel()
+	<-l.ended
+}
+
+// ready returns ErrUnavailable while the log fails, unless Continue is set.
+func (l *Log) ready() error {
+	if !l.settings.Load().Continue && l.Failing() {
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// Failing reports whether the last attempt to store entries failed.
+func (l *Log) Failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed != nil
+}
+
+// summarize adds the summaries of counted requests.
+func (l *Log) summarize() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	summaries := l.strangers.take()
+	l.pending = append(l.pending, summaries...)
+	l.added += int64(len(summaries))
+}
+
+// add adds entries. Requests without an authenticated caller may only be counted. If durable is
+// set, add waits until the others are stored. Errors: ErrUnavailable, unless Continue is set.
+func (l *Log) add(ctx context.Context, entries []*Entry, durable bool) error {
+	err := l.take(ctx, entries, durable)
+	if l.settings.Load().Continue {
+		return nil
+	}
+	return err
+}
+
+func (l *Log) take(ctx context.Context, entries []*Entry, durable bool) error {
+	l.mu.Lock()
+	if entries = l.strangers.admit(entries); len(entries) == 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	if l.closed {
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+		defer cancel()
+		if l.Storage().Append(ctx, entries) != nil {
+			return ErrUnavailable
+		}
+		return nil
+	}
+	if len(l.pending)+len(entries) > maxPending {
+		l.dropped += int64(len(entries))
+		l.mu.Unlock()
+		return ErrUnavailable
+	}
+	l.pending = append(l.pending, entries...)
+	l.added += int64(len(entries))
+	full, failing := len(l.pending) >= maxBatch, l.failed != nil
+	l.mu.Unlock()
+	switch {
+	case failing:
+		return ErrUnavailable // the entries are stored when the log recovers
+	case durable:
+		return l.wait(ctx)
+	case full:
+		l.flush()
+	}
+	return nil
+}
+
+// wait blocks until all entries added so far are stored, or storing fails.
+func (l *Log) wait(ctx context.Context) error {
+	l.mu.Lock()
+	if l.stored == l.added {
+		l.mu.Unlock()
+		return nil
+	}
+	stored := make(chan error, 1)
+	l.waiting = append(l.waiting, waiter{l.added, stored})
+	l.mu.Unlock()
+	l.flush()
+	select {
+	case err := <-stored:
+		return err
+	case <-ctx.Done():
+		return ErrUnavailable
+	}
+}
+
+// flush makes run store the pending entries immediately.
+func (l *Log) flush() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run stores pending entries until ctx ends.
+func (l *Log) run(ctx context.Context) {
+	defer close(l.ended)
+	soon, trim, summary := time.NewTicker(soonDelay), time.NewTimer(rand.N(firstTrim)), time.NewTicker(summaryInterval)
+	defer soon.Stop()
+	defer trim.Stop()
+	defer summary.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		case <-soon.C:
+		case <-summary.C:
+			l.summarize()
+		case <-trim.C:
+			trim.Reset(trimInterval)
+			go l.trim(ctx)
+		}
+		for l.store(ctx) {
+		}
+	}
+}
+
+// store stores a batch of pending entries, and reports whether there are more. After a failure it
+// pauses for retryDelay.
+func (l *Log) store(ctx context.Context) (more bool) {
+	l.mu.Lock()
+	n := min(len(l.pending), maxBatch)
+	batch, storage := l.pending[:n:n], l.storage
+	l.mu.Unlock()
+	if n == 0 {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, appendTimeout)
+	err := storage.Append(bounded, batch)
+	cancel()
+	if err != nil && l.Storage() != storage {
+		return true // Move was called in the meantime: store the batch there
+	}
+	more = l.complete(ctx, n, err)
+	if err == nil {
+		return more
+	}
+	pause := time.NewTimer(retryDelay)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+		return true
+	}
+}
+
+// complete removes the first n pending entries if err is nil, wakes waiters, and records whether
+// the log fails. It reports whether more entries are pending.
+func (l *Log) complete(ctx context.Context, n int, err error) (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.failed
+	l.failed = err
+	if err != nil {
+		for _, w := range l.waiting {
+			w.done <- ErrUnavailable
+		}
+		l.waiting = nil
+		if before == nil {
+			slog.ErrorContext(ctx, "the audit log of a site cannot be written", "site", l.name, "err", err)
+		}
+		return true
+	}
+	if before != nil {
+		slog.WarnContext(ctx, "the audit log of a site can be written again", "site", l.name, "lost", l.dropped)
+		l.dropped = 0
+	}
+	l.pending = l.pending[n:]
+	if len(l.pending) == 0 {
+		l.pending = nil // frees the memory of stored entries
+	}
+	l.stored += int64(n)
+	for len(l.waiting) > 0 && l.waiting[0].until <= l.stored {
+		l.waiting[0].done <- nil
+		l.waiting = l.waiting[1:]
+	}
+	return len(l.pending) > 0
+}
+
+// trim deletes entries beyond the retention. It logs a failure.
+func (l *Log) trim(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, trimTimeout)
+	defer cancel()
+	if err := l.Storage().Trim(ctx, l.settings.Load().Retention); err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "old entries of an audit log were not deleted", "site", l.name, "err", err)
+	}
+}

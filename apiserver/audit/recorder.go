@@ -1,0 +1,362 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Sink is where the entries of a Site's requests go.
+type Sink struct {
+	ID string
+	// Log is nil while the Site's storage is not open. Entries then only go to Lines.
+	Log *Log
+}
+
+// Recorder collects the content of one request's entries. Its methods are safe for concurrent use,
+// and do nothing on a nil *Recorder.
+type Recorder struct {
+	mu    sync.Mutex
+	entry Entry
+	site  Sink
+	// read and written are the records that the store returned and wrote.
+	read, written []store.Key
+	// distinct reports whether read has no duplicates, as one page of a search.
+	distinct bool
+	// writes reports whether the request may write.
+	writes bool
+	// skipped reports whether the request accesses no records.
+	skipped bool
+	// concealed reports whether the response must not reveal that the Site exists.
+	concealed bool
+	// parts are the Recorders of a Bundle's entries.
+	parts []*Recorder
+	done  bool
+}
+
+type recorderKey struct{}
+
+// From returns the Recorder of a request, nil if there is none.
+func From(ctx context.Context) *Recorder {
+	r, _ := ctx.Value(recorderKey{}).(*Recorder)
+	return r
+}
+
+// with returns a context with the Recorder.
+func (r *Recorder) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recorderKey{}, r)
+}
+
+// saneID matches the siteIDs of nonexistent Sites that are recorded. Others are omitted.
+var saneID = regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
+
+// At sets the Site of the request and where its entries go.
+func (r *Recorder) At(site Sink) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.site = site
+	if site.Log != nil || saneID.MatchString(site.ID) {
+		r.entry.Site = site.ID
+	}
+}
+
+// maxName is the maximum length in bytes of a recorded caller's name. Longer names are cut.
+const maxName = 512
+
+// Caller sets the caller of the request.
+func (r *Recorder) Caller(caller access.Caller) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := strings.ReplaceAll(caller.Name[:min(len(caller.Name), maxName)], "\x00", "")
+	r.entry.Caller = strings.ToValidUTF8(name, "") // Postgres refuses other text
+	r.entry.Issuer = caller.Issuer
+	switch {
+	case caller.Issuer != "":
+		r.entry.Subject = IssuedSubject
+	case strings.HasPrefix(caller.Name, "system:serviceaccount:"):
+		r.entry.Subject = ServiceAccount
+	case caller.Name != "":
+		r.entry.Subject = User
+	}
+}
+
+// Interaction sets what the request does, and its type or record. key.ID must be empty or valid.
+func (r *Recorder) Interaction(name string, action Action, key store.Key) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry.Interaction, r.entry.Action, r.entry.Type, r.skipped = name, action, key.Type, false
+	r.writes = action == Create || action == Update || action == Delete
+	if key.ID != "" {
+		r.entry.Records = []string{key.Type + "/" + key.ID}
+	}
+}
+
+// Skip keeps the request out of the log, unless it is denied or Interaction is called later. The
+// caller must know that the request accesses no records: Skip does not check it.
+func (r *Recorder) Skip() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skipped = true
+}
+
+// Conceal sets whether the response must not reveal that the Site exists. Content and time of such
+// a response are those of a Site that does not exist, which has no log. The response therefore does
+// not wait for its entry, and does not depend on it.
+func (r *Recorder) Conceal(conceal bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.concealed = conceal
+}
+
+// AddRead adds records that the request has read.
+func (r *Recorder) AddRead(keys ...store.Key) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read, r.distinct = append(r.read, keys...), false
+}
+
+// addReadPage is AddRead for the records of a page. distinct reports whether records has no
+// duplicates.
+func (r *Recorder) addReadPage(records, included []store.Record, distinct bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.distinct = distinct && len(r.read)+len(included) == 0
+	r.read = slices.Grow(r.read, len(records)+len(included))
+	for i := range records {
+		r.read = append(r.read, records[i].Key)
+	}
+	for i := range included {
+		r.read = append(r.read, included[i].Key)
+	}
+}
+
+// AddWritten adds records that the request has written.
+func (r *Recorder) AddWritten(keys ...store.Key) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written = append(r.written, keys...)
+}
+
+// Deny sets the rule that denies the request.
+func (r *Recorder) Deny(rule string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry.Rule = rule
+}
+
+// Parameters adds names of parameters. They must be names that the API defines, because an unknown
+// name may be a value.
+func (r *Recorder) Parameters(names ...string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry.Parameters = append(r.entry.Parameters, names...)
+}
+
+// Part returns a context with a Recorder for one entry of a Bundle. It is finished with the
+// request's Recorder.
+func Part(ctx context.Context, method string) context.Context {
+	r := From(ctx)
+	if r == nil {
+		return ctx
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	part := &Recorder{entry: r.entry}
+	part.entry.Method, part.entry.Records, part.entry.Parameters, part.entry.Type = method, nil, nil, ""
+	part.entry.Interaction, part.entry.Action = "", ""
+	r.parts = append(r.parts, part)
+	return part.with(ctx)
+}
+
+// Status sets the status of a Bundle entry's response.
+func (r *Recorder) Status(status int) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry.Status = status
+}
+
+// Ready returns ErrUnavailable while the Site's log fails, if the Site serves no requests that it
+// cannot record.
+func (r *Recorder) Ready() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.site.Log == nil {
+		return nil
+	}
+	return r.site.Log.ready()
+}
+
+// maxRecords is how many records one entry has at most. A request with more gets several entries.
+const maxRecords = 500
+
+// finish returns the entries of a request with the status of its response. Later calls return none.
+// durable reports whether the response must wait until they are stored.
+func (r *Recorder) finish(status int, now time.Time) (entries []*Entry, durable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done {
+		return nil, false
+	}
+	r.done = true
+	if r.skipped && !isDenial(status) {
+		return nil, false
+	}
+	now = now.UTC().Truncate(time.Microsecond)
+	r.entry.Status = status
+	durable = isDenial(status) || r.writes || r.entry.BreakGlass || len(r.written) > 0
+	var known map[string]bool
+	if len(r.parts) > 0 {
+		known = map[string]bool{}
+	}
+	for _, part := range r.parts {
+		part.entry.Status = cmp.Or(part.entry.Status, status)
+		part.entry.BreakGlass = r.entry.BreakGlass
+		if r.site.Log == nil || !r.site.Log.namesParameters() {
+			part.entry.Parameters = nil
+		}
+		durable = durable || part.writes || len(part.written) > 0 || isDenial(part.entry.Status)
+		records := part.records()
+		for _, record := range records {
+			known[record] = true
+		}
+		entries = part.split(entries, records, now)
+	}
+	records := r.records()
+	if len(r.parts) > 0 { // records of a part are only in the part's entry
+		records = slices.DeleteFunc(records, func(record string) bool { return known[record] })
+	}
+	if r.site.Log == nil || !r.site.Log.namesParameters() {
+		r.entry.Parameters = nil
+	}
+	return r.split(entries, records, now), durable
+}
+
+// isDenial reports whether a status means that the caller, a right, a record or the Site is
+// missing.
+func isDenial(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
+}
+
+// fewRecords is the number of records up to which duplicates are found by comparing each pair. More
+// records need a map.
+const fewRecords = 32
+
+// records returns the records of the entry: that of the path, and those written or, if there are
+// none, those read.
+func (r *Recorder) records() []string {
+	keys := r.written
+	if len(keys) == 0 {
+		keys = r.read
+	}
+	if len(r.entry.Records) == 1 && len(keys) == 1 && keys[0].ID != "" && isKey(r.entry.Records[0], keys[0]) {
+		return r.entry.Records
+	}
+	if len(r.entry.Records)+len(keys) == 0 {
+		return nil
+	}
+	records := append(make([]string, 0, len(r.entry.Records)+len(keys)), r.entry.Records...)
+	var seen map[string]struct{}
+	distinct := r.distinct && len(r.written)+len(records) == 0
+	if len(keys) > fewRecords && !distinct {
+		seen = make(map[string]struct{}, len(keys)+1)
+		for _, record := range records {
+			seen[entityOf(record)] = struct{}{}
+		}
+	}
+	size := 0
+	for _, key := range keys {
+		size += len(key.Type) + 1 + len(key.ID)
+	}
+	var text strings.Builder // the memory of all records
+	text.Grow(size)
+	for _, key := range keys {
+		if key.ID == "" || !distinct && seen == nil && slices.ContainsFunc(records, func(record string) bool { return isKey(record, key) }) {
+			continue
+		}
+		if seen != nil {
+			entity := Entity(key)
+			if _, twice := seen[entity]; twice {
+				continue
+			}
+			seen[entity] = struct{}{}
+		}
+		start := text.Len()
+		text.WriteString(key.Type)
+		text.WriteByte('/')
+		text.WriteString(key.ID)
+		records = append(records, text.String()[start:])
+	}
+	return records
+}
+
+// isKey reports whether a record of an entry has a key. It compares the ends first, because ids
+// that the server chose start with the time.
+func isKey(record string, key store.Key) bool {
+	n, last := len(key.Type), len(key.ID)-1
+	return len(record) == n+1+len(key.ID) && strings.EqualFold(record[n+1+last:], key.ID[last:]) &&
+		record[n] == '/' && record[:n] == key.Type && strings.EqualFold(record[n+1:], key.ID)
+}
+
+// split appends the entry with its records, as several entries if there are more than maxRecords.
+func (r *Recorder) split(entries []*Entry, records []string, now time.Time) []*Entry {
+	switch r.entry.Status {
+	case http.StatusUnauthorized:
+		r.entry.Rule = cmp.Or(r.entry.Rule, "token")
+	case http.StatusForbidden:
+		r.entry.Rule = cmp.Or(r.entry.Rule, "rbac")
+	}
+	r.entry.Time = now
+	for {
+		n := min(len(records), maxRecords)
+		entry := r.entry
+		entry.ID, entry.Records = newID(), records[:n:n]
+		entries = append(entries, &entry)
+		if records = records[n:]; len(records) == 0 {
+			return entries
+		}
+	}
+}

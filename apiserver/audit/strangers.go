@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+const (
+	// strangersPerHour is how many refused requests without an authenticated caller one Log stores
+	// individually in an hour. Further ones are counted. With a summary each summaryInterval, three
+	// servers store less than a third of the 32 MiB (compressed) that the cluster engine keeps for a
+	// Site, within the default retention of 90 days.
+	strangersPerHour = 30
+	// summaryInterval is how often the counted requests are stored, as one entry for each status. If
+	// the server crashes, those counted since are lost.
+	summaryInterval = 10 * time.Minute
+)
+
+// anonymous is kube-apiserver's name for callers without credentials.
+const anonymous = "system:anonymous"
+
+// strangers limits the entries of requests without an authenticated caller. Otherwise any client
+// could fill the log.
+type strangers struct {
+	// hour is when the current hour began, and stored how many entries were stored in it.
+	hour   time.Time
+	stored int
+	// counted are the summaries of requests that were not stored individually, by status.
+	counted map[int]*Entry
+}
+
+// ofStranger reports whether the entry is of a refused request without an authenticated caller.
+func (e *Entry) ofStranger() bool {
+	return (e.Caller == "" || e.Caller == anonymous) && e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
+}
+
+// admit returns the entries to store, and counts the others.
+func (s *strangers) admit(entries []*Entry) []*Entry {
+	if !slices.ContainsFunc(entries, (*Entry).ofStranger) {
+		return entries // avoids a copy in the usual case
+	}
+	kept := make([]*Entry, 0, len(entries))
+	for _, e := range entries {
+		if !e.ofStranger() || s.admits(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (s *strangers) admits(e *Entry) bool {
+	if since := e.Time.Sub(s.hour); since < 0 || since >= time.Hour {
+		s.hour, s.stored = e.Time, 0
+	}
+	if s.stored < strangersPerHour {
+		s.stored++
+		return true
+	}
+	summary := s.counted[e.Status]
+	if summary == nil {
+		if s.counted == nil {
+			s.counted = map[int]*Entry{}
+		}
+		summary = &Entry{ID: newID(), Site: e.Site, Method: "other", Status: e.Status, Rule: e.Rule}
+		s.counted[e.Status] = summary
+	}
+	summary.Time = e.Time
+	summary.Requests++
+	return false
+}
+
+// take returns and removes the summaries of the requests counted since the last call.
+func (s *strangers) take() []*Entry {
+	var summaries []*Entry
+	for _, summary := range s.counted {
+		summaries = append(summaries, summary)
+	}
+	s.counted = nil
+	return summaries
+}

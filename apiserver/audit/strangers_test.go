@@ -1,0 +1,90 @@
+package audit
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func refused(n, status int, caller string) []*Entry {
+	all := entries(n)
+	for _, e := range all {
+		e.Time, e.Status, e.Caller, e.Rule = time.Now(), status, caller, "token"
+	}
+	return all
+}
+
+// addAll adds entries as requests of their own, which wait for them.
+func addAll(t *testing.T, log *Log, entries []*Entry) {
+	t.Helper()
+	for _, e := range entries {
+		if err := log.add(t.Context(), []*Entry{e}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStrangersAreBounded stores some refused requests of strangers one by one, and says how many more
+// there were.
+func TestStrangersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &memory{}
+		log := NewLog("oak", storage, Settings{})
+		addAll(t, log, refused(1000, http.StatusUnauthorized, ""))
+		addAll(t, log, refused(5, http.StatusForbidden, anonymous))
+		if n := storage.stored(); n != strangersPerHour {
+			t.Errorf("%d entries are stored at once", n)
+		}
+		addAll(t, log, refused(100, http.StatusForbidden, "alice"))
+		if n := storage.stored(); n != strangersPerHour+100 {
+			t.Errorf("%d entries with those of a known caller", n)
+		}
+		time.Sleep(summaryInterval + time.Second)
+		counted := map[int]int{}
+		for _, batch := range storage.batches {
+			for _, e := range batch {
+				counted[e.Status] += e.Requests
+			}
+		}
+		if n := storage.stored(); n != strangersPerHour+102 || counted[http.StatusUnauthorized] != 1000-strangersPerHour || counted[http.StatusForbidden] != 5 {
+			t.Errorf("%d entries, which count %v", n, counted)
+		}
+		time.Sleep(time.Hour)
+		addAll(t, log, refused(1, http.StatusUnauthorized, ""))
+		if n := storage.stored(); n != strangersPerHour+103 {
+			t.Errorf("%d entries in the next hour", n)
+		}
+		addAll(t, log, refused(strangersPerHour, http.StatusUnauthorized, ""))
+		log.Close(t.Context())
+		if n := storage.stored(); n != strangersPerHour+103+strangersPerHour {
+			t.Errorf("%d entries with the last summary", n)
+		}
+	})
+}
+
+// TestStrangersDoNotCloseASite floods a log that cannot be written for a moment.
+func TestStrangersDoNotCloseASite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &memory{delay: time.Second}
+		log := NewLog("oak", storage, Settings{})
+		defer log.Close(t.Context())
+		for range 2 {
+			if err := log.add(t.Context(), refused(maxPending+1, http.StatusUnauthorized, ""), false); err != nil {
+				t.Errorf("a flood: %v", err)
+			}
+		}
+		if err := log.add(t.Context(), entries(1), true); err != nil {
+			t.Errorf("a request after it: %v", err)
+		}
+		storage.fail(errors.New("full"))
+		if err := log.add(t.Context(), entries(1), true); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a request that cannot be recorded: %v", err)
+		}
+		if err := log.add(t.Context(), refused(1, http.StatusUnauthorized, ""), true); err != nil {
+			t.Errorf("a stranger, who is counted: %v", err)
+		}
+		storage.fail(nil)
+	})
+}

@@ -1,0 +1,49 @@
+// Package extraction finds what engines index in the records of all facades.
+package extraction
+
+import (
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/ahds"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/fold"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Version is the version of the Extractor. Raise it by one with every change of what the Extractor
+// finds in any record, such as a new search parameter, so that servers reindex the Sites in
+// Postgres. Never lower it. TestVersion fails if it was not raised. Databases that earlier releases
+// indexed have 3, the sum of the versions that FHIR (2) and AHDS (1) had then.
+const Version = 3
+
+// Extractor is the store.Extractor of the records of all facades. No FHIR type has the name of an
+// AHDS type, and parameters of the same name have the same meaning.
+type Extractor struct{}
+
+var _ store.Extractor = Extractor{}
+
+// Version implements store.Extractor.
+func (Extractor) Version() int64 { return Version }
+
+// Extract implements store.Extractor.
+func (Extractor) Extract(recordType string, body []byte) []store.IndexValue {
+	if ahds.Has(recordType) {
+		return ahds.Extract(recordType, body)
+	}
+	return extract.Values(recordType, body)
+}
+
+// References implements store.Extractor. Records of AHDS have none.
+func (Extractor) References(recordType string, body []byte) []store.IndexValue {
+	return extract.References(recordType, body)
+}
+
+// Labels implements store.Extractor. Records of AHDS have none.
+func (Extractor) Labels(recordType string, values []store.IndexValue) store.Labels {
+	return privacy.Labels(recordType, values)
+}
+
+// IsFacet implements store.Extractor.
+func (Extractor) IsFacet(param string) bool { return extract.IsFacet(param) || ahds.IsFacet(param) }
+
+// Fold implements store.Extractor.
+func (Extractor) Fold(original string) string { return fold.String(original) }

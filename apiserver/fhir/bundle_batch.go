@@ -1,0 +1,96 @@
+package fhir
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/settings"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// maxResponseSize is the limit in bytes of the responses to all entries of one Bundle. Beyond it, a
+// write is answered without the record and a read with an error.
+const maxResponseSize = 32 << 20
+
+// tooCostlyError is the error of an entry whose response does not fit in the Bundle response.
+type tooCostlyError struct{}
+
+func (e *tooCostlyError) Error() string {
+	return fmt.Sprintf("the responses to all entries together exceed %d MiB; send fewer entries in one Bundle", maxResponseSize>>20)
+}
+
+// bundle serves POST at the base: a batch or a transaction. R4 http.html#transaction.
+func (h *handler) bundle(w http.ResponseWriter, r *request) error {
+	// A caller without any right at the site must not learn that it exists, not even from an empty
+	// Bundle. Any other caller is authorized for each entry.
+	var forbidden *access.ForbiddenError
+	if err := r.authorizeList(r4.Types[0]); err != nil && !errors.As(err, &forbidden) {
+		return err
+	}
+	if err := rejectUnknownParameters(r.query); err != nil {
+		return err
+	}
+	sentDialect, err := bodyDialect(r.Header)
+	if err != nil {
+		return err
+	}
+	raw, err := r.readBody(w)
+	if err != nil {
+		return err
+	}
+	sent, err := readBundle(raw, settings.Int(r.site.Limits.MaxBundleEntries, defaultMaxBundleEntries))
+	if err != nil {
+		return err
+	}
+	conditional := conditionalReferences{}
+	if sent.kind == transactionBundle {
+		audit.From(r.Context()).Interaction(interactionTransaction, audit.Execute, store.Key{})
+		for _, e := range sent.entries {
+			if e.resource, err = conditional.replaceSearchURIs(e.resource); err != nil {
+				return err
+			}
+		}
+	}
+	entries := h.resolveEntries(sent, r, sentDialect)
+	if sent.kind == batchBundle {
+		h.processBatch(entries)
+	} else if err := h.processTransaction(r, entries, conditional); err != nil {
+		return err
+	}
+	recordStatuses(entries)
+	b := newBundleWriter(sent.kind+"-response", store.UnknownTotal, nil)
+	for _, e := range entries {
+		b.addResponse(e)
+	}
+	return r.respondBundle(w, b)
+}
+
+// processBatch processes the entries of a batch, each of which succeeds or fails by itself. R4
+// http.html#brules.
+func (h *handler) processBatch(entries []*bundleEntry) {
+	size := 0
+	for _, e := range sortForProcessing(entries) {
+		if err := e.perform(h); err != nil {
+			e.fail(h, err)
+		}
+		size = e.addSize(h, size)
+	}
+}
+
+// addSize returns size plus the size of the entry's response. If the sum exceeds maxResponseSize,
+// it removes the body from the response to a write, and replaces the response to a read by an
+// error.
+func (e *bundleEntry) addSize(h *handler, size int) int {
+	switch {
+	case size+len(e.response.body) <= maxResponseSize:
+	case e.interaction.plan != nil:
+		e.response.body = nil
+	default:
+		e.fail(h, &tooCostlyError{})
+	}
+	return size + len(e.response.body)
+}

@@ -1,0 +1,16 @@
+package fhir
+
+import (
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// LabelsOf returns the security labels of a stored body. Engines find the same ones in the results
+// of extract.Values.
+func LabelsOf(recordType string, body store.Body) store.Labels {
+	if privacy.HasLinks(recordType) {
+		return privacy.Labels(recordType, extract.Values(recordType, body.JSON))
+	}
+	return privacy.Labels(recordType, extract.Meta(body.JSON, body.MetaOffset))
+}

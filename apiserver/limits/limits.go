@@ -1,0 +1,182 @@
+// Package limits limits the rate of requests, per Site, caller and client address, and the number
+// of concurrent searches of a Site. It does no I/O.
+package limits
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/settings"
+)
+
+// Defaults of spec.limits for a Site on one API server: requests per second, and concurrent
+// searches. They exceed what a clinic needs, and leave capacity for other Sites.
+const (
+	defaultRate     = 5000
+	defaultSearches = 64
+)
+
+const (
+	// maxSites is how many Sites have token buckets, and maxCallers how many callers of one Site. At
+	// the limit the least recently used bucket is evicted. It is full when it is created again.
+	maxSites, maxCallers = 8192, 2048
+	// maxAddresses is how many client addresses have buckets. The limit works like maxSites.
+	maxAddresses = 16384
+	// addressRate (per second) and addressBurst limit the requests from one client address that have
+	// no authenticated caller. Further ones are refused.
+	addressRate, addressBurst = 200, 1000
+)
+
+// Rates are the limits of a Site on one API server. Requests beyond them get an *ExceededError.
+type Rates struct {
+	// Rate is how many requests per second the Site serves on average. Default: 5000. CallerRate is
+	// how many of them one caller may make. Default: half of Rate.
+	Rate, CallerRate int
+	// Burst is how many requests the Site and each caller may make at once. Default: twice Rate.
+	Burst int
+	// Searches is how many searches and histories run concurrently. Further ones wait for up to
+	// maxSearchWait and are then refused. Default: 64.
+	Searches int
+}
+
+// From returns the Rates of a Site object, with defaults.
+func From(spec v1alpha1.Limits) Rates {
+	perSecond := settings.Int(spec.RequestsPerSecond, defaultRate)
+	return Rates{
+		Rate: perSecond, CallerRate: settings.Int(spec.CallerRequestsPerSecond, max(1, perSecond/2)),
+		Burst: settings.Int(spec.Burst, 2*perSecond), Searches: settings.Int(spec.ConcurrentSearches, defaultSearches),
+	}
+}
+
+// ExceededError is returned for a request beyond a limit.
+type ExceededError struct {
+	// Policy names the exceeded limit: site, caller, address or searches.
+	Policy string
+	// Quota is how many requests are allowed in Window. It is 0 for searches.
+	Quota  int
+	Window time.Duration
+	// RetryAfter is the time until a request may be admitted.
+	RetryAfter time.Duration
+}
+
+func (e *ExceededError) Error() string {
+	if e.Quota == 0 {
+		return "too many searches of this site are running; retry later"
+	}
+	return fmt.Sprintf("too many requests: the limit of the %s is %d in %s on average; retry in %s",
+		e.Policy, e.Quota, e.Window, e.RetryAfter.Round(time.Millisecond))
+}
+
+// RetrySeconds returns RetryAfter in whole seconds, as in the header Retry-After, and at least 1.
+func (e *ExceededError) RetrySeconds() int {
+	return max(1, int(math.Ceil(e.RetryAfter.Seconds())))
+}
+
+// Limiter keeps the buckets of all sites and addresses of one server. It is safe for concurrent
+// use.
+type Limiter struct {
+	now       func() time.Time
+	mu        sync.Mutex
+	sites     *recent[string, *SiteLimiter]
+	addresses *recent[string, *rate.Limiter]
+}
+
+// New returns a Limiter that gets the time from now.
+func New(now func() time.Time) *Limiter {
+	return &Limiter{now: now, sites: newRecent[string, *SiteLimiter](maxSites), addresses: newRecent[string, *rate.Limiter](maxAddresses)}
+}
+
+// Site returns the limiter of a Site. Changed rates apply to its later requests, with full buckets.
+func (l *Limiter) Site(id string, rates Rates) *SiteLimiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	site, found := l.sites.get(id)
+	if !found {
+		site = &SiteLimiter{now: l.now, rates: rates, all: newBucket(rates.Rate, rates.Burst), searches: newGate(rates.Searches)}
+		site.callers = newRecent[string, *rate.Limiter](maxCallers)
+		l.sites.add(id, site)
+	}
+	site.set(rates)
+	return site
+}
+
+// Anonymous counts a request without a caller against the limit of its client address.
+// Errors: *ExceededError.
+func (l *Limiter) Anonymous(address string) error {
+	l.mu.Lock()
+	bucket, found := l.addresses.get(address)
+	if !found {
+		bucket = newBucket(addressRate, addressBurst)
+		l.addresses.add(address, bucket)
+	}
+	l.mu.Unlock()
+	return take(bucket, "address", l.now())
+}
+
+// SiteLimiter limits the requests and searches of one Site. A nil *SiteLimiter has no limit. It is
+// safe for concurrent use.
+type SiteLimiter struct {
+	now      func() time.Time
+	searches *gate
+
+	mu      sync.Mutex
+	rates   Rates
+	all     *rate.Limiter
+	callers *recent[string, *rate.Limiter]
+}
+
+func (s *SiteLimiter) set(rates Rates) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rates == rates {
+		return
+	}
+	s.rates = rates
+	s.all = newBucket(rates.Rate, rates.Burst)
+	s.callers = newRecent[string, *rate.Limiter](maxCallers)
+	s.searches.resize(rates.Searches)
+}
+
+// Admit counts one request against the limits of its caller and the Site. The caller's limit comes
+// first, so that a caller beyond it takes nothing from others. Errors: *ExceededError.
+func (s *SiteLimiter) Admit(caller string) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	all := s.all
+	own, found := s.callers.get(caller)
+	if !found {
+		own = newBucket(s.rates.CallerRate, s.rates.Burst)
+		s.callers.add(caller, own)
+	}
+	s.mu.Unlock()
+	now := s.now()
+	if err := take(own, "caller", now); err != nil {
+		return err
+	}
+	return take(all, "site", now)
+}
+
+func newBucket(perSecond, burst int) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(perSecond), burst)
+}
+
+func take(bucket *rate.Limiter, policy string, now time.Time) error {
+	if bucket.AllowN(now, 1) {
+		return nil
+	}
+	perSecond := float64(bucket.Limit())
+	missing := 1 - bucket.TokensAt(now)
+	// Quota and Window are an average over the time in which an empty bucket fills.
+	window := math.Max(1, math.Ceil(float64(bucket.Burst())/perSecond))
+	return &ExceededError{
+		Policy: policy, Quota: int(window * perSecond), Window: time.Duration(window) * time.Second,
+		RetryAfter: time.Duration(missing / perSecond * float64(time.Second)),
+	}
+}

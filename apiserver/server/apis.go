@@ -1,0 +1,65 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Values of the label "api" of metrics. apiNone is for paths of neither API.
+const (
+	apiFHIR = "fhir"
+	apiAHDS = "ahds"
+	apiNone = "none"
+)
+
+// siteAndAPI returns the segments siteId and api of a path /site/{siteId}/{api} or below it. Both
+// are empty for other paths.
+func siteAndAPI(path string) (siteID, api string) {
+	below, ofSite := strings.CutPrefix(path, "/site/")
+	if !ofSite {
+		return "", ""
+	}
+	siteID, below, _ = strings.Cut(below, "/")
+	api, _, _ = strings.Cut(below, "/")
+	return siteID, api
+}
+
+// apiOf returns the label "api" of a path.
+func apiOf(path string) string {
+	if _, api := siteAndAPI(path); api == apiFHIR || api == apiAHDS {
+		return api
+	}
+	return apiNone
+}
+
+// measured routes requests to the APIs by path, and counts and times them. The FHIR API answers
+// paths of neither API.
+func measured(fhir, ahds http.Handler) http.Handler {
+	factory := promauto.With(metrics.Registry)
+	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "paddock_http_request_duration_seconds", Help: "Duration of requests in seconds, by API: fhir, ahds, or none for other paths.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, []string{"api", "code", "method"})
+	inFlight := factory.NewGauge(prometheus.GaugeOpts{
+		Name: "paddock_http_requests_in_flight", Help: "Requests that have no complete response yet.",
+	})
+	timed := func(api string, next http.Handler) http.Handler {
+		return promhttp.InstrumentHandlerDuration(duration.MustCurryWith(prometheus.Labels{"api": api}), next)
+	}
+	fhir, ahds, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNone, fhir)
+	return promhttp.InstrumentHandlerInFlight(inFlight, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch apiOf(r.URL.Path) {
+		case apiFHIR:
+			fhir.ServeHTTP(w, r)
+		case apiAHDS:
+			ahds.ServeHTTP(w, r)
+		default:
+			none.ServeHTTP(w, r)
+		}
+	}))
+}

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/oidc"
+	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/sites"
+)
+
+// authenticate identifies the caller of a Site. The issuer named in the token determines how the
+// token is verified. A token of one of the Site's issuers is verified with that issuer's keys and
+// never sent to kube-apiserver for review. Any other token is only sent for review.
+func (a *admission) authenticate(ctx context.Context, site sites.ServedSite, token string) (access.Caller, error) {
+	caller, named, err := site.Issuers.Authenticate(ctx, token)
+	if named {
+		return caller, err
+	}
+	return a.access.Authenticate(ctx, &site.Access, token)
+}
+
+// describeIssuer returns the issuer that the FHIR API publishes for a Site: the first whose scopes
+// authorize, or else the first. It is nil without issuers.
+func describeIssuer(issuers *oidc.Issuers) *fhir.Issuer {
+	if issuers == nil {
+		return nil
+	}
+	document, smart, known := issuers.Published()
+	return &fhir.Issuer{
+		URL: document.Issuer, JWKSURI: document.JWKSURI,
+		AuthorizationEndpoint: document.AuthorizationEndpoint, TokenEndpoint: document.TokenEndpoint,
+		RegistrationEndpoint: document.RegistrationEndpoint, IntrospectionEndpoint: document.IntrospectionEndpoint,
+		RevocationEndpoint: document.RevocationEndpoint,
+		GrantTypes:         document.GrantTypes, ResponseTypes: document.ResponseTypes, Scopes: document.Scopes,
+		TokenAuthMethods: document.TokenAuthMethods, SMART: smart, Known: known,
+	}
+}

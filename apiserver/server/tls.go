@@ -1,0 +1,49 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+// Listener configures the port of the FHIR and AHDS APIs.
+type Listener struct {
+	// Address is the address at which the APIs are served, such as :8443.
+	Address string
+	// CertFile and KeyFile are the paths of the certificate chain and its private key, which are
+	// reloaded when they change. If unset, the APIs are served over plain HTTP.
+	CertFile, KeyFile string
+	// MaxConnections limits all open connections: further ones wait. MaxConnectionsPerAddress limits
+	// those of one client address: further ones are closed. 0 is no limit.
+	MaxConnections, MaxConnectionsPerAddress int
+}
+
+// listen opens the port. It serves TLS until ctx ends.
+func (l *Listener) listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	listener = limitConnections(listener, l.MaxConnections, l.MaxConnectionsPerAddress)
+	if l.CertFile == "" {
+		return listener, nil
+	}
+	watcher, err := certwatcher.New(l.CertFile, l.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the TLS certificate: %w", err)
+	}
+	go func() {
+		if err := watcher.Start(ctx); err != nil {
+			log.ErrorContext(ctx, "cannot reload the TLS certificate", "error", err)
+		}
+	}()
+	return tls.NewListener(listener, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: watcher.GetCertificate,
+		NextProtos:     []string{"h2", "http/1.1"},
+	}), nil
+}

@@ -1,0 +1,65 @@
+// Package settings has what a Site object configures, as the API servers use it. Package sites makes
+// Settings from objects; each API gets them with the Site of a request.
+package settings
+
+import (
+	"time"
+
+	"github.com/rs/cors"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/events"
+)
+
+// Settings are the configuration of one Site.
+type Settings struct {
+	// ID is the siteID, as in paths.
+	ID string
+	// URL is the Site's own base URL. It is empty if the Site has none.
+	URL    string
+	Access access.Tenant
+	// Limits are spec.limits. Fields that the Site does not set are nil: the code that enforces a
+	// limit has its default. See Int and Bytes.
+	Limits v1alpha1.Limits
+	// UpdateCreate lets clients choose the ids of new records.
+	UpdateCreate bool
+	// EnforceReferences refuses references to missing records of the Site, and the deletion of
+	// referenced records.
+	EnforceReferences bool
+	// Lenient makes searches ignore unknown parameters. A request's Prefer: handling has precedence.
+	Lenient bool
+	// Zone is the time zone of dates and times without an offset. Nil is UTC.
+	Zone *time.Location
+	// Privacy are the rules of spec.privacy, which hide records from some callers.
+	Privacy *privacy.Rules
+	// EventTypes are the types of events that changes of records cause, by record type.
+	EventTypes map[string]events.Mapping
+	// CORS handles cross-origin requests of browsers. It is nil if the Site allows no other origins.
+	CORS *cors.Cors
+}
+
+// defaultMaxBodySize is the maximum size in bytes of a request body at a Site that does not set it.
+const defaultMaxBodySize = 4 << 20
+
+// MaxBodySize returns the maximum size in bytes of a request body after decompression. Default:
+// 4 MiB. Every API refuses larger bodies with 413.
+func (s *Settings) MaxBodySize() int64 { return Bytes(s.Limits.MaxBodySize, defaultMaxBodySize) }
+
+// Int returns the value of a field of Limits, or unset if the Site does not set it.
+func Int(field *int32, unset int) int {
+	if field == nil {
+		return unset
+	}
+	return int(*field)
+}
+
+// Bytes returns the value of a field of Limits in bytes, or unset if the Site does not set it.
+func Bytes(field *resource.Quantity, unset int64) int64 {
+	if field == nil {
+		return unset
+	}
+	return field.Value()
+}

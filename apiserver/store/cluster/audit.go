@@ -1,0 +1,300 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+const (
+	// segmentSize is the maximum size of the lines of a segment in bytes, before compression. At the
+	// limit the next segment starts. Lines compress to about a fifth. A segment is written again with
+	// each batch of entries that is added, up to twice a second.
+	segmentSize = 256 << 10
+	// frameSize is the size in bytes at which the lines added so far become a frame of their own.
+	// Until then they are compressed again with each batch.
+	frameSize = 32 << 10
+	// MaxAuditBytes is the maximum compressed size of all segments of a site. At the limit, Append
+	// fails until Trim has deleted segments that are older than the retention.
+	MaxAuditBytes = 32 << 20
+	// segmentsKnown is the time after which the size of all segments of a site is counted again.
+	segmentsKnown = time.Minute
+	// sizeAnnotation is the annotation with the compressed size in bytes of the entries of a segment.
+	// It allows to count the size without reading the entries.
+	sizeAnnotation = "records.paddock.health/size"
+	// segmentPrefix is the prefix of the names of segments. The start of the hour follows it, in
+	// seconds since 1970.
+	segmentPrefix = "audit-"
+)
+
+// Place identifies the data of a site by namespace and key. Stores with the same Place are stores
+// of the same site.
+type Place struct{ Namespace, Key string }
+
+// Place returns the Place of the site's data.
+func (s *Store) Place() Place { return Place{s.namespace, s.key} }
+
+// Audit returns the storage of the audit log of the site. Each replica writes its own
+// AuditSegments, so that replicas do not wait for each other.
+func (s *Store) Audit() audit.Storage { return &auditLog{Store: s, open: map[time.Time]*segment{}} }
+
+type auditLog struct {
+	*Store
+
+	mu sync.Mutex
+	// open are the segments to which this replica may still add entries, by hour.
+	open map[time.Time]*segment
+	// bytes is the compressed size of all segments at the last count, and of what this replica has
+	// added since then.
+	bytes   int64
+	counted time.Time
+}
+
+// segment is an AuditSegment that this replica writes.
+type segment struct {
+	hour time.Time
+	// meta is the metadata of the written object. Its name is empty before the first write.
+	meta metav1.ObjectMeta
+	// frames are the compressed lines of complete frames. tail are the lines after them, uncompressed.
+	frames, tail []byte
+	// size is the uncompressed size of all lines in bytes. count is their number.
+	size  int
+	count int32
+	// stored is the compressed size in bytes of the entries in the written object.
+	stored int64
+}
+
+// Append implements audit.Storage. If the write of a segment fails, further entries go to a new
+// segment. If the caller repeats Append then, entries may be in two segments. Search returns them
+// once.
+func (l *auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.checkSize(ctx); err != nil {
+		return err
+	}
+	var changed []*segment
+	for _, e := range entries {
+		hour := e.Time.UTC().Truncate(time.Hour)
+		s := l.open[hour]
+		if s == nil || s.size+len(e.JSON()) > segmentSize && s.count > 0 {
+			s = &segment{hour: hour}
+			l.open[hour] = s
+		}
+		if !slices.Contains(changed, s) {
+			changed = append(changed, s)
+		}
+		s.tail = append(append(s.tail, e.JSON()...), '\n')
+		s.size += len(e.JSON()) + 1
+		s.count++
+	}
+	for _, s := range changed {
+		if err := l.write(ctx, s); err != nil {
+			clear(l.open)
+			return objects.StoreError("write an audit segment", err)
+		}
+	}
+	for hour := range l.open { // later entries of that hour start a new segment
+		if l.engine.now().Sub(hour) > 2*time.Hour {
+			delete(l.open, hour)
+		}
+	}
+	return nil
+}
+
+// errAuditFull means that the audit log of the site has reached MaxAuditBytes.
+var errAuditFull = fmt.Errorf("the audit log has reached its maximum of %d MiB in Kubernetes objects; shorten spec.audit.retention, or use a site with storage.type Postgres", MaxAuditBytes>>20)
+
+func (l *auditLog) checkSize(ctx context.Context) error {
+	if l.engine.now().Sub(l.counted) > segmentsKnown {
+		if _, err := l.segments(ctx); err != nil {
+			return err
+		}
+	}
+	if l.bytes >= MaxAuditBytes {
+		l.counted = time.Time{} // Count again at the next call, because segments may be deleted by then.
+		return errAuditFull
+	}
+	return nil
+}
+
+func (l *auditLog) write(ctx context.Context, s *segment) error {
+	whole := objects.Compress(s.tail, slices.Clip(s.frames))
+	obj := &recordsv1.AuditSegment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "AuditSegment"},
+		ObjectMeta: s.meta,
+		Spec:       recordsv1.AuditSegmentSpec{SiteKey: l.key, Hour: metav1.NewTime(s.hour), Count: s.count, Entries: whole},
+	}
+	obj.Annotations = map[string]string{sizeAnnotation: strconv.Itoa(len(whole))}
+	obj.ManagedFields = objects.NoManagedFields
+	var written metav1.ObjectMeta
+	var err error
+	if s.meta.Name == "" {
+		obj.Name, obj.Namespace = segmentPrefix+strconv.FormatInt(s.hour.Unix(), 10)+"-"+strings.ToLower(rand.Text()), l.namespace
+		written, err = l.engine.client.Create(ctx, objects.Segments, l.namespace, obj)
+	} else {
+		written, err = l.engine.client.Update(ctx, objects.Segments, l.namespace, obj.Name, obj)
+	}
+	if err != nil {
+		return err
+	}
+	s.meta = written
+	l.bytes += int64(len(whole)) - s.stored
+	s.stored = int64(len(whole))
+	if len(s.tail) >= frameSize {
+		s.frames, s.tail = whole, nil
+	}
+	return nil
+}
+
+// segmentInfo is a segment without its entries.
+type segmentInfo struct {
+	name string
+	hour time.Time
+}
+
+// segments returns the segments of the site, the newest hour first, and counts their size. The
+// caller holds mu.
+func (l *auditLog) segments(ctx context.Context) ([]segmentInfo, error) {
+	list, err := l.engine.client.ListMetadata(ctx, objects.Segments, l.namespace, metav1.ListOptions{FieldSelector: "spec.siteKey=" + l.key})
+	if err != nil {
+		return nil, objects.StoreError("list audit segments", err)
+	}
+	var infos []segmentInfo
+	var size int64
+	for i := range list.Items {
+		info := segmentInfo{name: list.Items[i].Name}
+		seconds, _, _ := strings.Cut(strings.TrimPrefix(info.name, segmentPrefix), "-")
+		at, err := strconv.ParseInt(seconds, 10, 64)
+		if err != nil {
+			continue // another program created it
+		}
+		info.hour = time.Unix(at, 0).UTC()
+		infos = append(infos, info)
+		bytes, _ := strconv.ParseInt(list.Items[i].Annotations[sizeAnnotation], 10, 64)
+		size += bytes
+	}
+	slices.SortFunc(infos, func(a, b segmentInfo) int { return b.hour.Compare(a.hour) })
+	l.bytes, l.counted = size, l.engine.now()
+	return infos, nil
+}
+
+// Search implements audit.Storage. It reads all segments of one hour before the next one, because
+// entries of several replicas must be merged by time.
+func (l *auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, objects.Timeout)
+	defer cancel()
+	l.mu.Lock()
+	infos, err := l.segments(ctx)
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if query.After != (audit.Position{}) {
+		if last := time.UnixMicro(query.After.Time + 1); query.Until.IsZero() || last.Before(query.Until) {
+			query.Until = last
+		}
+	}
+	var found []audit.Entry
+	for len(infos) > 0 && len(found) < query.Count {
+		hour, n := infos[0].hour, 0
+		for n < len(infos) && infos[n].hour.Equal(hour) {
+			n++
+		}
+		of := infos[:n]
+		infos = infos[n:]
+		if !query.From.IsZero() && !hour.Add(time.Hour).After(query.From) {
+			break
+		}
+		if !query.Until.IsZero() && !hour.Before(query.Until) {
+			continue
+		}
+		matches, err := l.searchHour(ctx, of, query)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, audit.ErrTooSlow
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, matches...)
+	}
+	return found[:min(len(found), query.Count)], nil
+}
+
+// searchHour returns the matching entries in the segments of one hour, newest first.
+func (l *auditLog) searchHour(ctx context.Context, infos []segmentInfo, query audit.Query) ([]audit.Entry, error) {
+	var found []audit.Entry
+	for _, info := range infos {
+		var obj recordsv1.AuditSegment
+		err := l.engine.client.Get(ctx, objects.Segments, l.namespace, info.name, &obj)
+		if apierrors.IsNotFound(err) {
+			continue // deleted by Trim since it was listed
+		}
+		if err != nil {
+			return nil, objects.StoreError("read audit segment "+info.name, err)
+		}
+		if obj.Spec.SiteKey != l.key {
+			continue
+		}
+		lines, err := objects.Decompress(obj.Spec.Entries)
+		if err != nil {
+			return nil, objects.StoreError("decompress audit segment "+info.name, err)
+		}
+		for line := range bytes.Lines(lines) {
+			e, err := audit.Parse(line)
+			if err != nil {
+				return nil, objects.StoreError("read audit segment "+info.name, err)
+			}
+			if query.Matches(&e) {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b audit.Entry) int {
+		switch p, other := a.Position(), b.Position(); {
+		case p == other:
+			return 0
+		case p.Before(other):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return slices.CompactFunc(found, func(a, b audit.Entry) bool { return a.Position() == b.Position() }), nil
+}
+
+// Trim implements audit.Storage. Each replica calls it. It ignores that another replica has deleted
+// a segment first.
+func (l *auditLog) Trim(ctx context.Context, retention time.Duration) error {
+	l.mu.Lock()
+	infos, err := l.segments(ctx)
+	l.counted = time.Time{}
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	before := l.engine.now().Add(-retention)
+	for _, info := range infos {
+		if info.hour.Add(time.Hour).After(before) {
+			continue
+		}
+		if err := l.engine.client.Delete(ctx, objects.Segments, l.namespace, info.name, nil); err != nil {
+			return objects.StoreError("delete an audit segment", err)
+		}
+	}
+	return nil
+}

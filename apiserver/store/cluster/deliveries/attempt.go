@@ -1,0 +1,127 @@
+package deliveries
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// attempt makes an attempt of a delivery and stores its result. It stores the result even if ctx
+// ends during the attempt: late is the context of these writes.
+func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
+	obj, err := q.due(ctx, e)
+	if err != nil || obj == nil {
+		q.postpone(ctx, e, "cannot read a delivery", err)
+		return
+	}
+	event, err := eventOf(&obj.Spec)
+	if err != nil {
+		q.postpone(ctx, e, "cannot decode a delivery", err)
+		return
+	}
+	outcome, err := target.Attempt(ctx, e.hook.id.webhook, event, int(obj.Spec.Scheduled))
+	if err != nil {
+		q.postpone(ctx, e, "cannot attempt a delivery", err)
+		return
+	}
+	spec := &obj.Spec
+	if outcome.Attempt.Reason != delivery.ReasonDisabled {
+		addAttempt(spec, outcome.Attempt)
+	}
+	spec.LastReason = string(outcome.Attempt.Reason)
+	spec.Status, spec.NextAttempt = statuses[outcome.Status], objects.ToMicro(outcome.Next)
+	if outcome.Status != delivery.Pending {
+		spec.Since, spec.NextAttempt = metav1.NewMicroTime(q.options.Clock.Now()), nil
+	}
+	q.mu.Lock()
+	if outcome.Attempt.Reason != delivery.ReasonDisabled {
+		e.hook.state = target.After(e.hook.state, outcome.Attempt)
+	}
+	if outcome.Status == delivery.Delivered {
+		e.done = true
+		e.hook.done = append(e.hook.done, &finished{entry: e, object: obj, text: string(event.Envelope)})
+		q.land(e)
+	}
+	q.changeLog(ctx, late, e.hook)
+	q.mu.Unlock()
+	if outcome.Status != delivery.Delivered {
+		q.store(late, e, obj)
+	}
+}
+
+// due returns the WebhookDelivery of an entry if its next attempt is due. Otherwise it returns nil,
+// after it has updated or removed the entry.
+func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, error) {
+	q.mu.Lock()
+	obj := e.object
+	e.object = nil
+	q.mu.Unlock()
+	if obj != nil {
+		return obj, nil
+	}
+	obj = &recordsv1.WebhookDelivery{}
+	err := q.client.Get(ctx, objects.Delivery, q.namespace, e.name, obj)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, objects.StoreError("read delivery "+e.name, err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next := objects.FromMicro(obj.Spec.NextAttempt)
+	switch {
+	case err != nil || obj.Spec.Status != recordsv1.DeliveryPending || obj.Spec.SiteKey != e.hook.id.key:
+		q.remove(e)
+		return nil, nil
+	case next.After(q.options.Clock.Now()):
+		e.next, e.resourceVersion = next, obj.ResourceVersion
+		return nil, nil
+	}
+	return obj, nil
+}
+
+// postpone ends an attempt before anything was sent. If err is not nil, it logs the message and
+// tries again after closedDelay.
+func (q *queue) postpone(ctx context.Context, e *entry, message string, err error) {
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, message, "namespace", q.namespace, "delivery", e.name, "error", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		e.next = q.options.Clock.Now().Add(closedDelay)
+	}
+	q.land(e)
+}
+
+// store writes the result of an attempt that did not succeed to the WebhookDelivery. It retries
+// until ctx ends.
+func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) {
+	patch, err := changePatch(obj)
+	var meta metav1.ObjectMeta
+	for err == nil {
+		meta, err = q.client.MergePatch(ctx, objects.Delivery, q.namespace, e.name, patch)
+		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
+			break
+		}
+		slog.WarnContext(ctx, "cannot write a delivery; it will be retried", "namespace", q.namespace, "delivery", e.name, "error", err)
+		q.sleep(ctx, retryDelay)
+		err = nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err != nil: // It was redelivered or deleted, or ctx ended. The next attempt reads it again.
+		e.next = time.Time{}
+	case obj.Spec.Status == recordsv1.DeliveryPending:
+		e.next, e.resourceVersion = objects.FromMicro(obj.Spec.NextAttempt), meta.ResourceVersion
+	default:
+		q.remove(e)
+	}
+	q.land(e)
+}

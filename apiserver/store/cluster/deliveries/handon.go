@@ -1,0 +1,218 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// creators is the number of Records per namespace whose events are handed on concurrently.
+const creators = 16
+
+// handOn hands on the events in all Records of the namespace, except those of sites for which
+// Options.Open returns false. The list of Records is consistent: if it has an event, it has all
+// that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
+// sequence.
+func (q *queue) handOn(ctx context.Context) error {
+	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
+	var mu sync.Mutex
+	for {
+		var page recordsv1.RecordList
+		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
+			return objects.StoreError("list records with events", err)
+		}
+		group, groupCtx := errgroup.WithContext(ctx)
+		group.SetLimit(creators)
+		for i := range page.Items {
+			record := &page.Items[i]
+			if _, open := q.options.Open(q.namespace, record.Spec.SiteKey); !open {
+				continue
+			}
+			q.mu.Lock()
+			q.keys[record.Spec.SiteKey] = true
+			q.mu.Unlock()
+			group.Go(func() error {
+				made, err := q.handOnRecord(groupCtx, record)
+				mu.Lock()
+				q.fresh = append(q.fresh, made...)
+				if record.Spec.Type == EventType {
+					q.posted++
+				}
+				mu.Unlock()
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.fresh {
+		if q.entries[e.name] == nil {
+			q.insert(e)
+		}
+	}
+	q.fresh = nil
+	signal(q.wake)
+	return nil
+}
+
+// handOnRecord creates the deliveries of a Record's events, and then removes the events from the
+// Record. It returns the new pending deliveries. It stops without an error at an invalid event.
+func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
+	var last int64
+	for i := range record.Spec.Events {
+		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
+		if err != nil {
+			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
+			return made, nil
+		}
+		for _, webhook := range event.Targets {
+			e, err := q.make(ctx, hookID{record.Spec.SiteKey, webhook}, event)
+			if err != nil {
+				return made, err
+			}
+			if e != nil {
+				made = append(made, e)
+			}
+		}
+		last = event.Sequence
+	}
+	return made, q.takeOut(ctx, record, last)
+}
+
+// make creates the WebhookDelivery of an event for a webhook, and returns its entry. It returns nil
+// if the delivery is in entries already, has succeeded or is a dead letter.
+func (q *queue) make(ctx context.Context, id hookID, event store.AcceptedEvent) (*entry, error) {
+	h, err := q.hook(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	name := delivery.DeliveryID(event.ID, id.webhook)
+	q.mu.Lock()
+	known := q.entries[name] != nil || h.ring.find(name) != nil
+	q.mu.Unlock()
+	if known {
+		return nil, nil
+	}
+	obj, err := newObject(q.namespace, newSpec(id.key, id.webhook, event, q.options.Clock.Now()))
+	if err != nil {
+		return nil, err
+	}
+	meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
+	if apierrors.IsAlreadyExists(err) {
+		return q.find(ctx, h, name)
+	}
+	if err != nil {
+		return nil, objects.StoreError("create delivery "+name, err)
+	}
+	obj.ObjectMeta = meta
+	return newEntry(h, obj), nil
+}
+
+func newEntry(h *hook, obj *recordsv1.WebhookDelivery) *entry {
+	return &entry{
+		name: obj.Name, hook: h, subject: obj.Spec.Subject, sequence: obj.Spec.Sequence,
+		next: objects.FromMicro(obj.Spec.NextAttempt), resourceVersion: obj.ResourceVersion, object: obj,
+	}
+}
+
+// find returns the entry of an existing WebhookDelivery, or nil if it is not pending.
+func (q *queue) find(ctx context.Context, h *hook, name string) (*entry, error) {
+	var obj recordsv1.WebhookDelivery
+	err := q.client.Get(ctx, objects.Delivery, q.namespace, name, &obj)
+	if err != nil {
+		return nil, objects.StoreError("read delivery "+name, err)
+	}
+	if obj.Spec.SiteKey != h.id.key {
+		return nil, fmt.Errorf("create delivery %s/%s: the existing WebhookDelivery of this name belongs to another site", q.namespace, name)
+	}
+	if obj.Spec.Status != recordsv1.DeliveryPending {
+		return nil, nil
+	}
+	return newEntry(h, &obj), nil
+}
+
+// errContended means that in all attempts to remove events, the Record changed after it was read.
+var errContended = fmt.Errorf("the record changed during each of %d attempts", maxConflicts)
+
+// takeOut removes the events up to a sequence from a Record. It deletes the Record of a purged
+// record that has no events left.
+func (q *queue) takeOut(ctx context.Context, record *recordsv1.Record, last int64) error {
+	for range maxConflicts {
+		left := slices.DeleteFunc(Carry(record.Spec.Events, record.ResourceVersion), func(e recordsv1.PendingEvent) bool {
+			sequence, err := sequence(e.ResourceVersion, e.Position)
+			return err == nil && sequence <= last
+		})
+		err := q.write(ctx, record, left)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return objects.StoreError("remove events from record "+record.Name, err)
+		}
+		name := record.Name
+		record = &recordsv1.Record{}
+		if err := q.client.Get(ctx, objects.Records, q.namespace, name, record); apierrors.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return objects.StoreError("read record "+name, err)
+		}
+	}
+	return fmt.Errorf("remove events from record %s: %w", record.Name, errContended)
+}
+
+// write replaces the events of a Record by left, or deletes a purged Record if left is empty. It
+// fails with a conflict if the Record has changed since it was read. Errors are those of the API
+// server.
+func (q *queue) write(ctx context.Context, record *recordsv1.Record, left []recordsv1.PendingEvent) error {
+	if len(left) == 0 && record.Spec.Purging {
+		if !record.Spec.Placeholder {
+			if err := q.client.Delete(ctx, objects.Histories, q.namespace, objects.HistoryName(record), nil); err != nil {
+				return err
+			}
+		}
+		return q.client.Delete(ctx, objects.Records, q.namespace, record.Name, &record.ObjectMeta)
+	}
+	spec := map[string]any{"events": nil, "hasEvents": nil}
+	if len(left) > 0 {
+		spec = map[string]any{"events": left}
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": record.ResourceVersion, "managedFields": objects.NoManagedFields},
+		"spec":     spec,
+	})
+	if err != nil {
+		return fmt.Errorf("encode the events of record %s: %w", record.Name, err)
+	}
+	_, err = q.client.MergePatch(ctx, objects.Records, q.namespace, record.Name, patch)
+	return err
+}
+
+// newer reports whether resourceVersion a is later than b (KEP-5504).
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// isPosted reports whether a name of a Record is that of a record of type Event, which holds a
+// posted event.
+func isPosted(name string) bool { return strings.HasPrefix(name, strings.ToLower(EventType)+".") }

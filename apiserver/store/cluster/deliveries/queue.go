@@ -1,0 +1,335 @@
+package deliveries
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+)
+
+const (
+	// retryDelay is the pause after a failed request to the API server.
+	retryDelay = 500 * time.Millisecond
+	// closedDelay is the pause before the next attempt if Options.Open returned false for the site, or
+	// if an attempt failed before anything was sent.
+	closedDelay = 5 * time.Second
+)
+
+// queue hands on the events of one namespace, and makes the attempts of its deliveries that are
+// due.
+type queue struct {
+	*Runner
+	namespace string
+
+	// intake wakes takeIn, and wake wakes dispatch. Both have a buffer of one.
+	intake, wake chan struct{}
+	attempts     sync.WaitGroup
+
+	mu sync.Mutex
+	// expected reports whether Records may have events that were not handed on. offered are the states
+	// of WebhookDeliveries, by name, that takeIn has not processed yet.
+	expected bool
+	offered  map[string]offer
+	// entries are the pending deliveries by name. order has the same entries by sequence.
+	entries map[string]*entry
+	order   []*entry
+	hooks   map[hookID]*hook
+	// keys are the keys of the sites of which this queue has seen events or deliveries.
+	keys map[string]bool
+	// inFlight is the number of attempts in progress.
+	inFlight int
+
+	// fresh are the created deliveries that are not in entries yet. posted is the number of records
+	// of type Event whose events were handed on since the last trim. Only takeIn uses both.
+	fresh  []*entry
+	posted int
+}
+
+// offer is a state of a WebhookDelivery from a watch or a list.
+type offer struct {
+	resourceVersion string
+	summary         summary
+}
+
+// entry is a pending delivery.
+type entry struct {
+	name     string
+	hook     *hook
+	subject  string
+	sequence int64
+	// next is when the next attempt is due.
+	next time.Time
+	// resourceVersion is that of the newest known state of the WebhookDelivery.
+	resourceVersion string
+	// inFlight reports whether an attempt is in progress.
+	inFlight bool
+	// done reports whether an attempt has succeeded. The WebhookDelivery is then about to be deleted.
+	done bool
+	// object is the WebhookDelivery if this queue created it and has made no attempt yet, else nil.
+	object *recordsv1.WebhookDelivery
+}
+
+func newQueue(r *Runner, namespace string) *queue {
+	return &queue{
+		Runner: r, namespace: namespace, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		// The replica that had this shard before may have handed on a part of the events. The rest must
+		// be handed on before its deliveries are sent.
+		expected: true, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
+	}
+}
+
+// run hands on events and makes attempts until ctx ends. It returns when all attempts have ended.
+func (q *queue) run(ctx context.Context) {
+	late, cancel := linger(ctx)
+	defer cancel()
+	var loops sync.WaitGroup
+	loops.Go(func() { q.takeIn(ctx) })
+	loops.Go(func() { q.dispatch(ctx, late) })
+	loops.Wait()
+	q.attempts.Wait()
+}
+
+// lingerTime is how long after the end of its context a queue may store the results of attempts.
+// The Lease of its shard is valid for longer, so that no other replica has the shard yet.
+const lingerTime = 3 * time.Second
+
+// linger returns a context that ends lingerTime after ctx.
+func linger(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lingerTime, cancel) })
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
+func signal(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}
+
+// expectEvents makes takeIn hand on the events in the Records of the namespace.
+func (q *queue) expectEvents() {
+	q.mu.Lock()
+	q.expected = true
+	q.mu.Unlock()
+	signal(q.intake)
+}
+
+// offer passes a state of a WebhookDelivery to takeIn. It ignores states that are known already.
+func (q *queue) offer(name, resourceVersion string, s summary) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.keys[s.SiteKey] = true
+	known := q.entries[name]
+	if known == nil && s.Status != recordsv1.DeliveryPending || known != nil && known.resourceVersion == resourceVersion {
+		return
+	}
+	q.offered[name] = offer{resourceVersion, s}
+	signal(q.intake)
+}
+
+// takeIn hands events on, and then accepts the offered deliveries, until ctx ends. The order
+// matters: a delivery must not be sent before the deliveries of earlier events of its subject
+// exist. takeIn also trims the namespace.
+func (q *queue) takeIn(ctx context.Context) {
+	signal(q.intake)
+	trims := time.NewTicker(trimInterval)
+	defer trims.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-trims.C:
+			err = q.trim(ctx)
+		case <-q.intake:
+			if err = q.takeInOnce(ctx); err == nil && q.posted >= trimPosted {
+				err = q.trim(ctx)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "cannot create deliveries of events, or trim them; it will be retried", "namespace", q.namespace, "error", err)
+			q.sleep(ctx, retryDelay)
+			q.expectEvents()
+		}
+	}
+}
+
+func (q *queue) takeInOnce(ctx context.Context) error {
+	q.mu.Lock()
+	expected := q.expected
+	q.expected = false
+	q.mu.Unlock()
+	if expected {
+		if err := q.handOn(ctx); err != nil {
+			return err
+		}
+	}
+	q.mu.Lock()
+	offered := q.offered
+	q.offered = map[string]offer{}
+	q.mu.Unlock()
+	for name, o := range offered {
+		if err := q.accept(ctx, name, o); err != nil {
+			q.mu.Lock()
+			for name, o := range offered {
+				if _, newer := q.offered[name]; !newer {
+					q.offered[name] = o
+				}
+			}
+			q.mu.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+// accept updates the entries by an offered state of a WebhookDelivery.
+func (q *queue) accept(ctx context.Context, name string, o offer) error {
+	h, err := q.hook(ctx, hookID{o.summary.SiteKey, o.summary.Webhook})
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	known := q.entries[name]
+	pending := o.summary.Status == recordsv1.DeliveryPending
+	switch {
+	case known == nil && pending:
+		q.insert(&entry{
+			name: name, hook: h, subject: o.summary.Subject, sequence: o.summary.Sequence,
+			next: time.UnixMilli(o.summary.Next), resourceVersion: o.resourceVersion,
+		})
+	case known == nil || known.inFlight || known.done || !newer(o.resourceVersion, known.resourceVersion):
+		// If an attempt is in progress, it finds the change when it stores its result.
+	case pending:
+		known.next, known.resourceVersion, known.object = time.UnixMilli(o.summary.Next), o.resourceVersion, nil
+	default:
+		q.remove(known)
+	}
+	signal(q.wake)
+	return nil
+}
+
+// insert adds an entry to entries and order. The caller holds mu.
+func (q *queue) insert(e *entry) {
+	q.entries[e.name] = e
+	at, _ := slices.BinarySearchFunc(q.order, e, compareEntries)
+	q.order = slices.Insert(q.order, at, e)
+}
+
+// remove removes an entry from entries and order. The caller holds mu.
+func (q *queue) remove(e *entry) {
+	if q.entries[e.name] != e {
+		return
+	}
+	delete(q.entries, e.name)
+	if at, found := slices.BinarySearchFunc(q.order, e, compareEntries); found {
+		q.order = slices.Delete(q.order, at, at+1)
+	}
+}
+
+func compareEntries(a, b *entry) int {
+	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.name, b.name))
+}
+
+// dispatch starts attempts when they are due, until ctx ends. late is the context in which their
+// results are stored.
+func (q *queue) dispatch(ctx, late context.Context) {
+	for {
+		wait := q.startDue(ctx, late)
+		timer := q.options.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-q.wake:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// lane identifies the deliveries of one subject to one ordered webhook. At most one of them is in
+// flight.
+type lane struct {
+	hook    *hook
+	subject string
+}
+
+// startDue starts the attempts that are due, within the limits of concurrent attempts. It returns
+// the time until the next attempt is due, which is at most resyncInterval.
+func (q *queue) startDue(ctx, late context.Context) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, wait := q.options.Clock.Now(), resyncInterval
+	targets := map[string]Target{}
+	taken := map[lane]bool{}
+	for _, e := range q.order {
+		if e.done {
+			continue
+		}
+		target, known := targets[e.hook.id.key]
+		if !known {
+			if opened, ok := q.options.Open(q.namespace, e.hook.id.key); ok {
+				target = opened
+			}
+			targets[e.hook.id.key] = target
+		}
+		if target == nil {
+			wait = min(wait, closedDelay)
+			continue
+		}
+		if e.subject != "" && target.Ordered(e.hook.id.webhook) {
+			if taken[lane{e.hook, e.subject}] {
+				continue
+			}
+			taken[lane{e.hook, e.subject}] = true
+		}
+		if e.inFlight {
+			continue
+		}
+		due := e.next
+		if open := e.hook.state.OpenUntil; open.After(due) {
+			due = open
+		}
+		if due.After(now) {
+			wait = min(wait, due.Sub(now))
+			continue
+		}
+		if q.inFlight >= q.options.PerSite || e.hook.inFlight >= e.hook.room(q.options.PerWebhook) {
+			continue // land wakes dispatch when an attempt ends
+		}
+		e.inFlight = true
+		e.hook.inFlight++
+		q.inFlight++
+		q.attempts.Go(func() { q.attempt(ctx, late, e, target) })
+	}
+	return wait
+}
+
+// land removes an ended attempt from the numbers of attempts in progress, and wakes dispatch. The
+// caller holds mu.
+func (q *queue) land(e *entry) {
+	e.inFlight = false
+	e.hook.inFlight--
+	q.inFlight--
+	signal(q.wake)
+}
+
+// sleep waits for d, or until ctx ends.
+func (q *queue) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,73 @@
+package deliveries
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+)
+
+func TestRing(t *testing.T) {
+	var r ring
+	add := func(n, bytes int) {
+		r.add(delivered{
+			WebhookDeliverySpec: recordsv1.WebhookDeliverySpec{
+				Webhook: "a", Event: fmt.Sprint(n), Attempts: []recordsv1.DeliveryAttempt{{Response: []byte(strings.Repeat("r", bytes/2))}},
+			},
+			Text: strings.Repeat("x", bytes/2),
+		})
+	}
+	for n := range maxDelivered + 50 {
+		add(n, 10)
+	}
+	add(100, 10) // once more
+	if len(r.done) != maxDelivered || r.done[0].Event != "50" || r.done[maxDelivered-1].Event != "100" {
+		t.Fatalf("%d deliveries from %s to %s", len(r.done), r.done[0].Event, r.done[len(r.done)-1].Event)
+	}
+	add(1000, maxDeliveredBytes/2)
+	add(1001, maxDeliveredBytes/2)
+	text, err := r.pack()
+	if err != nil || len(text) > maxDeliveredBytes {
+		t.Fatalf("packed into %d bytes, error %v", len(text), err)
+	}
+	var packed []delivered
+	if err := json.Unmarshal(text, &packed); err != nil {
+		t.Fatal(err)
+	}
+	newest, before := packed[len(packed)-1], packed[len(packed)-2]
+	if len(packed) != maxDelivered || newest.Text == "" || before.Text != "" || before.Attempts[0].Response != nil {
+		t.Errorf("%d deliveries; the newest has an envelope of %d bytes, the one before of %d", len(packed), len(newest.Text), len(before.Text))
+	}
+}
+
+// TestWants checks that every replica concludes the same, that all get some, and that few shards move.
+func TestWants(t *testing.T) {
+	const shards = 64
+	share := func(members ...string) map[int]string {
+		of := map[int]string{}
+		for shard := range shards {
+			of[shard] = wants(shard, members)
+		}
+		return of
+	}
+	three, two := share("a", "b", "c"), share("a", "b")
+	count := map[string]int{}
+	for shard, member := range three {
+		count[member]++
+		if member != "c" && two[shard] != member {
+			t.Errorf("shard %d moves from %s to %s when c goes", shard, member, two[shard])
+		}
+	}
+	for _, member := range []string{"a", "b", "c"} {
+		if count[member] < shards/6 {
+			t.Errorf("%s has %d of %d shards", member, count[member], shards)
+		}
+	}
+	if diff := cmp.Diff(three, share("a", "b", "c")); diff != "" {
+		t.Errorf("shares differ:\n%s", diff)
+	}
+}

@@ -1,0 +1,274 @@
+package deliveries
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// Target sends the events of a site to its webhooks.
+type Target interface {
+	delivery.Attempter
+	// After returns the breaker state of a webhook after an attempt. state is the one before it.
+	After(state delivery.State, attempt delivery.Attempt) delivery.State
+	// Ordered reports whether a webhook gets the events of a subject one after the other.
+	Ordered(webhook string) bool
+}
+
+// Options are the settings of a Runner. A field that is not required has a default, which its zero
+// value stands for.
+type Options struct {
+	// Open returns the Target of a site, given the namespace and the key of its data. If ok is false,
+	// the events of the site wait. Open is called often and must not block. Required.
+	Open func(namespace, key string) (target Target, ok bool)
+	// Namespace is the namespace of the Leases. Required.
+	Namespace string
+	// Identity identifies this replica among the others. It is a part of the name of its Lease.
+	// Default: the host name and random letters.
+	Identity string
+	// Shards is the number of parts into which the namespaces of sites are divided. It must be the
+	// same in all replicas. Default: 8.
+	Shards int
+	// LeaseDuration is the time without a renewal after which other replicas take the shards of a
+	// replica. Default: 15 s.
+	LeaseDuration time.Duration
+	// PerSite and PerWebhook limit the concurrent attempts of a namespace and of a webhook. At the
+	// limit, attempts wait. Default: 64 and 8.
+	PerSite, PerWebhook int
+	// Clock is the clock by which attempts are due. Default: the real one.
+	Clock clock.Clock
+}
+
+// resyncInterval is the time between two complete lists, which find the objects that watches
+// missed.
+const resyncInterval = 30 * time.Second
+
+// Runner hands the events of records on to WebhookDeliveries, and makes the attempts that are due.
+// At any time, one replica works on the sites of a namespace.
+type Runner struct {
+	options  Options
+	client   *objects.Client
+	metadata metadata.Interface
+	leases   coordinationclient.LeasesGetter
+
+	resync chan struct{}
+
+	mu sync.Mutex
+	// owned are the shards that this replica has, by number.
+	owned map[int]*shard
+}
+
+// shard has the queues of the namespaces in one shard.
+type shard struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	// queues are the queues by namespace.
+	queues map[string]*queue
+}
+
+// New returns a Runner. Errors: only those of the host name and of the clients.
+func New(config *rest.Config, options Options) (*Runner, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("get the host name: %w", err)
+	}
+	options.Identity = cmp.Or(options.Identity, strings.ToLower(host+"-"+rand.Text()[:8]))
+	options.Shards = cmp.Or(options.Shards, 8)
+	options.LeaseDuration = cmp.Or(options.LeaseDuration, 15*time.Second)
+	options.PerSite, options.PerWebhook = cmp.Or(options.PerSite, 64), cmp.Or(options.PerWebhook, 8)
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	r := &Runner{options: options, resync: make(chan struct{}, 1), owned: map[int]*shard{}}
+	if r.client, err = objects.New(config); err != nil {
+		return nil, err
+	}
+	if r.metadata, err = newMetadataClient(config); err != nil {
+		return nil, err
+	}
+	if r.leases, err = coordinationclient.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make a client for leases: %w", err)
+	}
+	return r, nil
+}
+
+// Run takes shards, hands on their events and makes attempts until ctx ends. It returns when all
+// attempts have ended and the shards are released.
+func (r *Runner) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	work.Go(func() { watchMetadata(ctx, r.metadata, objects.Records, "spec.hasEvents=true", recordFeed{r}) })
+	work.Go(func() { watchMetadata(ctx, r.metadata, objects.Delivery, "", deliveryFeed{r}) })
+	work.Go(func() { r.relist(ctx) })
+	shared := leases{
+		client: r.leases.Leases(r.options.Namespace), identity: r.options.Identity,
+		shards: r.options.Shards, duration: r.options.LeaseDuration,
+		start: func(n int) { r.start(ctx, n) }, stop: r.stop,
+	}
+	shared.run(ctx)
+	work.Wait()
+}
+
+func (r *Runner) start(ctx context.Context, n int) {
+	s := &shard{queues: map[string]*queue{}}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	r.mu.Lock()
+	r.owned[n] = s
+	r.mu.Unlock()
+	select {
+	case r.resync <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Runner) stop(n int) {
+	r.mu.Lock()
+	s := r.owned[n]
+	delete(r.owned, n)
+	r.mu.Unlock()
+	s.cancel()
+	s.work.Wait()
+}
+
+// queue returns the queue of a namespace, and starts it if it is new. It returns nil if this
+// replica does not have the shard of the namespace.
+func (r *Runner) queue(namespace string) *queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.owned[shardOf(namespace, r.options.Shards)]
+	if s == nil {
+		return nil
+	}
+	q := s.queues[namespace]
+	if q == nil {
+		q = newQueue(r, namespace)
+		s.queues[namespace] = q
+		s.work.Go(func() { q.run(s.ctx) })
+	}
+	return q
+}
+
+// relist lists all Records with events and all WebhookDeliveries when this replica takes a shard,
+// and every resyncInterval.
+func (r *Runner) relist(ctx context.Context) {
+	ticker := time.NewTicker(resyncInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.resync:
+		case <-ticker.C:
+		}
+		// Records must come first, because a queue must hand events on before it accepts deliveries.
+		err := r.eachMetadata(ctx, objects.Records, "spec.hasEvents=true", recordFeed{r}.Add)
+		if err == nil {
+			err = r.eachMetadata(ctx, objects.Delivery, "", deliveryFeed{r}.Add)
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "cannot list events and deliveries; it will be retried", "error", err)
+		}
+	}
+}
+
+func (r *Runner) eachMetadata(ctx context.Context, resource, selector string, visit func(any) error) error {
+	options := metav1.ListOptions{FieldSelector: selector, Limit: pageSize}
+	for {
+		requestCtx, cancel := context.WithTimeout(ctx, objects.Timeout)
+		page, err := r.metadata.Resource(recordsv1.GroupVersion.WithResource(resource)).List(requestCtx, options)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("list %s: %w", resource, err)
+		}
+		for i := range page.Items {
+			if err := visit(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// recordFeed wakes the queue of a namespace when one of its Records has events. The queue then
+// lists the Records itself. recordFeed implements cache.ReflectorStore.
+type recordFeed struct{ *Runner }
+
+// Add implements cache.ReflectorStore.
+func (f recordFeed) Add(obj any) error {
+	meta, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return fmt.Errorf("watch of %s: unexpected object of type %T", objects.Records, obj)
+	}
+	if q := f.queue(meta.Namespace); q != nil {
+		q.expectEvents()
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (f recordFeed) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements cache.ReflectorStore.
+func (f recordFeed) Delete(any) error { return nil }
+
+// Replace implements cache.ReflectorStore.
+func (f recordFeed) Replace(list []any, _ string) error { return each(list, f.Add) }
+
+// Resync implements cache.ReflectorStore.
+func (f recordFeed) Resync() error { return nil }
+
+// deliveryFeed offers the WebhookDeliveries of a namespace to its queue. It implements
+// cache.ReflectorStore.
+type deliveryFeed struct{ *Runner }
+
+// Add implements cache.ReflectorStore.
+func (f deliveryFeed) Add(obj any) error {
+	name, s, err := observed(obj)
+	if err != nil {
+		return err
+	}
+	if q := f.queue(name.Namespace); q != nil {
+		q.offer(name.Name, obj.(*metav1.PartialObjectMetadata).ResourceVersion, s)
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (f deliveryFeed) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements cache.ReflectorStore. It does nothing, because a queue notices the deletion
+// when it reads the WebhookDelivery for an attempt.
+func (f deliveryFeed) Delete(any) error { return nil }
+
+// Replace implements cache.ReflectorStore.
+func (f deliveryFeed) Replace(list []any, _ string) error { return each(list, f.Add) }
+
+// Resync implements cache.ReflectorStore.
+func (f deliveryFeed) Resync() error { return nil }
+
+func each(list []any, visit func(any) error) error {
+	for _, obj := range list {
+		if err := visit(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package store
+
+// Extractor finds what engines index in the bodies of records. Its methods are pure functions, so
+// that engines may call them whenever they index a record.
+type Extractor interface {
+	// Version returns the version of the results of the other methods. A release whose results
+	// differ in any record has a higher version than all earlier releases. API servers reindex a
+	// site whose stored index was made with a lower version.
+	Version() int64
+	// Extract returns the searchable values of a record.
+	Extract(recordType string, body []byte) []IndexValue
+	// References returns those results of Extract whose Value is a Reference.
+	References(recordType string, body []byte) []IndexValue
+	// Labels returns the labels of a version of a record from its type and searchable values.
+	Labels(recordType string, values []IndexValue) Labels
+	// IsFacet reports whether a token parameter has few distinct codes, as gender has. A facet
+	// divides records into groups and filters the candidates of other conditions.
+	IsFacet(param string) bool
+	// Fold returns Text.Folded of a text whose Original is given.
+	Fold(original string) string
+}
+
+// NoExtractor finds nothing in any record.
+var NoExtractor Extractor = noExtractor{}
+
+type noExtractor struct{}
+
+func (noExtractor) Version() int64                            { return 0 }
+func (noExtractor) Extract(string, []byte) []IndexValue       { return nil }
+func (noExtractor) References(string, []byte) []IndexValue    { return nil }
+func (noExtractor) Labels(string, []IndexValue) (none Labels) { return none }
+func (noExtractor) IsFacet(string) bool                       { return false }
+func (noExtractor) Fold(original string) string               { return original }

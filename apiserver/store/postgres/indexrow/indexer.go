@@ -1,0 +1,276 @@
+// Package indexrow computes the rows that a record has in the index tables, and the hashes that
+// these rows have instead of names. It also writes the SQL that inserts and deletes the rows. It
+// runs no statements.
+package indexrow
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// MaxIndexedBytes is the maximum length of the indexed prefix of a folded text, because Postgres
+// limits the size of an index row. Texts with the same prefix sort as equal; searches compare the
+// whole texts.
+const MaxIndexedBytes = 1024
+
+type (
+	tokenRow struct {
+		sys       int64
+		key, code int64
+	}
+	referenceRow struct{ key, tgt, base int64 }
+	textRow      struct {
+		key int64
+		val string
+		// whole and orig are the complete folded text and the original text. They are stored if they
+		// differ from val. more is the hash of both and distinguishes rows with the same val.
+		whole, orig       string
+		hasWhole, hasOrig bool
+		more, facets      int64
+	}
+	periodRow struct{ key, lo, hi, facets int64 }
+	pointRow  struct {
+		key      int64
+		lat, lon float64
+	}
+	// ReferencePath means that records of type Type refer by Param to records of type Target.
+	ReferencePath struct{ Type, Param, Target string }
+)
+
+// Rows are the index rows of one record, each kind sorted and without duplicates.
+type Rows struct {
+	tokens     []tokenRow
+	references []referenceRow
+	texts      []textRow
+	periods    []periodRow
+	points     []pointRow
+	Marks      []int64
+	Paths      []ReferencePath
+	// Labels are the hashes of the record's labels. Links are the links in the form of the column
+	// links (LinkWidth).
+	Labels, Links []int64
+	// facets has the bits of all facet marks. They are copied into the rows of texts and periods, so
+	// that scans of these rows can test facets.
+	facets int64
+}
+
+// The bits of the column facets. The lower ones are those of facets. The two above mark, for each
+// parameter, those texts or periods of a record by which it is sorted: the first in ascending
+// order, and the first in descending order.
+const (
+	facetBits     = 61
+	leastValue    = int64(1) << 61
+	greatestValue = int64(1) << 62
+)
+
+// FacetBit returns the bit of a facet mark in the column facets. Several marks have the same bit,
+// so a row with the bit need not have the facet.
+func FacetBit(mark int64) int64 { return 1 << (uint64(mark) % facetBits) }
+
+// EndMark returns the bit in the column facets that marks the values by which records are sorted in
+// a direction.
+func EndMark(descending bool) int64 {
+	if descending {
+		return greatestValue
+	}
+	return leastValue
+}
+
+// Indexer computes the index rows of records. All fields are required.
+type Indexer struct {
+	Hash      Hasher
+	Extractor store.Extractor
+}
+
+// Rows returns the index rows of a record of a type.
+func (x *Indexer) Rows(typeName string, body store.Body) Rows {
+	var r Rows
+	values := x.Extractor.Extract(typeName, body.JSON)
+	r.Labels, r.Links = x.Labels(typeName, values)
+	for _, entry := range values {
+		if mention, ok := entry.Value.(store.Mention); ok {
+			x.addMention(&r, typeName, mention)
+			continue
+		}
+		key := x.Hash.Param(typeName, entry.Param)
+		r.Marks = append(r.Marks, key)
+		switch v := entry.Value.(type) {
+		case store.Token:
+			x.addToken(&r, key, entry.Param, v)
+		case store.Pair:
+			for _, code := range x.Hash.pairForms(v) {
+				r.tokens = append(r.tokens, tokenRow{key: key, code: code})
+			}
+		case store.Text:
+			r.texts = append(r.texts, x.textRow(key, v))
+		case store.Reference:
+			target, base := x.Hash.Target(v)
+			r.references = append(r.references, referenceRow{key, target, base})
+			if v.Type != "" {
+				r.Paths = append(r.Paths, ReferencePath{typeName, entry.Param, v.Type})
+			}
+		case store.Period:
+			r.periods = append(r.periods, periodRow{key: key, lo: v.From, hi: v.Until})
+		case store.Point:
+			r.points = append(r.points, pointRow{key, v.Latitude, v.Longitude})
+		}
+	}
+	for i := range r.texts {
+		r.texts[i].facets = r.facets
+	}
+	for i := range r.periods {
+		r.periods[i].facets = r.facets
+	}
+	r.sortUnique()
+	markEnds(r.texts, func(t *textRow) (int64, *int64) { return t.key, &t.facets })
+	markEnds(r.periods, func(p *periodRow) (int64, *int64) { return p.key, &p.facets })
+	return r
+}
+
+func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
+	r.tokens = append(r.tokens, tokenRow{x.Hash.System(t.System), key, x.Hash.Code(t.Code)})
+	r.Marks = append(r.Marks, x.Hash.SystemMark(key, t.System))
+	if x.Extractor.IsFacet(param) {
+		for _, mark := range []int64{
+			x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code}), x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
+		} {
+			r.Marks = append(r.Marks, mark)
+			r.facets |= FacetBit(mark)
+		}
+	}
+}
+
+// addMention adds the index row of a Mention. Searches do not use the row, because its key belongs
+// to no parameter. It adds no reference path.
+func (x *Indexer) addMention(r *Rows, typeName string, mention store.Mention) {
+	target, base := x.Hash.Target(store.Reference(mention))
+	r.references = append(r.references, referenceRow{x.Hash.mentions(typeName), target, base})
+}
+
+func (x *Indexer) textRow(key int64, text store.Text) textRow {
+	row := textRow{key: key, val: text.Folded}
+	if len(text.Folded) > MaxIndexedBytes {
+		row.val, row.whole, row.hasWhole = text.Folded[:MaxIndexedBytes], text.Folded, true
+	}
+	if text.Original != text.Folded {
+		row.orig, row.hasOrig = text.Original, true
+	}
+	if row.hasWhole || row.hasOrig {
+		row.more = x.Hash.Of('t', row.whole, row.orig)
+	}
+	return row
+}
+
+func (r *Rows) sortUnique() {
+	sortUnique(&r.Marks, cmp.Compare)
+	sortUnique(&r.tokens, func(a, b tokenRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys))
+	})
+	sortUnique(&r.references, func(a, b referenceRow) int {
+		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base))
+	})
+	sortUnique(&r.texts, func(a, b textRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more))
+	})
+	sortUnique(&r.periods, func(a, b periodRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi))
+	})
+	sortUnique(&r.points, func(a, b pointRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon))
+	})
+	sortUnique(&r.Paths, comparePaths)
+}
+
+// sortUnique sorts rows and removes duplicates.
+func sortUnique[T comparable](rows *[]T, compare func(a, b T) int) {
+	slices.SortFunc(*rows, compare)
+	*rows = slices.Compact(*rows)
+}
+
+// markEnds sets the EndMark bits in rows that are sorted by key and value.
+func markEnds[T any](rows []T, fields func(*T) (key int64, facets *int64)) {
+	for i := range rows {
+		key, facets := fields(&rows[i])
+		before, after := key+1, key+1
+		if i > 0 {
+			before, _ = fields(&rows[i-1])
+		}
+		if i+1 < len(rows) {
+			after, _ = fields(&rows[i+1])
+		}
+		if before != key {
+			*facets |= leastValue
+		}
+		if after != key {
+			*facets |= greatestValue
+		}
+	}
+}
+
+func comparePaths(a, b ReferencePath) int {
+	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Param, b.Param), cmp.Compare(a.Target, b.Target))
+}
+
+// Sum returns the checksum of the rows. If it differs from the stored one (column ixsum), a release
+// with another extraction wrote the record's rows. An update must then remove all rows of the
+// record, because those that it computes from the old body are not the stored ones.
+func (r *Rows) Sum() int64 {
+	sum := fnv.New64a()
+	number := func(numbers ...int64) {
+		for _, n := range numbers {
+			_, _ = sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+		}
+	}
+	number(r.Marks...)
+	for _, t := range r.tokens {
+		number(1, t.sys, t.key, t.code)
+	}
+	for _, t := range r.references {
+		number(2, t.key, t.tgt, t.base)
+	}
+	for _, t := range r.texts {
+		number(3, t.key, t.more, t.facets, int64(len(t.val)))
+		_, _ = sum.Write([]byte(t.val))
+	}
+	for _, t := range r.periods {
+		number(4, t.key, t.lo, t.hi, t.facets)
+	}
+	for _, t := range r.points {
+		number(5, t.key)
+		_, _ = sum.Write([]byte(strconv.FormatFloat(t.lat, 'g', -1, 64) + strconv.FormatFloat(t.lon, 'g', -1, 64)))
+	}
+	number(6, int64(len(r.Labels)))
+	number(r.Labels...)
+	number(r.Links...)
+	return int64(sum.Sum64())
+}
+
+// Without returns those of the rows that other does not have.
+func (r *Rows) Without(other *Rows) Rows {
+	return Rows{
+		tokens:     missing(r.tokens, other.tokens),
+		references: missing(r.references, other.references),
+		texts:      missing(r.texts, other.texts),
+		periods:    missing(r.periods, other.periods),
+		points:     missing(r.points, other.points),
+	}
+}
+
+func missing[T comparable](from, in []T) []T {
+	known := make(map[T]struct{}, len(in))
+	for _, row := range in {
+		known[row] = struct{}{}
+	}
+	var gone []T
+	for _, row := range from {
+		if _, kept := known[row]; !kept {
+			gone = append(gone, row)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,160 @@
+package indexrow
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// arguments counts what is added to it.
+type arguments struct{ values []any }
+
+func (a *arguments) Arg(value any) string {
+	a.values = append(a.values, value)
+	return "$" + strconv.Itoa(len(a.values)+1)
+}
+
+func testHasher(t *testing.T) Hasher {
+	t.Helper()
+	hash, err := NewHasher([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+func indexerOf(t *testing.T, entries ...store.IndexValue) *Indexer {
+	t.Helper()
+	return &Indexer{Hash: testHasher(t), Extractor: extractor{store.NoExtractor, entries}}
+}
+
+// extractor finds the same entries and the label vip in every record.
+type extractor struct {
+	store.Extractor
+	entries []store.IndexValue
+}
+
+func (x extractor) Extract(string, []byte) []store.IndexValue { return x.entries }
+
+func (extractor) Labels(string, []store.IndexValue) store.Labels {
+	return store.Labels{Names: []string{"vip"}}
+}
+
+func (extractor) IsFacet(param string) bool { return param == "gender" }
+
+func TestRowsOfEachKind(t *testing.T) {
+	x := indexerOf(t,
+		store.IndexValue{Param: "identifier", Value: store.Token{System: "s", Code: "1"}},
+		store.IndexValue{Param: "identifier", Value: store.Token{System: "s", Code: "1"}},
+		store.IndexValue{Param: "composite", Value: store.Pair{First: store.Token{System: "s", Code: "1"}, Second: store.Token{System: "t", Code: "2"}}},
+		store.IndexValue{Param: "family", Value: store.Text{Folded: "smith", Original: "Smith"}},
+		store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}},
+		store.IndexValue{Param: "near", Value: store.Point{Latitude: 1, Longitude: 2}},
+		store.IndexValue{Param: "organization", Value: store.Reference{Type: "Organization", ID: "1"}},
+		store.IndexValue{Param: "link", Value: store.Reference{ID: "http://elsewhere"}},
+		store.IndexValue{Param: "", Value: store.Mention{Type: "Organization", ID: "2"}},
+	)
+	rows := x.Rows("Patient", store.Body{})
+	got := map[string]int{
+		"tokens": len(rows.tokens), "texts": len(rows.texts), "periods": len(rows.periods), "points": len(rows.points),
+		"references": len(rows.references), "paths": len(rows.Paths), "labels": len(rows.Labels),
+	}
+	// A pair has 16 forms. The equal tokens have one row. A mention has a row, but no path.
+	want := map[string]int{"tokens": 17, "texts": 1, "periods": 1, "points": 1, "references": 3, "paths": 1, "labels": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if again := x.Rows("Patient", store.Body{}); again.Sum() != rows.Sum() {
+		t.Errorf("checksum of the same record: %d, then %d", rows.Sum(), again.Sum())
+	}
+}
+
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("x", MaxIndexedBytes)
+	x := indexerOf(t, store.IndexValue{Param: "name", Value: store.Text{Folded: long + "a", Original: long + "a"}},
+		store.IndexValue{Param: "name", Value: store.Text{Folded: long + "b", Original: long + "b"}})
+	rows := x.Rows("Patient", store.Body{}).texts
+	if len(rows) != 2 || rows[0].val != long || rows[1].val != long || rows[0].more == rows[1].more || !rows[0].hasWhole || rows[0].hasOrig {
+		t.Errorf("rows of two texts with the same prefix: %+v", rows)
+	}
+}
+
+// Of each parameter, the first text in each direction is marked, and all texts have the facets.
+func TestEndMarksAndFacets(t *testing.T) {
+	x := indexerOf(t, store.IndexValue{Param: "gender", Value: store.Token{Code: "female"}},
+		store.IndexValue{Param: "name", Value: store.Text{Folded: "b", Original: "b"}},
+		store.IndexValue{Param: "name", Value: store.Text{Folded: "a", Original: "a"}},
+		store.IndexValue{Param: "name", Value: store.Text{Folded: "c", Original: "c"}})
+	code := "female"
+	facet := FacetBit(x.Hash.FacetMark(x.Hash.Param("Patient", "gender"), store.TokenIs{Code: &code}))
+	var got []bool
+	for _, row := range x.Rows("Patient", store.Body{}).texts {
+		got = append(got, row.facets&EndMark(false) != 0, row.facets&EndMark(true) != 0, row.facets&facet != 0)
+	}
+	want := []bool{true, false, true, false, false, true, false, true, true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("first ascending, first descending, facet of a, b, c (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithout(t *testing.T) {
+	family := func(name string) store.IndexValue {
+		return store.IndexValue{Param: "family", Value: store.Text{Folded: name, Original: name}}
+	}
+	birth := store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}}
+	before, after := indexerOf(t, family("smith"), birth).Rows("Patient", store.Body{}), indexerOf(t, family("jones"), birth).Rows("Patient", store.Body{})
+	added := after.Without(&before)
+	if len(added.texts) != 1 || added.texts[0].val != "jones" || len(added.periods) != 0 {
+		t.Errorf("added: %+v", added)
+	}
+	st := &arguments{}
+	sql := append(added.Insert(st, "r", "w"), added.Remove(st, 7, "w")...)
+	if len(sql) != 2 || !strings.HasPrefix(sql[0], "i_ix_str AS (INSERT INTO ix_str (site, rid, more, key, val, facets, whole, orig) SELECT $1, r, ") ||
+		!strings.HasPrefix(sql[1], "d_ix_str AS (DELETE FROM ix_str x ") || len(st.values) != 6+1+4 {
+		t.Errorf("statements with %d arguments: %q", len(st.values), sql)
+	}
+}
+
+func TestCopyRows(t *testing.T) {
+	one := indexerOf(t, store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}}).Rows("Patient", store.Body{})
+	copied := CopyRows(3, []int64{10, 11}, []Rows{one, one})
+	key, facets := testHasher(t).Param("Patient", "birthdate"), leastValue|greatestValue
+	want := map[string]CopiedRows{"ix_date": {
+		Columns: []string{"site", "rid", "key", "lo", "hi", "facets"},
+		Rows:    [][]any{{int32(3), int64(10), key, int64(1), int64(2), facets}, {int32(3), int64(11), key, int64(1), int64(2), facets}},
+	}}
+	if diff := cmp.Diff(want, copied); diff != "" {
+		t.Errorf("copied (-want +got):\n%s", diff)
+	}
+}
+
+func TestHashes(t *testing.T) {
+	h := testHasher(t)
+	if h.Self("Patient", "A") != h.Self("Patient", "a") {
+		t.Error("ids differ by case")
+	}
+	if h.Param("a", "bc") == h.Param("ab", "c") {
+		t.Error("parts are not separated")
+	}
+	if target, base := h.Target(store.Reference{Type: "Patient", ID: "a"}); target != h.Self("Patient", "a") || base != 0 {
+		t.Errorf("own record: target %d, base %d", target, base)
+	}
+	if _, err := NewHasher(make([]byte, HashKeySize-1)); err == nil {
+		t.Error("a short key has no error")
+	}
+}
+
+func TestRids(t *testing.T) {
+	var source RidSource
+	source.Seed()
+	created := time.Date(2026, 2, 3, 4, 5, 6, 7e6, time.UTC)
+	first, second := source.Next(created), source.Next(created)
+	if first == second || !CreatedAt(first).Equal(created) || !CreatedAt(second).Equal(created) || first < RidFloor(created) {
+		t.Errorf("rids %d and %d of %s, least %d", first, second, created, RidFloor(created))
+	}
+}

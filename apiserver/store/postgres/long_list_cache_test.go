@@ -1,0 +1,136 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+)
+
+var newestOkafors = store.Query{
+	Types: []string{patient}, Where: store.TextIs{Param: "family", Text: "oka"}, Count: 3, Total: store.TotalNone,
+	Sort: []store.Sort{{Field: store.SortCreated, Descending: true}},
+}
+
+func numbered(n int) store.Key { return store.Key{Type: patient, ID: fmt.Sprintf("p-%d", n)} }
+
+// eightOkafors is a site with eight records, which are too many for a branch by list.
+func eightOkafors(t *testing.T, pool *pgxpool.Pool) *postgres.Store {
+	t.Helper()
+	site := open(t, pool, uuid.NewString(), planOptions)
+	site.SetPlanLimits(4, 9, 2, 2)
+	for n := range 8 {
+		op := store.Op{Kind: store.Put, Key: numbered(n), Body: store.Body{JSON: []byte(`{"Texts": {"family": [{"Folded": "okafor"}]}}`)}}
+		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return site
+}
+
+// A list that was too long is not tried for the next page. The search finds all records
+// nevertheless, even if the list has changed.
+func TestLongLists(t *testing.T) {
+	pool, seen := explaining(t)
+	site := eightOkafors(t, pool)
+	query := newestOkafors
+	ask := func(after store.Position, want []string, tries bool) (next store.Position) {
+		t.Helper()
+		seen.reset()
+		query.After = after
+		page, err := site.Search(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		for _, record := range page.Records {
+			found = append(found, record.Key.ID)
+		}
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Errorf("after %q, found:\n%s", after, diff)
+		}
+		if tried := strings.Contains(strings.Join(seen.texts, ""), "cardinality"); tried != tries {
+			t.Errorf("after %q, a list was tried: %t, want %t", after, tried, tries)
+		}
+		return page.Next
+	}
+	next := ask(nil, []string{"p-7", "p-6", "p-5"}, true)
+	next = ask(next, []string{"p-4", "p-3", "p-2"}, false)
+	ask(next, []string{"p-1", "p-0"}, false)
+	for n := 1; n < 8; n++ {
+		if _, err := site.Write(t.Context(), []store.Op{{Kind: store.Delete, Key: numbered(n)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(nil, []string{"p-0"}, false)
+}
+
+// A scan is batched with other queries once its list is known to be long, unless it was slow.
+func TestSlowScans(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		entries float64
+		slow    bool
+		want    bool
+	}{
+		{"quick", 2_000_000, false, true},
+		{"slow", 2_000_000, true, false},
+		{"longer than any may be", 2_000_001, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			site := eightOkafors(t, shared)
+			site.SetEntryCount(patient, "family", c.entries)
+			expectBatched(t, site, false) // the list must be tried first
+			search(t, site)
+			expectBatched(t, site, c.entries <= 2_000_000)
+			if c.slow {
+				searchSlowly(t, site)
+			}
+			expectBatched(t, site, c.want)
+		})
+	}
+}
+
+func expectBatched(t *testing.T, site *postgres.Store, want bool) {
+	t.Helper()
+	batched, err := site.IsBatched(t.Context(), newestOkafors)
+	if err != nil || batched != want {
+		t.Errorf("is batched: %t, %v, want %t", batched, err, want)
+	}
+}
+
+func search(t *testing.T, site *postgres.Store) {
+	t.Helper()
+	if _, err := site.Search(t.Context(), newestOkafors); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// searchSlowly makes a search wait for a lock for which nothing else waits.
+func searchSlowly(t *testing.T, site *postgres.Store) {
+	t.Helper()
+	tx, err := shared.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE ix_str IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		time.Sleep(100 * time.Millisecond)
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	search(t, site)
+	<-done
+}

@@ -1,0 +1,27 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
+)
+
+// planDatabase implements sqlplan.Database by the site's statistics and its cache of long lists.
+type planDatabase struct{ site *Store }
+
+var _ sqlplan.Database = planDatabase{}
+
+func (d planDatabase) LongList(key uint64) (isSlow, known bool) {
+	list, known := d.site.longLists.get(key)
+	return list.isSlow, known
+}
+
+func (d planDatabase) ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error) {
+	found, err := d.site.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowTo[int64])
+}

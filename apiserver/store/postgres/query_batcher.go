@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+)
+
+// queryBatcher sends the short queries of concurrent requests to the database in one round trip (a
+// pgx.Batch). Each caller waits for the whole batch, so a query must be short. A query must also be
+// read-only, because a batch is one implicit transaction, and because a query may run twice.
+type queryBatcher struct {
+	batches *batcher.Batcher[*batchedQuery]
+	pool    *pgxpool.Pool
+}
+
+// batchedQuery is one query of a batch.
+type batchedQuery struct {
+	sql  string
+	args []any
+	rows *rowBuffer
+	// complete reports whether the result was read into rows without an error. The rows may be
+	// truncated.
+	complete bool
+	// err is the error of the query if it was the only one of its batch.
+	err error
+}
+
+func newQueryBatcher(pool *pgxpool.Pool, timeout time.Duration) *queryBatcher {
+	b := &queryBatcher{pool: pool}
+	b.batches = batcher.New(timeout, b.send)
+	return b
+}
+
+// query runs a query and reads its result into rows. After an error, rows must not be used, because
+// the batch may still write to it.
+func (b *queryBatcher) query(ctx context.Context, sql string, args []any, rows *rowBuffer) error {
+	q := &batchedQuery{sql: sql, args: args, rows: rows}
+	if err := b.batches.Do(ctx, q); err != nil || q.complete {
+		return err
+	}
+	if q.err != nil {
+		return q.err
+	}
+	// The batch failed, perhaps because of another query. If this query caused the error, it fails
+	// again.
+	rows.reset()
+	return q.runAlone(ctx, b.pool)
+}
+
+// send runs a batch of queries in one round trip. If a batch of several fails, query runs those
+// without a complete result again.
+func (b *queryBatcher) send(ctx context.Context, queries []*batchedQuery) {
+	start := time.Now()
+	if len(queries) == 1 {
+		queries[0].err = queries[0].runAlone(ctx, b.pool)
+		queries[0].rows.took = time.Since(start)
+		return
+	}
+	batch := &pgx.Batch{}
+	for _, q := range queries {
+		batch.Queue(q.sql, q.args...).Query(func(rows pgx.Rows) error {
+			err := q.read(rows)
+			q.rows.took = time.Since(start)
+			start = time.Now() // from now on, the server runs the next query
+			return err
+		})
+	}
+	_ = b.pool.SendBatch(ctx, batch).Close() // on an error, query runs the queries without a result again
+}
+
+func (q *batchedQuery) runAlone(ctx context.Context, pool *pgxpool.Pool) error {
+	rows, err := pool.Query(ctx, q.sql, q.args...)
+	if err != nil {
+		return err
+	}
+	return q.read(rows)
+}
+
+func (q *batchedQuery) read(rows pgx.Rows) error {
+	err := q.rows.read(rows)
+	q.complete = err == nil
+	return err
+}

@@ -1,0 +1,46 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestAttempts counts the attempts that a webhook may have at the same time.
+func TestAttempts(t *testing.T) {
+	const queue = "w"
+	q := newQueues(nil, Options{Workers: 8})
+	var running []*attempts
+	begin := func() {
+		t.Helper()
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			of, err := q.begin(ctx, queue)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				return
+			}
+			running = append(running, of)
+		}
+	}
+	end := func(delivered bool) {
+		for _, of := range running {
+			q.end(queue, of, delivered)
+		}
+		running = nil
+	}
+	for _, step := range []struct {
+		delivered bool
+		want      int
+	}{{true, 2}, {true, 4}, {true, 8}, {false, 8}, {false, 2}, {true, 2}, {false, 4}, {true, 2}} {
+		begin()
+		if len(running) != step.want {
+			t.Fatalf("%d concurrent attempts, want %d", len(running), step.want)
+		}
+		end(step.delivered)
+	}
+	if q.attempts[queue].running != 0 {
+		t.Errorf("%d attempts run after their end", q.attempts[queue].running)
+	}
+}

@@ -1,0 +1,214 @@
+package queue_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/events/signing"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+)
+
+// BenchmarkDrainHTTPS delivers events that are in the outbox to HTTPS receivers. In the same run a
+// loop without Paddock's code sends as many signed requests to the same receivers: each River job
+// signs its body with the Standard Webhooks library, posts it and ends. The loop has no outbox, log
+// of attempts, order, breaker or settings of webhooks.
+func BenchmarkDrainHTTPS(b *testing.B) {
+	for _, webhooks := range []int{1, 10} {
+		b.Run(strconv.Itoa(webhooks)+" webhooks", func(b *testing.B) {
+			r := newHTTPSReceivers(b, webhooks)
+			plain := drainLoop(b, r)
+			b.ReportMetric(plain, "loop/s")
+			ours := drainOutbox(b, r)
+			b.ReportMetric(ours, "deliveries/s")
+			b.ReportMetric(ours/plain, "of-loop")
+		})
+	}
+}
+
+// drainEnvelope is the JSON of each event.
+var drainEnvelope = `{"type":"appointment.created","data":{"resourceType":"Patient","id":"p-1","name":[{"family":"` + strings.Repeat("Okafor", 30) + `"}]},"sequence":}`
+
+// httpsReceivers are receivers of webhooks that count requests.
+type httpsReceivers struct {
+	servers []*httptest.Server
+	secret  string
+	got     atomic.Int64
+}
+
+func newHTTPSReceivers(b *testing.B, count int) *httpsReceivers {
+	r := &httpsReceivers{secret: signing.NewShared()}
+	for range count {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			_, _ = io.Copy(io.Discard, request.Body)
+			r.got.Add(1)
+			w.WriteHeader(http.StatusNoContent)
+		}))
+		b.Cleanup(server.Close)
+		r.servers = append(r.servers, server)
+	}
+	return r
+}
+
+// Webhook implements delivery.Webhooks. The id is the index of the receiver.
+func (r *httpsReceivers) Webhook(_ context.Context, id string) (delivery.Webhook, error) {
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		return delivery.Webhook{}, err
+	}
+	key, err := signing.ParseKey(r.secret)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.servers[n].Certificate().Raw})
+	return delivery.Webhook{ID: id, URL: r.servers[n].URL, Keys: []signing.Key{key}, CABundle: ca, Timeout: 10 * time.Second}, err
+}
+
+// Disable implements delivery.Webhooks.
+func (r *httpsReceivers) Disable(_ context.Context, webhook delivery.Webhook, _ delivery.Cause, message string) error {
+	return fmt.Errorf("webhook %s is disabled: %s", webhook.ID, message)
+}
+
+// unordered is a queue.Sender of webhooks without order.
+type unordered struct{ delivery.Attempter }
+
+func (unordered) Ordered(string) bool { return false }
+
+// drainOutbox returns deliveries per second of events in the outbox.
+func drainOutbox(b *testing.B, r *httpsReceivers) float64 {
+	d := newDatabase(b)
+	s := d.site()
+	targets := make([]string, len(r.servers))
+	for n := range targets {
+		targets[n] = strconv.Itoa(n)
+	}
+	for n := 0; n < drained/len(targets); n += 500 {
+		events := make([]store.Event, min(500, drained/len(targets)))
+		for i := range events {
+			events[i] = store.Event{
+				ID: fmt.Sprintf("e%d-%d", n, i), Type: "appointment.created", Targets: targets,
+				Envelope: store.Envelope{JSON: []byte(drainEnvelope), SequenceOffset: len(drainEnvelope) - 1},
+			}
+		}
+		op := store.Op{Kind: store.Put, Key: store.Key{Type: "Event", ID: events[0].ID}, Method: store.MethodPost, Body: store.Body{JSON: []byte(`{}`)}}
+		op.Events = func(store.Change) []store.Event { return events }
+		if _, err := s.Write(b.Context(), []store.Op{op}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	sender := delivery.NewSender(delivery.SenderConfig{Egress: delivery.Egress{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	q := newQueue(b, d.pool, queue.Options{})
+	q.Add(s, unordered{sender.Site("clinic", r, s.Deliveries())})
+	r.got.Store(0)
+	return rate(b, &r.got, func() { run(b, q) })
+}
+
+// signedPost are the arguments of a job of the loop.
+type signedPost struct {
+	ID   string `json:"id"`
+	URL  string `json:"url"`
+	Body string `json:"body"`
+}
+
+func (signedPost) Kind() string { return "post" }
+
+// poster is the worker of the loop.
+type poster struct {
+	river.WorkerDefaults[signedPost]
+	signer *standardwebhooks.Webhook
+	client *http.Client
+}
+
+// Work implements river.Worker.
+func (p *poster) Work(ctx context.Context, job *river.Job[signedPost]) error {
+	now := time.Now()
+	signature, err := p.signer.Sign(job.Args.ID, now, []byte(job.Args.Body))
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, job.Args.URL, strings.NewReader(job.Args.Body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(standardwebhooks.HeaderWebhookID, job.Args.ID)
+	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	response, err := p.client.Do(request)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	if response.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("status %d", response.StatusCode)
+	}
+	return response.Body.Close()
+}
+
+// drainLoop returns requests per second of the loop. It has as many workers as the queue.
+func drainLoop(b *testing.B, r *httpsReceivers) float64 {
+	d := newDatabase(b)
+	signer, err := standardwebhooks.NewWebhook(r.secret)
+	if err != nil {
+		b.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	for _, server := range r.servers {
+		roots.AddCert(server.Certificate())
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig.RootCAs, transport.MaxIdleConnsPerHost = roots, loopWorkers
+	b.Cleanup(transport.CloseIdleConnections)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &poster{signer: signer, client: &http.Client{Transport: transport}})
+	pool, err := pgxpool.New(b.Context(), d.uri)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Workers: workers, Queues: map[string]river.QueueConfig{"q": {MaxWorkers: loopWorkers * len(r.servers)}}, FetchCooldown: 5 * time.Millisecond, ReindexerSchedule: river.NeverSchedule(),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := 0; n < drained; n += 500 {
+		params := make([]river.InsertManyParams, 500)
+		for i := range params {
+			args := signedPost{ID: strconv.Itoa(n + i), URL: r.servers[i%len(r.servers)].URL, Body: drainEnvelope}
+			params[i] = river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{Queue: "q"}}
+		}
+		if err := pgx.BeginFunc(b.Context(), pool, func(tx pgx.Tx) error {
+			_, err := client.InsertManyTx(b.Context(), tx, params)
+			return err
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ctx := context.WithoutCancel(b.Context())
+	b.Cleanup(func() { _ = client.Stop(ctx) })
+	r.got.Store(0)
+	return rate(b, &r.got, func() {
+		if err := client.Start(ctx); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// loopWorkers is the number of workers of the loop for each receiver, as many as the queue has.
+const loopWorkers = 32

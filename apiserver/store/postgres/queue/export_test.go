@@ -1,0 +1,27 @@
+package queue
+
+import "context"
+
+// SetFault lets tests interrupt at a point.
+func (q *Queue) SetFault(fault func(point string) error) { q.fault = fault }
+
+// Heal starts chains that have no active delivery.
+func (q *Queue) Heal(ctx context.Context) error { return q.heal(ctx) }
+
+// Trim deletes what is older than the retention.
+func (q *Queue) Trim(ctx context.Context) error { return q.trim(ctx) }
+
+// RelayAll hands on the outbox without starting workers.
+func (q *Queue) RelayAll(ctx context.Context) error {
+	for {
+		found, err := q.find(ctx)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, w := range found {
+			if err := q.move(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package queue_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+)
+
+// pendingVariable says how many deliveries of one site are pending next to another site.
+const pendingVariable = "PADDOCK_PENDING_DELIVERIES"
+
+// TestManyPending gives one site many pending deliveries and a receiver that does not answer. The
+// deliveries of another site are not delayed, and queries of the log stay fast.
+func TestManyPending(t *testing.T) {
+	pending := 20_000
+	if n, err := strconv.Atoi(os.Getenv(pendingVariable)); err == nil {
+		pending = n
+	}
+	d := newDatabase(t)
+	crowded, quiet := d.site(), d.site()
+	hang := make(chan struct{})
+	slow := &receiver{answer: func(ctx context.Context, _ attempted) (delivery.Outcome, error) {
+		select {
+		case <-hang:
+			return delivered(), nil
+		case <-ctx.Done():
+			return delivery.Outcome{}, ctx.Err()
+		}
+	}}
+	var arrived atomic.Int64
+	quick := &receiver{answer: func(context.Context, attempted) (delivery.Outcome, error) {
+		arrived.Add(1)
+		return delivered(), nil
+	}}
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(quiet, quick)
+	run(t, q)
+	defer close(hang)
+	g := NewWithT(t)
+	const events = 60
+	measure := func(prefix string) time.Duration {
+		var took []time.Duration
+		for _, id := range ids(prefix, events) {
+			want := arrived.Load() + 1
+			began := time.Now()
+			post(t, quiet, "", []string{"a"}, id)
+			g.Eventually(arrived.Load, patience, "1ms").Should(Equal(want))
+			took = append(took, time.Since(began))
+		}
+		slices.Sort(took)
+		return took[events*9/10]
+	}
+	measure("warm")
+	alone := measure("alone")
+	const batch = 500
+	for n := 0; n < pending; n += batch {
+		post(t, crowded, "", []string{"slow"}, ids("m"+strconv.Itoa(n), batch)...)
+	}
+	q.Add(crowded, slow)
+	during := measure("during")
+	g.Eventually(func() int64 { return healthOf(g, crowded, "slow").Pending }, 10*time.Minute, "50ms").Should(BeEquivalentTo(pending))
+	next := measure("next")
+	t.Logf("accept to attempt, 90%%: %s alone, %s while %d others are handed on, %s next to them", alone, during, pending, next)
+	if most := 3*alone + 150*time.Millisecond; next > most {
+		t.Errorf("%s next to many pending deliveries, %s alone", next, alone)
+	}
+	for what, ask := range map[string]func() error{
+		"health": func() error { _, err := crowded.Deliveries().Health(t.Context()); return err },
+		"first page": func() error {
+			_, _, err := crowded.Deliveries().Deliveries(t.Context(), delivery.Query{Webhook: "slow", Count: 10})
+			return err
+		},
+		"by status": func() error {
+			_, _, err := crowded.Deliveries().Deliveries(t.Context(), delivery.Query{Webhook: "slow", Statuses: []delivery.Status{delivery.Failed}, Count: 10})
+			return err
+		},
+		"by time": func() error {
+			_, _, err := crowded.Deliveries().Deliveries(t.Context(), delivery.Query{Webhook: "slow", From: time.Now(), Count: 10})
+			return err
+		},
+	} {
+		began := time.Now()
+		if err := ask(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("%s took %s", what, took)
+		}
+	}
+}
+
+func healthOf(g *WithT, s *postgres.Store, webhook string) delivery.Health {
+	health, err := s.Deliveries().Health(context.Background())
+	g.Expect(err).NotTo(HaveOccurred())
+	return health[webhook]
+}

@@ -1,0 +1,210 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+)
+
+const (
+	// probeQueue is the River queue of probes: the single attempts of webhooks with an open breaker.
+	// The queue of such a webhook is paused.
+	probeQueue = "probes"
+	probePoll  = 100 * time.Millisecond
+	// queuesPeriod is the time between two runs of keepQueues. A job waits at most as long if another
+	// process inserted it into a queue that this process does not poll yet.
+	queuesPeriod = 250 * time.Millisecond
+	// idleAfter is the time without an attempt after which a queue is no longer polled.
+	idleAfter = time.Minute
+	// maxWanted is the maximum number of queues that wait to be added. At the limit, the next run of
+	// keepQueues adds further ones.
+	maxWanted = 1000
+	// removeTimeout is the maximum duration of removing an idle queue. At the limit, the removal is
+	// tried again later.
+	removeTimeout = time.Second
+)
+
+// queues are the River queues that this process polls. Each webhook has its own queue, so that its
+// jobs do not wait for those of another webhook. The number of workers of a queue limits the
+// concurrent attempts of the webhook.
+type queues struct {
+	client  *river.Client[pgx.Tx]
+	workers int
+
+	// wanted are the queues that have jobs and that must be added to River.
+	wanted chan string
+	// changing is held while River adds or removes a queue, which may wait for the database.
+	changing sync.Mutex
+
+	mu sync.Mutex
+	// used maps the queues that were added to River to the time of their last attempt.
+	used map[string]time.Time
+	// ending are the queues that are being removed from River.
+	ending map[string]bool
+	// attempts maps used queues to their attempts.
+	attempts map[string]*attempts
+	// open are the queues of webhooks whose breaker is open.
+	open map[string]bool
+}
+
+func newQueues(client *river.Client[pgx.Tx], options Options) *queues {
+	return &queues{client: client, workers: options.Workers, wanted: make(chan string, maxWanted), used: map[string]time.Time{}, ending: map[string]bool{}, attempts: map[string]*attempts{}, open: map[string]bool{}}
+}
+
+// want requests that River polls the queue of a webhook that has jobs, unless the breaker of the
+// webhook is open. It does not wait until the queue is added to River, so that jobs of other
+// webhooks are not delayed.
+func (q *queues) want(queue string) {
+	if !q.use(queue) {
+		return
+	}
+	select {
+	case q.wanted <- queue:
+	default:
+	}
+}
+
+// addWanted adds the wanted queues until ctx ends.
+func (q *queues) addWanted(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case queue := <-q.wanted:
+			q.add(queue)
+		}
+	}
+}
+
+// add adds a queue to River, which then polls it.
+func (q *queues) add(queue string) {
+	q.changing.Lock()
+	defer q.changing.Unlock()
+	q.mu.Lock()
+	ending := q.ending[queue]
+	q.mu.Unlock()
+	if ending {
+		return // keepQueues tries again
+	}
+	err := q.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: q.workers})
+	if already := new(river.QueueAlreadyAddedError); err == nil || errors.As(err, &already) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.used[queue] = time.Now()
+	}
+}
+
+// use marks a queue as used now, and reports whether it must be added to River.
+func (q *queues) use(queue string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, there := q.used[queue]; there {
+		q.used[queue] = time.Now()
+		return false
+	}
+	return !q.open[queue]
+}
+
+// removeIdle removes the queues without a recent attempt from River. Before it removes a queue,
+// River waits for attempts of the queue that are about to begin.
+func (q *queues) removeIdle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	q.changing.Lock()
+	defer q.changing.Unlock()
+	for _, queue := range q.idle() {
+		if err := q.client.Queues().Remove(ctx, queue); err != nil {
+			return err
+		}
+		q.mu.Lock()
+		delete(q.ending, queue)
+		q.mu.Unlock()
+	}
+	return nil
+}
+
+// idle returns the queues that have had no attempt for idleAfter. It moves them from used to
+// ending.
+func (q *queues) idle() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for queue, at := range q.used {
+		if of := q.attempts[queue]; (of == nil || of.running == 0) && time.Since(at) >= idleAfter {
+			delete(q.used, queue)
+			delete(q.attempts, queue)
+			q.ending[queue] = true
+		}
+	}
+	return slices.Collect(maps.Keys(q.ending))
+}
+
+func (q *queues) isOpen(queue string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.open[queue]
+}
+
+// noteStates updates open by the states of webhooks whose breakers have opened or closed.
+func (q *queues) noteStates(all states) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, state := range all {
+		if state != nil {
+			q.setOpen(name(key.site, key.webhook), state.isOpen())
+		}
+	}
+}
+
+func (q *queues) setOpen(queue string, open bool) {
+	if open {
+		q.open[queue] = true
+	} else {
+		delete(q.open, queue)
+	}
+}
+
+// keepQueues adds the queues that have jobs to River, and removes those that are idle.
+func (q *Queue) keepQueues(ctx context.Context) error {
+	const find = `SELECT site, webhook, open_until > 0 FROM webhook WHERE site = ANY($1::int4[]) AND (pending > 0 OR open_until > 0)`
+	rows, err := q.pool.Query(ctx, find, q.numbers())
+	if err != nil {
+		return err
+	}
+	var names []string
+	q.queues.mu.Lock()
+	var key webhookKey
+	var open bool
+	_, err = pgx.ForEachRow(rows, []any{&key.site, &key.webhook, &open}, func() error {
+		queue := name(key.site, key.webhook)
+		q.queues.setOpen(queue, open)
+		if _, there := q.queues.used[queue]; !open && !there {
+			names = append(names, queue)
+		}
+		return nil
+	})
+	q.queues.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		const busy = `SELECT q.n FROM unnest($1::text[]) WITH ORDINALITY q(queue, n) WHERE EXISTS (SELECT FROM river_job j WHERE j.state = 'available' AND j.queue = q.queue)`
+		rows, err := q.pool.Query(ctx, busy, names)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			return err
+		}
+		for _, n := range found {
+			q.queues.add(names[n-1])
+		}
+	}
+	return q.queues.removeIdle(ctx)
+}

@@ -1,0 +1,107 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+)
+
+// worker implements river.Worker. It makes the attempts of jobs.
+type worker struct {
+	river.WorkerDefaults[attempt]
+	queue *Queue
+}
+
+const (
+	// absentDelay is the time by which a job is postponed if this process does not deliver the events
+	// of its site.
+	absentDelay = 10 * time.Second
+	// openDelay is the time by which a job is postponed that was fetched just before its queue was
+	// paused, or that gets no slot within slotTimeout.
+	openDelay   = time.Second
+	slotTimeout = 5 * time.Second
+)
+
+// job is the pending delivery of a River job, with its event.
+type job struct {
+	webhook  string
+	tries    int
+	attempts []byte
+	chain    *int64
+	event    store.AcceptedEvent
+}
+
+// Work implements river.Worker.
+func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
+	q := w.queue
+	s := q.site(row.Args.Site)
+	if s == nil {
+		return river.JobSnooze(absentDelay)
+	}
+	delivered := false
+	if row.Queue != probeQueue {
+		waiting, cancel := context.WithTimeout(ctx, slotTimeout)
+		of, err := q.queues.begin(waiting, row.Queue)
+		cancel()
+		if err != nil {
+			return river.JobSnooze(openDelay)
+		}
+		defer func() { q.queues.end(row.Queue, of, delivered) }()
+		if q.queues.isOpen(row.Queue) {
+			return river.JobSnooze(openDelay)
+		}
+	}
+	loaded, err := q.load(ctx, row)
+	if errors.Is(err, pgx.ErrNoRows) {
+		// The delivery has another job, because it was redelivered, or none, because it was erased.
+		return q.settler.settle(ctx, &result{row: row.JobRow, site: row.Args.Site, delivery: row.Args.Delivery})
+	}
+	if err != nil {
+		return err
+	}
+	outcome, err := s.sender.Attempt(ctx, loaded.webhook, loaded.event, loaded.tries)
+	if err != nil {
+		return fmt.Errorf("attempt delivery %s: %w", row.Args.Delivery, err)
+	}
+	delivered = outcome.Attempt.Reason == delivery.ReasonDelivered
+	if err := q.fault("attempted"); err != nil {
+		return err
+	}
+	done := &result{row: row.JobRow, site: row.Args.Site, delivery: row.Args.Delivery, job: loaded, outcome: &outcome, tries: loaded.tries, attempts: loaded.attempts}
+	if outcome.Attempt.Reason != delivery.ReasonDisabled {
+		done.tries++
+		if done.attempts, err = outbox.AddAttempt(loaded.attempts, outcome.Attempt); err != nil {
+			return err
+		}
+	}
+	return q.settler.settle(ctx, done)
+}
+
+// load reads the delivery of a job. Errors: pgx.ErrNoRows if the delivery does not have this job
+// any more.
+func (q *Queue) load(ctx context.Context, row *river.Job[attempt]) (*job, error) {
+	// OFFSET 0 prevents a scan of the site's events, which Postgres chooses if it estimates the
+	// tables to be empty.
+	const find = `SELECT d.webhook, d.tries, d.attempts, d.chain, e.seq, e.at, e.event, e.envelope
+		FROM (SELECT * FROM delivery WHERE site = $1 AND id = $2::text::uuid OFFSET 0) d
+		CROSS JOIN LATERAL (SELECT * FROM event WHERE site = $1 AND seq = d.seq OFFSET 0) e WHERE d.job = $3 AND d.status = 0`
+	var j job
+	var seq, at int64
+	var packed, envelope []byte
+	err := q.pool.QueryRow(ctx, find, row.Args.Site, row.Args.Delivery, row.ID).
+		Scan(&j.webhook, &j.tries, &j.attempts, &j.chain, &seq, &at, &packed, &envelope)
+	if err != nil {
+		return nil, err
+	}
+	j.event, err = outbox.UnpackHead(seq, at, packed)
+	j.event.Envelope = envelope
+	return &j, err
+}

@@ -1,0 +1,29 @@
+package postgres
+
+import "context"
+
+// share limits the number of sessions (connections of the pool) that the searches and histories of
+// a site hold at the same time. They may last as long as a statement may, and other sites use the
+// same pool.
+type share chan struct{}
+
+// reservedFraction is the divisor of the pool's size: one connection in four is not available to
+// the searches of a site. It is reserved for other sites, and for the site's own reads and writes.
+const reservedFraction = 4
+
+func newShare(connections int32) share {
+	return make(share, max(1, connections-connections/reservedFraction))
+}
+
+// acquire waits until a session is free and takes it. The caller must call release. Errors:
+// ctx.Err().
+func (s share) acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s share) release() { <-s }

@@ -1,0 +1,107 @@
+package sqlplan
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+)
+
+// maxListSize returns the maximum number of rids in the list of a predicate for a branch by that
+// list. It is lower than Limits.MaxList in two cases in which a scan is cheaper than a long list:
+// if a scan in the order of a parameter can use the list for a semi-join, and if a scan in the
+// order of creation finds a page soon.
+func (p *planner) maxListSize(predicate int) int {
+	maxSize := p.index.Limits.MaxList
+	if byParam(p.order) && p.predicates[predicate].path.allowsSemiJoin() {
+		maxSize = p.index.Limits.MaxRankedList
+	}
+	if first := p.predicates[0].path; p.page > 0 && first.scannedKey != 0 && p.order.ByCreation() && p.firstSuffices() {
+		maxSize = min(maxSize, maxListSizeFor(p.index.Database.EntryCount(p.ctx, first.scannedKey), p.page))
+	}
+	return maxSize
+}
+
+// scanListRatio is the number of index entries that a scan reads in the time that a branch by list
+// needs for one rid. A scan is faster, because it neither keeps nor sorts the entries.
+const scanListRatio = 7
+
+// maxListSizeFor returns the length of a list at which a branch by list takes as long as a scan of a
+// parameter's index entries. entries is the number of these entries, page the number of records on
+// a page. The scan must read entries/length × page entries to find a page.
+func maxListSizeFor(entries float64, page int) int {
+	return int(min(math.Sqrt(float64(page)*entries/scanListRatio), math.MaxInt32))
+}
+
+// firstSuffices reports whether the first access path finds exactly the matches. Facets may be the
+// only other predicates, because the path tests them itself.
+func (p *planner) firstSuffices() bool {
+	if p.hasAccessFilter(p.typeName) {
+		return false
+	}
+	for _, part := range p.predicates[1:] {
+		if part.path == nil || part.path.sizeClass != classFacet {
+			return false
+		}
+	}
+	return true
+}
+
+// materializedList is a CTE with the rids of a list as one array. With a row for each rid instead,
+// counting the rows would take as long again as reading the list.
+type materializedList struct {
+	table string
+	// limit is the SQL of the length that the array has if the list is too long. It is empty if the
+	// list is never too long.
+	limit string
+}
+
+func (t materializedList) size() string { return "(SELECT cardinality(rids) FROM " + t.table + ")" }
+
+// materialize adds a CTE of up to maxSize+1 rids of a path's list to the statement. If the list is
+// in the cache of long lists, it adds nothing and returns false for tried.
+func (p *planner) materialize(path *accessPath, maxSize int) (t materializedList, tried bool, err error) {
+	before := p.checkpoint()
+	rids, err := path.list()
+	if err != nil {
+		return materializedList{}, false, err
+	}
+	t.table = p.name("few")
+	if !path.isShort {
+		if p.usesLongLists {
+			id := longListKey(rids, p.Args[before.args:], maxSize)
+			if slow, known := p.index.Database.LongList(id); known {
+				p.skippedLists, p.knownSlow = append(p.skippedLists, id), p.knownSlow || slow
+				p.restore(before)
+				return materializedList{}, false, nil
+			}
+			p.triedLists = append(p.triedLists, id)
+		}
+		t.limit = p.Arg(maxSize + 1)
+		rids = "SELECT rid FROM (" + rids + ") l LIMIT " + t.limit
+	}
+	p.with = append(p.with, t.table+" AS MATERIALIZED (SELECT COALESCE(array_agg(rid), '{}') AS rids FROM ("+rids+") l)")
+	return t, true, nil
+}
+
+var longListSeed = maphash.MakeSeed()
+
+// longListKey returns the key of a list in the cache of long lists: a hash of its SQL, its
+// arguments and its maximum size.
+func longListKey(from string, args []any, maxSize int) uint64 {
+	var hash maphash.Hash
+	hash.SetSeed(longListSeed)
+	_, _ = fmt.Fprint(&hash, maxSize, from, args) // cannot fail
+	return hash.Sum64()
+}
+
+// byList returns the branch that reads the records of a materialized list. At run time, the branch
+// returns no rows if the list is too long or if a guard is false. ensured is as in tests.
+func (p *planner) byList(list materializedList, guards []string, ensured int) (string, error) {
+	where := append([]string{}, guards...)
+	if list.limit != "" {
+		where = append(where, "cardinality(rids) < "+list.limit)
+	}
+	driver := "SELECT DISTINCT rid FROM (SELECT unnest(rids) AS rid FROM " + list.table + whereAll(where) + ") l" + whereAll(p.afterRid("rid")) +
+		" ORDER BY rid " + p.direction()
+	return p.fromRids(driver, ensured, &list)
+}

@@ -1,0 +1,185 @@
+// Package sqlplan translates queries into SQL. It translates conditions into access paths and
+// tests, and writes one statement with several branches for a page, of which only one returns rows at
+// run time. The README of package postgres explains this step by step. The package runs no
+// statements itself; it reads what it needs from the database through the interface Database.
+package sqlplan
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+)
+
+// Index describes the index of one site. It must not be changed while it is in use. All fields are
+// required.
+type Index struct {
+	// Number is the number of the site in the database.
+	Number int32
+	// Hash and Extractor are those by which the records of the site were indexed.
+	Hash      indexrow.Hasher
+	Extractor Extractor
+	Limits    Limits
+	// Columns are the columns of res, named r, that a page returns for each record.
+	Columns  string
+	Database Database
+}
+
+// Extractor is the part of store.Extractor on which plans depend.
+type Extractor interface {
+	IsFacet(param string) bool
+	Fold(original string) string
+}
+
+// Database provides the facts about a site's database on which plans depend. It must be safe for
+// concurrent use.
+type Database interface {
+	// EntryCount returns the estimated number of index entries of the text or period parameter with a
+	// key. It returns infinity if the number is not known.
+	EntryCount(ctx context.Context, key int64) float64
+	// LongList returns the entry of a list in the cache of long lists. known reports whether the list
+	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
+	// it was slow.
+	LongList(key uint64) (isSlow, known bool)
+	// ReadNumbers runs a statement and returns the values of its only column, which has type int8.
+	ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error)
+}
+
+// Search writes the statements of one search. It is not safe for concurrent use.
+type Search struct {
+	Context context.Context
+	Index   *Index
+	Query   store.Query
+	Order   order.Order
+	// After is the place of the last hit on the previous page, or nil for the first page.
+	After *order.Place
+	// ReferencePaths are the reference paths of the site. They are required if NeedsReferencePaths
+	// returns true.
+	ReferencePaths []indexrow.ReferencePath
+	resolved       resolvedTypes
+}
+
+// bases returns the hashes of a site's own base URLs, including that of the empty URL.
+func (x *Index) bases(urls []string) []int64 {
+	hashes := []int64{0}
+	for _, url := range urls {
+		hashes = append(hashes, x.Hash.Base(url))
+	}
+	return hashes
+}
+
+func (s *Search) compiler() *compiler {
+	return &compiler{
+		Statement: s.Index.Statement(), ctx: s.Context, index: s.Index, access: s.Query.Access, local: s.Index.bases(s.Query.Bases), referencePaths: s.ReferencePaths, resolved: &s.resolved,
+	}
+}
+
+// planner returns the planner for the matches of one type, in the order of the query.
+func (s *Search) planner(c *compiler, typeName string) *planner {
+	plan := &planner{compiler: c, typeName: typeName, order: s.Order, after: s.After}
+	plan.predicates, plan.indexed = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
+	if s.After != nil {
+		plan.inclusive = order.Directed(strings.Compare(typeName, s.After.Type), s.Order.Descends()) > 0
+	}
+	return plan
+}
+
+// Page is a statement that reads a page of one type and one record more.
+type Page struct {
+	SQL  string
+	Args []any
+	// TriedLists are the cache keys of the lists that the statement tries. SkippedLists are those of
+	// the lists that it does not try because they are in the cache of long lists. Both are empty if
+	// the search has several types. In the rows, the column after Index.Columns has the number of
+	// TriedLists that were too long. Unless the order is that of creation, three columns follow for
+	// each sort key: whether the value is missing, number and text.
+	TriedLists, SkippedLists []uint64
+	// IsShort reports whether the time of the statement likely does not depend on the number of
+	// records of the site. It is false if the search has several types.
+	IsShort bool
+}
+
+// Page returns the statement for a page of one type. Errors: *store.AmbiguousError, and
+// store.ErrQueryTimeout if the statement has too many arguments.
+func (s *Search) Page(typeName string) (*Page, error) {
+	c := s.compiler()
+	plan := s.planner(c, typeName)
+	plan.page = s.Query.Count + 1
+	plan.limit = c.Arg(plan.page)
+	plan.usesLongLists = len(s.Query.Types) == 1
+	branches, err := plan.branches()
+	if err == nil {
+		err = c.fits()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Page{
+		SQL: c.sql(branches), Args: c.Args, TriedLists: plan.triedLists, SkippedLists: plan.skippedLists,
+		IsShort: plan.usesLongLists && plan.isShort(),
+	}, nil
+}
+
+// Count returns a statement that counts the matches of one type, up to limit. If limit is 0, it
+// counts all. Errors: as for Page.
+func (s *Search) Count(typeName string, limit int) (sql string, args []any, err error) {
+	c := s.compiler()
+	plan := &planner{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
+	plan.predicates, plan.indexed = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
+	plan.limit = "ALL"
+	if limit > 0 {
+		plan.limit = strconv.Itoa(limit)
+	}
+	branches, err := plan.branches()
+	if err == nil {
+		err = c.fits()
+	}
+	return c.sql("SELECT count(*) FROM (" + branches + ") counted"), c.Args, err
+}
+
+// CountConditions returns the number of conditions on a type. The caller must not plan a search
+// with more than MaxConditions.
+func (s *Search) CountConditions(typeName string) int {
+	return s.compiler().countConditions(s.Query.WhereOf(typeName))
+}
+
+// NeedsReferencePaths reports whether a condition or an include does not specify the parameter or
+// the type of references.
+func (s *Search) NeedsReferencePaths() bool {
+	for _, typeName := range s.Query.Types {
+		if needsReferencePaths(s.Query.WhereOf(typeName)) {
+			return true
+		}
+	}
+	for _, condition := range s.Query.Access {
+		if needsReferencePaths(condition) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Query.Includes, func(i store.Include) bool { return i.Reverse && (i.Type == "" || i.Param == "") })
+}
+
+// needsReferencePaths reports whether a condition does not specify the parameter or the type of
+// references.
+func needsReferencePaths(condition store.Condition) bool {
+	switch condition := condition.(type) {
+	case store.All:
+		return slices.ContainsFunc(condition, needsReferencePaths)
+	case store.Any:
+		return slices.ContainsFunc(condition, needsReferencePaths)
+	case store.Not:
+		return needsReferencePaths(condition.Condition)
+	case store.RefersToID:
+		return len(condition.Types) == 0
+	case store.Chain:
+		return condition.Param == "" || needsReferencePaths(condition.Where)
+	case store.ReferredBy:
+		return condition.Param == "" || needsReferencePaths(condition.Where)
+	default:
+		return false
+	}
+}

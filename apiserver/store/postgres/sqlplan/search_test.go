@@ -1,0 +1,252 @@
+package sqlplan
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+)
+
+const patient = "Patient"
+
+// database has fixed statistics, and the lists that are known to be long.
+type database struct {
+	entries map[int64]float64
+	long    map[uint64]bool
+	numbers []int64
+}
+
+func (d *database) EntryCount(_ context.Context, key int64) float64 {
+	if n, known := d.entries[key]; known {
+		return n
+	}
+	return math.Inf(1)
+}
+
+func (d *database) LongList(key uint64) (isSlow, known bool) {
+	isSlow, known = d.long[key]
+	return isSlow, known
+}
+
+func (d *database) ReadNumbers(context.Context, string, []any) ([]int64, error) {
+	return d.numbers, nil
+}
+
+// extractor has the facet gender.
+type extractor struct{}
+
+func (extractor) IsFacet(param string) bool   { return param == "gender" }
+func (extractor) Fold(original string) string { return strings.ToLower(original) }
+
+func testIndex(t *testing.T, of *database) *Index {
+	t.Helper()
+	hash, err := indexrow.NewHasher([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Index{
+		Number: 3, Hash: hash, Extractor: extractor{},
+		Limits: DefaultLimits, Columns: "r.*", Database: of,
+	}
+}
+
+func searchOf(t *testing.T, index *Index, query store.Query) *Search {
+	t.Helper()
+	query.Types = []string{patient}
+	return &Search{Context: t.Context(), Index: index, Query: query, Order: order.Of(query)}
+}
+
+func pageOf(t *testing.T, s *Search) *Page {
+	t.Helper()
+	page, err := s.Page(patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+func code(param, code string) store.TokenIs { return store.TokenIs{Param: param, Code: &code} }
+
+var (
+	smith    = store.TextIs{Param: "family", Text: "smith"}
+	since90  = store.SinglePeriodIn{Param: "birthdate", Areas: []store.PeriodArea{{From: store.Bounds{Least: 631152000000000, Most: store.TheEnd}, Until: store.Unbounded}}}
+	lastName = []store.Sort{{Field: store.SortText, Param: "family"}}
+)
+
+// TestPlans compares which tables a statement reads, and by which it scans.
+func TestPlans(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		query        store.Query
+		has, without []string
+		lists        int
+		isShort      bool
+	}{
+		{name: "all records", has: []string{"FROM res r WHERE"}, without: []string{"few", "ix_"}, isShort: true},
+		{name: "an id", query: store.Query{Where: store.IDIn{"a"}}, has: []string{"few1"}, without: []string{"LIMIT $3) l"}},
+		{name: "a code is scanned, not listed", query: store.Query{Where: code("identifier", "1")}, has: []string{"ix_tok"}, without: []string{"few"}, isShort: true},
+		{name: "a prefix is listed or scanned", query: store.Query{Where: smith}, has: []string{"few1", "cardinality(rids) <", ">= $"}, lists: 1},
+		{name: "two conditions", query: store.Query{Where: store.All{smith, since90}}, has: []string{"few1", "some2", "few3"}, lists: 2},
+		{name: "at most three lists", query: store.Query{Where: store.All{smith, since90, code("identifier", "1"), code("other", "1")}}, without: []string{"few9"}, lists: maxMaterializedLists},
+		{name: "a facet filters index rows", query: store.Query{Where: store.All{smith, code("gender", "female")}}, has: []string{"x.facets &", "= ANY(r.marks)"}, lists: 2},
+		{name: "presence", query: store.Query{Where: store.Present{Param: "family"}}, has: []string{"= ANY(r.marks)"}, without: []string{"few", "ix_"}},
+		{name: "in the order of a parameter", query: store.Query{Sort: lastName}, has: []string{"(x.facets & 2305843009213693952)", "ORDER BY d.val ASC", "AND NOT (SELECT TRUE FROM ix_str"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.query.Count = 20
+			page := pageOf(t, searchOf(t, testIndex(t, &database{}), c.query))
+			for _, text := range c.has {
+				if !strings.Contains(page.SQL, text) {
+					t.Errorf("no %q in %s", text, page.SQL)
+				}
+			}
+			for _, text := range c.without {
+				if strings.Contains(page.SQL, text) {
+					t.Errorf("%q in %s", text, page.SQL)
+				}
+			}
+			if len(page.TriedLists) != c.lists || page.IsShort != c.isShort {
+				t.Errorf("tried %d lists, is short: %t, want %d, %t", len(page.TriedLists), page.IsShort, c.lists, c.isShort)
+			}
+			if !strings.Contains(page.SQL, "$"+strconv.Itoa(len(page.Args))) || strings.Contains(page.SQL, "$"+strconv.Itoa(len(page.Args)+1)) {
+				t.Errorf("%d arguments for %s", len(page.Args), page.SQL)
+			}
+		})
+	}
+}
+
+// A list that is known to be long is not tried. The scan in its place is short unless it was slow or
+// has too many entries to pass.
+func TestLongListsAreSkipped(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		entries float64
+		slow    bool
+		want    bool
+	}{
+		{"quick", maxBatchedScan, false, true},
+		{"slow", maxBatchedScan, true, false},
+		{"of too many entries", maxBatchedScan + 1, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := &database{entries: map[int64]float64{}, long: map[uint64]bool{}}
+			index := testIndex(t, db)
+			db.entries[index.Hash.Param(patient, "family")] = c.entries
+			s := searchOf(t, index, store.Query{Where: smith, Count: 20})
+			first := pageOf(t, s)
+			if first.IsShort || len(first.TriedLists) != 1 {
+				t.Fatalf("first: %+v", first)
+			}
+			db.long[first.TriedLists[0]] = c.slow
+			second := pageOf(t, s)
+			if len(second.TriedLists) != 0 || !slices.Equal(second.SkippedLists, first.TriedLists) || strings.Contains(second.SQL, "few") || second.IsShort != c.want {
+				t.Errorf("with a long list: %+v, want is short: %t", second, c.want)
+			}
+		})
+	}
+}
+
+// The list of a parameter with few entries is given up for a scan earlier than that of one with many.
+func TestListSizeByEntries(t *testing.T) {
+	for entries, want := range map[float64]int{0: 0, 7_000: 144, 1e6: 1732, math.Inf(1): math.MaxInt32} {
+		if got := maxListSizeFor(entries, 21); got != want {
+			t.Errorf("%g entries: %d, want %d", entries, got, want)
+		}
+	}
+}
+
+func TestCountConditions(t *testing.T) {
+	index := testIndex(t, &database{})
+	many := store.Any{}
+	for n := range 1000 {
+		many = append(many, code("identifier", strconv.Itoa(n)))
+	}
+	for name, c := range map[string]struct {
+		where store.Condition
+		want  int
+	}{
+		"one":    {smith, 1},
+		"nested": {store.Not{Condition: store.All{smith, store.Chain{Param: "p", Type: patient, Where: smith}}}, 5},
+		"group":  {many, 2},
+	} {
+		if got := searchOf(t, index, store.Query{Where: c.where}).CountConditions(patient); got != c.want {
+			t.Errorf("%s: %d conditions, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestTooManyArguments(t *testing.T) {
+	where := store.All{}
+	for n := range math.MaxUint16 {
+		where = append(where, store.Present{Param: strconv.Itoa(n)})
+	}
+	if _, err := searchOf(t, testIndex(t, &database{}), store.Query{Where: where, Count: 1}).Page(patient); !errors.Is(err, store.ErrQueryTimeout) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// An id without a type stands for the one type of record that is referred to by it.
+func TestTypesOfIDs(t *testing.T) {
+	db := &database{numbers: []int64{2}}
+	index := testIndex(t, db)
+	s := searchOf(t, index, store.Query{Where: store.RefersToID{Param: "link", ID: "a"}, Count: 20})
+	if !s.NeedsReferencePaths() {
+		t.Error("a reference without types needs no reference paths")
+	}
+	s.ReferencePaths = []indexrow.ReferencePath{{Type: patient, Param: "link", Target: "A"}, {Type: patient, Param: "link", Target: "B"}}
+	if page := pageOf(t, s); !slices.Contains(page.Args, any(index.Hash.Self("B", "a"))) || slices.Contains(page.Args, any(index.Hash.Self("A", "a"))) {
+		t.Errorf("arguments: %v", page.Args)
+	}
+	db.numbers, s.resolved = []int64{1, 2}, resolvedTypes{}
+	var ambiguous *store.AmbiguousError
+	if _, err := s.Page(patient); !errors.As(err, &ambiguous) || !slices.Equal(ambiguous.Types, []string{"A", "B"}) {
+		t.Errorf("error: %v", err)
+	}
+}
+
+// A caller without access to a type finds none of its records, by any path.
+func TestAccess(t *testing.T) {
+	index := testIndex(t, &database{})
+	s := searchOf(t, index, store.Query{Where: smith, Count: 20, Access: store.Access{"Other": store.All{}}})
+	page := pageOf(t, s)
+	for branch := range strings.SplitSeq(page.SQL, " UNION ALL ") {
+		if !strings.Contains(branch, never) {
+			t.Errorf("a branch without the access filter: %s", branch)
+		}
+	}
+	sql, _, err := s.ReferredTo([]int64{1}, nil, 1)
+	if err != nil || !strings.Contains(sql, "(r.typ = $3 AND "+always+")") {
+		t.Errorf("included: %s, %v", sql, err)
+	}
+	filter, err := index.VersionFilter(t.Context(), index.Statement(), store.HistoryQuery{Access: store.Access{patient: store.HasLabel("vip")}}, true)
+	if err != nil || !strings.Contains(filter, "x.labelled IS NOT NULL") || !strings.Contains(filter, "n.self = x.self") {
+		t.Errorf("past versions: %s, %v", filter, err)
+	}
+}
+
+func TestPrefixEnd(t *testing.T) {
+	for prefix, want := range map[string]string{"a": "b", "a\xff": "b", "smith": "smiti"} {
+		if got := prefixEnd([]byte(prefix)); string(got) != want {
+			t.Errorf("end of %q: %q, want %q", prefix, got, want)
+		}
+	}
+	if got := prefixEnd([]byte("\xff\xff")); got != nil {
+		t.Errorf("end of the greatest prefix: %q", got)
+	}
+}
+
+func TestCeilMillis(t *testing.T) {
+	for _, c := range []struct{ micros, want int64 }{{1_000, 1}, {1_001, 2}, {-1_001, -1}} {
+		if got := CeilMillis(time.UnixMicro(c.micros)); got != c.want {
+			t.Errorf("%d µs: %d ms, want %d", c.micros, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ETag is an entity tag. RFC 9110 §8.8.3.
+type ETag struct {
+	// Opaque is the tag without its quotes.
+	Opaque string
+	Weak   bool
+}
+
+// String returns the tag as in a header.
+func (t ETag) String() string {
+	if t.Weak {
+		return `W/"` + t.Opaque + `"`
+	}
+	return `"` + t.Opaque + `"`
+}
+
+// ETags is the value of If-Match or If-None-Match. Given is set if the request has the header, Any
+// if it has a *. RFC 9110 §13.1.
+type ETags struct {
+	Given, Any bool
+	Tags       []ETag
+}
+
+// ETagError is the error of an item in If-Match or If-None-Match that is not an ETag.
+type ETagError struct{ Header, Item string }
+
+func (e *ETagError) Error() string { return e.Header + ": not an ETag: " + e.Item }
+
+// ParseETags parses If-Match or If-None-Match. syntax is the facade's expression for a tag: its
+// first group matches the W/ of a weak tag, the other groups the opaque part. Errors: *ETagError.
+func ParseETags(header http.Header, name string, syntax *regexp.Regexp) (ETags, error) {
+	value := strings.Join(header.Values(name), ",")
+	if strings.TrimSpace(value) == "" {
+		return ETags{}, nil
+	}
+	parsed := ETags{Given: true}
+	for item := range strings.SplitSeq(value, ",") {
+		item = strings.TrimSpace(item)
+		if item == "*" {
+			parsed.Any = true
+			continue
+		}
+		groups := syntax.FindStringSubmatch(item)
+		if groups == nil {
+			return ETags{}, &ETagError{Header: name, Item: item}
+		}
+		parsed.Tags = append(parsed.Tags, ETag{Weak: groups[1] != "", Opaque: strings.Join(groups[2:], "")})
+	}
+	return parsed, nil
+}
+
+// MatchStrong reports whether a tag matches by strong comparison, as If-Match requires. A weak tag
+// matches * only. RFC 9110 §13.1.1.
+func (t ETags) MatchStrong(tag ETag) bool {
+	return t.Any || !tag.Weak && slices.Contains(t.Tags, tag)
+}
+
+// MatchWeak reports whether a tag matches by weak comparison, as If-None-Match requires. RFC 9110
+// §13.1.2.
+func (t ETags) MatchWeak(tag ETag) bool {
+	return t.Any || slices.ContainsFunc(t.Tags, func(other ETag) bool { return other.Opaque == tag.Opaque })
+}
+
+// IsNotModified reports whether the client of a read already has the version with this tag and time,
+// so that the response is 304. If-None-Match overrides If-Modified-Since. RFC 9110 §13.2.2. syntax is
+// that of ParseETags. Errors: *ETagError.
+func IsNotModified(header http.Header, syntax *regexp.Regexp, tag ETag, updated time.Time) (bool, error) {
+	tags, err := ParseETags(header, "If-None-Match", syntax)
+	if err != nil || tags.Given {
+		return tags.MatchWeak(tag), err
+	}
+	date := header.Get("If-Modified-Since")
+	if date == "" {
+		return false, nil // saves http.ParseTime from trying three formats
+	}
+	since, err := http.ParseTime(date)
+	if err != nil {
+		return false, nil //nolint:nilerr // RFC 9110 §13.1.3: an invalid date is ignored
+	}
+	return !updated.Truncate(time.Second).After(since), nil // the header has whole seconds
+}
+
+// SetVersion sets the ETag and Last-Modified of a response.
+func SetVersion(header http.Header, tag ETag, updated time.Time) {
+	header.Set("ETag", tag.String())
+	header.Set("Last-Modified", updated.UTC().Format(http.TimeFormat))
+}

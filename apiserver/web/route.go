@@ -1,0 +1,69 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Methods maps the HTTP methods of one path to their operations. HEAD has the operation of GET.
+type Methods[T any] map[string]T
+
+// Find returns the operation of a method. Errors: *MethodError.
+func (m Methods[T]) Find(method string) (T, error) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	operation, ok := m[method]
+	if !ok {
+		return operation, &MethodError{Allowed: m.allowed()}
+	}
+	return operation, nil
+}
+
+// allowed returns the methods for the Allow header (RFC 9110 §10.2.1), sorted.
+func (m Methods[T]) allowed() []string {
+	names := slices.Collect(maps.Keys(m))
+	if _, ok := m[http.MethodGet]; ok {
+		names = append(names, http.MethodHead)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// UnknownPathError is the error of a path that does not exist in a facade.
+type UnknownPathError struct {
+	// Paths is the end of the message, which says which paths exist.
+	Paths string
+}
+
+func (e *UnknownPathError) Error() string { return "this path does not exist; " + e.Paths }
+
+// MethodError is the error of a path that does not support the method.
+type MethodError struct{ Allowed []string }
+
+func (e *MethodError) Error() string {
+	return "the method is not allowed at this path; allowed methods: " + strings.Join(e.Allowed, ", ")
+}
+
+// UnknownMethodError is the error of a method that HTTP does not define.
+type UnknownMethodError struct{}
+
+func (e *UnknownMethodError) Error() string {
+	return "the request method is not defined by HTTP; use GET, HEAD, POST, PUT, PATCH or DELETE"
+}
+
+// PathParameter returns the decoded value of a path parameter, and "" if there is none. A value
+// with an invalid escape is returned as it is.
+func PathParameter(r *http.Request, name string) string {
+	value := r.PathValue(name)
+	if r.URL.RawPath == "" { // the router matched the decoded path
+		return value
+	}
+	if unescaped, err := url.PathUnescape(value); err == nil {
+		return unescaped
+	}
+	return value
+}

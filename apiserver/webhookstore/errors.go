@@ -1,0 +1,35 @@
+package webhookstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+const operationCreate = "create"
+
+// errorOf converts an error of the API server to an error of package store. If a client can fix the
+// request, the error is of type fielderror.Errors. Other errors wrap store.ErrUnavailable, whose
+// details clients do not see.
+func (r *Resources) errorOf(operation string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err) && operation != operationCreate: // in a create, the namespace is missing
+		return store.ErrNotFound
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
+		return &store.PreconditionError{Key: store.Key{Type: r.kind.resource}}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return fielderror.Errors{{Code: fielderror.CodeInvalidValue, Detail: "the Kubernetes API server rejected the request: " + err.Error()}}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err
+	default:
+		return fmt.Errorf("%w: %s %s: %w", store.ErrUnavailable, operation, r.kind.resource, err)
+	}
+}

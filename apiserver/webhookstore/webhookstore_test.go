@@ -1,0 +1,105 @@
+package webhookstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+func TestIDOf(t *testing.T) {
+	made := "0198c4f2-7d1e-7c3a-9b5f-000000000001"
+	if got := IDOf("webhooks", "oak", made); got != made {
+		t.Errorf("the id of an object named after it is %s", got)
+	}
+	seen := map[string]string{}
+	for _, of := range [][3]string{
+		{"webhooks", "oak", "hook"},
+		{"webhookevents", "oak", "hook"},
+		{"webhooks", "elm", "hook"},
+		{"webhooks", "oak", "hook2"},
+		{"webhooks", "oak", "0198c4f27d1e7c3a9b5f000000000001"},
+		{"webhooks", "oak", "0198c4f2-7d1e-7c3a-9b5f-00000000000g"},
+	} {
+		id := IDOf(of[0], of[1], of[2])
+		if _, err := uuid.Parse(id); err != nil || id != strings.ToLower(id) {
+			t.Errorf("the id of %v is %q", of, id)
+		}
+		if other := seen[id]; other != "" {
+			t.Errorf("%v and %s have one id", of, other)
+		}
+		seen[id] = strings.Join(of[:], "/")
+		if again := IDOf(of[0], of[1], of[2]); again != id {
+			t.Errorf("%v has the ids %s and %s", of, id, again)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	resource := schema.GroupResource{Group: "paddock.health", Resource: "webhooks"}
+	var (
+		conflict *store.PreconditionError
+		errs     fielderror.Errors
+	)
+	is := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+	as := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
+	for name, test := range map[string]struct {
+		doing string
+		err   error
+		want  func(error) bool
+	}{
+		"not there":              {"read", apierrors.NewNotFound(resource, "x"), is(store.ErrNotFound)},
+		"no namespace":           {operationCreate, apierrors.NewNotFound(resource, "x"), is(store.ErrUnavailable)},
+		"there already":          {operationCreate, apierrors.NewAlreadyExists(resource, "x"), as(&conflict)},
+		"changed meanwhile":      {"update", apierrors.NewConflict(resource, "x", nil), as(&conflict)},
+		"invalid":                {"update", apierrors.NewInvalid(schema.GroupKind{Kind: "Webhook"}, "x", nil), as(&errs)},
+		"too many":               {operationCreate, apierrors.NewForbidden(resource, "x", errors.New("exceeded quota: q")), as(&errs)},
+		"not allowed":            {operationCreate, apierrors.NewForbidden(resource, "x", errors.New("no")), is(store.ErrUnavailable)},
+		"away":                   {"list", errors.New("connection refused"), is(store.ErrUnavailable)},
+		"asked too much":         {"list", apierrors.NewTooManyRequests("wait", 1), is(store.ErrUnavailable)},
+		"the client gave up":     {"list", context.Canceled, is(context.Canceled)},
+		"it took too long":       {"list", context.DeadlineExceeded, is(context.DeadlineExceeded)},
+		"nothing, when all went": {"list", nil, func(err error) bool { return err == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Resources{kind: webhooks}
+			if got := r.errorOf(test.doing, test.err); !test.want(got) {
+				t.Errorf("%v became %v", test.err, got)
+			}
+		})
+	}
+}
+
+func TestSameSpec(t *testing.T) {
+	event := func(raw string) *v1alpha1.WebhookEvent {
+		return &v1alpha1.WebhookEvent{Spec: v1alpha1.WebhookEventSpec{EventType: "user.created", Extensions: &runtime.RawExtension{Raw: []byte(raw)}}}
+	}
+	for name, test := range map[string]struct {
+		one, other string
+		want       bool
+	}{
+		"the same":     {`{"a":1}`, `{"a":1}`, true},
+		"other spaces": {`{"a":1}`, `{ "a" : 1 }`, true},
+		"other order":  {`{"a":1,"b":"<"}`, `{"b":"\u003c","a":1}`, true},
+		"other values": {`{"a":1}`, `{"a":2}`, false},
+		"null":         {`{"a":null}`, `{}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, other := event(test.one), event(test.other)
+			other.Status.Webhooks = 5
+			got, err := sameSpec(one, other)
+			if err != nil || got != test.want {
+				t.Errorf("sameSpec = %t, %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,384 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-health/paddock/hack/dev/localissuer"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
+)
+
+// accessRecords is how many Patients each site of benchAccess has. One in hiddenShare is hidden from nurses by the rules.
+const accessRecords, hiddenShare = 400, 40
+
+// accessManifest is a Site in a storage, with a ServiceAccount from which nothing is hidden (vet), and with another and a
+// user of an issuer that see what the privacy rules leave (nurse).
+const accessManifest = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: vet, namespace: %[1]s}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: nurse, namespace: %[1]s}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editors, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-editor}
+subjects:
+- {kind: ServiceAccount, name: vet, namespace: %[1]s}
+- {kind: ServiceAccount, name: nurse, namespace: %[1]s}
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: "site:%[1]s:nurse"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: privileged, namespace: %[1]s}
+rules: [{apiGroups: [r4.fhir.paddock.health], resources: ["*"], verbs: [privileged]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: privileged, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: privileged}
+subjects: [{kind: ServiceAccount, name: vet, namespace: %[1]s}]
+---
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: %[1]s, namespace: %[1]s}
+spec:
+  storage: %[2]s
+  limits: {requestsPerSecond: 1000000, callerRequestsPerSecond: 1000000, burst: 1000000, concurrentSearches: 10000}
+%[3]s`
+
+// accessRules are two rules that both restrict nurses, and an issuer: its URL, CA and audience.
+const accessRules = `  privacy:
+    rules:
+    - {name: very-restricted, match: {security: [{system: "http://terminology.hl7.org/CodeSystem/v3-Confidentiality", code: V}]}, allow: {groups: [chiefs]}}
+    - {name: staff, match: {tag: [{system: "urn:tags", code: staff}]}, allow: {groups: [owners]}}
+  access:
+    issuers:
+    - name: clinic
+      url: %[1]s
+      caBundle: %[2]s
+      audiences: [%[3]s]
+      claimMappings: {username: {claim: sub}, groups: {claim: groups}, site: {claim: site}}
+      authorization: RBAC
+`
+
+// accessKind is a configuration of tokens, rules and audit. Its cost is compared with that of a ServiceAccount's token
+// alone.
+type accessKind struct {
+	name string
+	// user is vet or nurse, and issued says that the token is the issuer's. The others are of ServiceAccounts.
+	user   string
+	issued bool
+	// ruled selects the site with two privacy rules and an issuer, audited the API server that records requests.
+	ruled, audited bool
+}
+
+// The API servers of benchAccess: one that records requests, and two of the build that does not. The baseline has one
+// for itself, so that its processor time is known while another kind is measured.
+const (
+	auditedServer = iota
+	baselineServer
+	unauditedServer
+)
+
+func (k accessKind) server() int {
+	switch {
+	case k.audited:
+		return auditedServer
+	case k == accessKinds[0]:
+		return baselineServer
+	default:
+		return unauditedServer
+	}
+}
+
+// accessKinds begin with the baseline. Those that are everything together have the goals.
+var accessKinds = []accessKind{
+	{name: "a ServiceAccount's token alone", user: "vet"},
+	{name: "two rules", user: "nurse", ruled: true},
+	{name: "audit", user: "vet", audited: true},
+	{name: "two rules and audit", user: "nurse", ruled: true, audited: true},
+	{name: "two rules and audit, an issuer's token", user: "nurse", issued: true, ruled: true, audited: true},
+}
+
+// accessRequest is what clients ask for, and how much more than the baseline it may take.
+type accessRequest struct {
+	name, path string
+	goal       float64
+}
+
+var accessRequests = []accessRequest{
+	{"read by id", "/patient/p-%d", 1.15},
+	{"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf", 1.20},
+}
+
+// benchAccess compares the processor time of reads and searches with the access rules of a site and its audit log with
+// that of the same requests with a ServiceAccount's token alone. That baseline comes from a site without rules or
+// issuers, by a caller from whom nothing is hidden, and from a build of the API server that records nothing (tag unaudited), since no
+// Site can turn its audit log off. RBAC decides in both. Each kind takes its turn together with the baseline, each with
+// an API server of its own, so that what slows the machine slows both.
+func benchAccess(ctx context.Context, o options, in installation) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-access")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	issuer, err := localissuer.Start(ctx, filepath.Join(o.bin, "issuer"), dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = issuer.Stop() }()
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: filepath.Join(dir, "postgres"), Settings: benchSettings})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop() }()
+	uri, err := server.CreateDatabase(ctx, "demo", "demo")
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if err := in.paddock.AddAPIServer(ctx, "apiserver-unaudited"); err != nil {
+			return fmt.Errorf("%w (make build-unaudited builds it)", err)
+		}
+	}
+	for _, engine := range []struct{ name, storage string }{
+		{"cluster", "{type: Cluster, cluster: {maxRecords: 10000, maxSize: 1Gi}}"},
+		{"postgres", "{type: Postgres, postgres: {external: {secretRef: {name: demo-db}}}}"},
+	} {
+		a := &accessBench{in: in, issuer: issuer, engine: engine.name, storage: engine.storage, uri: uri}
+		if err := a.run(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accessBench is the sites of one engine.
+type accessBench struct {
+	in                   installation
+	issuer               *localissuer.Issuer
+	engine, storage, uri string
+}
+
+func (a *accessBench) namespace(ruled bool) string {
+	if ruled {
+		return a.engine + "-ruled"
+	}
+	return a.engine + "-plain"
+}
+
+// run measures every request with every kind, and prints a table.
+func (a *accessBench) run(ctx context.Context, o options) error {
+	requests := slices.DeleteFunc(slices.Clone(accessRequests), func(r accessRequest) bool {
+		return !strings.Contains(a.engine+": "+r.name, o.only)
+	})
+	if len(requests) == 0 {
+		return nil
+	}
+	for _, ruled := range []bool{false, true} {
+		if err := a.open(ctx, ruled); err != nil {
+			return err
+		}
+		if err := a.fill(ctx, ruled); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%s: twice %d clients, %d turns of %s each\n\n", a.engine, o.clients, o.rounds, o.turn)
+	fmt.Print("| request | with | CPU of the API server | of the baseline | ratio: median (range over the turns) | goal |\n|---|---|---|---|---|---|\n")
+	for _, request := range requests {
+		costs, err := a.measure(ctx, o, request)
+		if err != nil {
+			return err
+		}
+		for i, kind := range accessKinds[1:] {
+			goal := 0.0
+			if kind.ruled && kind.audited {
+				goal = request.goal
+			}
+			tellAccess(os.Stdout, request.name+" | "+kind.name, costs[i], goal)
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+// accessCost is the processor time of a request, and that of the baseline in the same turn.
+type accessCost struct{ own, baseline time.Duration }
+
+func (c accessCost) ratio() float64 { return float64(c.own) / float64(c.baseline) }
+
+// measure returns what each turn cost, for each kind but the baseline.
+func (a *accessBench) measure(ctx context.Context, o options, request accessRequest) ([][]accessCost, error) {
+	workloads := make([]workload, len(accessKinds))
+	for i, kind := range accessKinds {
+		site, err := a.site(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		workloads[i] = workload{request.name, func(ctx context.Context, n int) error {
+			path := request.path
+			if strings.Contains(path, "%d") {
+				path = fmt.Sprintf(path, 1+n%(hiddenShare-1)) // those before the second that is hidden
+			}
+			return site.do(ctx, http.MethodGet, path, nil, http.StatusOK)
+		}}
+	}
+	costs := make([][]accessCost, len(accessKinds)-1)
+	for round := range o.rounds + 1 {
+		for i := range costs {
+			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-60s", round, o.rounds, accessKinds[i+1].name)
+			cost, err := a.turn(ctx, o, workloads, i+1)
+			if err != nil {
+				return nil, fmt.Errorf("%s with %s: %w", request.name, accessKinds[i+1].name, err)
+			}
+			if round > 0 { // the first round warms caches and connections
+				costs[i] = append(costs[i], cost)
+			}
+		}
+	}
+	fmt.Fprintln(os.Stderr)
+	return costs, nil
+}
+
+// turn measures one kind and the baseline at the same time.
+func (a *accessBench) turn(ctx context.Context, o options, workloads []workload, kind int) (accessCost, error) {
+	var group errgroup.Group
+	took := make([]time.Duration, 2)
+	for i, number := range []int{kind, 0} {
+		pid := a.in.paddock.APIServers[accessKinds[number].server()].Pid()
+		group.Go(func() error {
+			next := map[string]int{}
+			before, err := preciselySpent(pid)
+			if err != nil {
+				return err
+			}
+			if _, _, err := takeTurn(ctx, o, workloads[number], next); err != nil {
+				return err
+			}
+			after, err := preciselySpent(pid)
+			took[i] = (after - before) / time.Duration(next[workloads[number].name])
+			return err
+		})
+	}
+	return accessCost{own: took[0], baseline: took[1]}, group.Wait()
+}
+
+// preciselySpent is the processor time of a process in nanoseconds: /proc/pid/stat counts hundredths of a second, which
+// are several percent of a turn. Threads that ended are missing, but Go's stay.
+func preciselySpent(pid int) (time.Duration, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err == nil && len(threads) == 0 {
+		err = fmt.Errorf("process %d has no threads in /proc", pid)
+	}
+	var all time.Duration
+	for _, thread := range threads {
+		content, err := os.ReadFile(thread)
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(content), " ")
+		ran, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", thread, err)
+		}
+		all += time.Duration(ran)
+	}
+	return all, err
+}
+
+// open makes a site and waits until it is Ready.
+func (a *accessBench) open(ctx context.Context, ruled bool) error {
+	namespace, rules := a.namespace(ruled), ""
+	if ruled {
+		rules = fmt.Sprintf(accessRules, a.issuer.URL, base64.StdEncoding.EncodeToString([]byte(a.issuer.CA)), namespace)
+	}
+	path := a.in.cluster.File(namespace + ".yaml")
+	manifest := fmt.Sprintf(accessManifest, namespace, a.storage, rules)
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		return err
+	}
+	if _, err := a.in.paddock.Kubectl(ctx, "apply", "--filename", path); err != nil {
+		return err
+	}
+	if err := a.in.paddock.SetSecret(ctx, namespace, "demo-db", "paddock.health/dsn", map[string]string{"uri": a.uri}); err != nil {
+		return err
+	}
+	_, err := a.in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", namespace, "site/"+namespace)
+	return err
+}
+
+// fill writes the same records into every site, and waits until every API server has them.
+func (a *accessBench) fill(ctx context.Context, ruled bool) error {
+	site, err := a.site(ctx, accessKind{user: "vet", ruled: ruled, audited: true})
+	if err != nil {
+		return err
+	}
+	for n := range accessRecords {
+		label := `"meta":{"security":[{"system":"http://terminology.hl7.org/CodeSystem/v3-Confidentiality","code":"N"}]},`
+		if n%hiddenShare == 0 {
+			label = strings.Replace(label, `"N"`, `"V"`, 1)
+		}
+		text := strings.Replace(string(body(n)), `"resourceType":"Patient",`, fmt.Sprintf(`"resourceType":"Patient","id":"p-%d",%s`, n, label), 1)
+		if err := site.do(ctx, http.MethodPut, fmt.Sprintf("/patient/p-%d", n), []byte(text), http.StatusCreated); err != nil {
+			return err
+		}
+	}
+	return wait.PollUntilContextTimeout(ctx, sitesPoll, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, kind := range accessKinds {
+			if kind.ruled != ruled {
+				continue
+			}
+			if site, err := a.site(ctx, kind); err != nil || site.do(ctx, http.MethodGet, "/patient/p-1", nil, http.StatusOK) != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// site is a client of one kind.
+func (a *accessBench) site(ctx context.Context, kind accessKind) (*site, error) {
+	namespace := a.namespace(kind.ruled)
+	var token string
+	var err error
+	if kind.issued {
+		claims := localissuer.With(a.issuer.Claims(namespace, namespace), "sub", kind.user)
+		token, err = a.issuer.SignClaims(ctx, claims)
+	} else {
+		token, err = a.in.paddock.Token(ctx, namespace, kind.user, "paddock.health/"+namespace+"/"+namespace, 2*time.Hour)
+	}
+	return newSite(a.in.paddock.URLs[kind.server()]+"/site/"+namespace+"/fhir", token), err
+}
+
+// tellAccess prints the processor time of one kind, and its ratio to the baseline of the same turns.
+func tellAccess(out io.Writer, name string, costs []accessCost, goal float64) {
+	slices.SortFunc(costs, func(a, b accessCost) int { return cmp.Compare(a.ratio(), b.ratio()) })
+	middle, last := costs[len(costs)/2], len(costs)-1
+	wanted := ""
+	if goal > 0 {
+		wanted = fmt.Sprintf("%.2f", goal)
+	}
+	fmt.Fprintf(out, "| %s | %d µs | %d µs | %.2f (%.2f–%.2f) | %s |\n", name, middle.own.Microseconds(), middle.baseline.Microseconds(),
+		middle.ratio(), costs[0].ratio(), costs[last].ratio(), wanted)
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// greedyLimit is requestsPerSecond of the greedy caller's site, greedyTimes how much more that caller asks for. They
+	// are small, so that a busy machine reaches them.
+	greedyLimit, greedyTimes = 100, 5
+	// greedyBurst is small, so that the turns beyond the limit do not begin with a rush that is allowed.
+	greedyBurst = 10
+	// modestRate is how many requests per second the caller of the other site makes.
+	modestRate = 100
+)
+
+const greedyManifest = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: greedy}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: editor, namespace: greedy}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editor, namespace: greedy}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-editor}
+subjects: [{kind: ServiceAccount, name: editor, namespace: greedy}]
+---
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: greedy, namespace: greedy}
+spec: {limits: {requestsPerSecond: %[1]d, callerRequestsPerSecond: %[1]d, burst: %[2]d}}
+`
+
+// benchGreedy compares reads of one site, by a caller that makes few, alone, while the caller of another site makes as
+// many requests as that site allows, and while it makes five times as many. The turns alternate. On a machine without
+// idle processors the requests that are allowed cost time too, so that the second comparison says what the limit is worth.
+func benchGreedy(ctx context.Context, o options, in installation) error {
+	greedy, err := openGreedySite(ctx, in)
+	if err != nil {
+		return err
+	}
+	for n := range 100 {
+		if err := in.site.create(ctx, n); err != nil {
+			return err
+		}
+		if err := greedy.create(ctx, n); err != nil {
+			return err
+		}
+	}
+	crowd := &crowd{site: greedy, clients: o.clients}
+	var took [3][]time.Duration // alone, within the limit, beyond it
+	for round := range o.rounds + 1 {
+		for i, times := range []int{0, 1, greedyTimes} {
+			stop := crowd.start(ctx, times*greedyLimit)
+			turn, err := modestTurn(ctx, in.site, o.turn)
+			stop()
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first round warms caches and connections
+				took[i] = append(took[i], turn...)
+			}
+		}
+	}
+	share := float64(crowd.refused.Load()) / float64(crowd.asked.Load())
+	tellGreedy(os.Stdout, took, share)
+	if share < 0.5 {
+		return fmt.Errorf("%.0f %% of the greedy caller's requests were refused: this machine is too busy to reach the limit, so the ratio says nothing", 100*share)
+	}
+	return nil
+}
+
+// crowd is the clients of a caller that asks for more than its site allows.
+type crowd struct {
+	site    *site
+	clients int
+	// asked and refused count the requests beyond the limit's turns.
+	asked, refused atomic.Int64
+}
+
+// start makes so many requests per second until the function it returns is called.
+func (c *crowd) start(ctx context.Context, perSecond int) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	pace := rate.NewLimiter(rate.Limit(perSecond), 1)
+	for range c.clients {
+		if perSecond == 0 {
+			break
+		}
+		group.Go(func() {
+			for n := 0; pace.Wait(ctx) == nil; n++ {
+				err := c.site.do(ctx, http.MethodGet, "/patient/"+c.site.id(n), nil, http.StatusTooManyRequests)
+				if perSecond <= greedyLimit || ctx.Err() != nil {
+					continue
+				}
+				if c.asked.Add(1); err == nil {
+					c.refused.Add(1)
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+func openGreedySite(ctx context.Context, in installation) (*site, error) {
+	path := in.cluster.File("greedy.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, greedyManifest, greedyLimit, greedyBurst), 0o600); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"apply", "--filename", path},
+		{"wait", "--for=condition=Ready", "--timeout=30s", "-n", "greedy", "site/greedy"},
+	} {
+		if _, err := in.paddock.Kubectl(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	token, err := in.paddock.Token(ctx, "greedy", "editor", "paddock.health/greedy/greedy", 2*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	return newSite(in.paddock.URLs[0]+"/site/greedy/fhir", token), nil
+}
+
+// modestTurn reads at a steady pace for a while, and returns how long each read took.
+func modestTurn(ctx context.Context, s *site, length time.Duration) ([]time.Duration, error) {
+	pace := rate.NewLimiter(modestRate, 1)
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var took []time.Duration
+	var failed error
+	turn, stop := context.WithTimeout(ctx, length)
+	defer stop()
+	for range 8 {
+		group.Go(func() {
+			for n := 0; pace.Wait(turn) == nil; n++ {
+				sent := time.Now()
+				err := s.read(ctx, n)
+				spent := time.Since(sent)
+				mu.Lock()
+				took = append(took, spent)
+				if err != nil && failed == nil {
+					failed = err
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return took, failed
+}
+
+func tellGreedy(out io.Writer, took [3][]time.Duration, refused float64) {
+	fmt.Fprintf(out, "a caller at %d times its site's limit of %d requests/s, of which %.0f %% are refused\n\n", greedyTimes, greedyLimit, 100*refused)
+	fmt.Fprint(out, "| another site's reads | of them | p50 | p99 | p99, per alone | per within its limit | goal |\n|---|---|---|---|---|---|---|\n")
+	at := func(i, percent int) float64 { return took[i][len(took[i])*percent/100].Seconds() * 1000 }
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	for i, name := range []string{"alone", "next to the caller within its limit", "next to the greedy caller"} {
+		fmt.Fprintf(out, "| %s | %d | %.1f ms | %.1f ms | %.2f | %.2f | 1.5 |\n", name, len(took[i]), at(i, 50), at(i, 99), at(i, 99)/at(0, 99), at(i, 99)/at(1, 99))
+	}
+}

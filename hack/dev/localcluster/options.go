@@ -1,0 +1,84 @@
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/paddock-health/paddock/hack/dev/module"
+)
+
+// binDirVariable names a folder with the binaries, for machines that have them already.
+const binDirVariable = "PADDOCK_BIN"
+
+// Options say where the control plane lives and what it consists of. Only Dir is required.
+type Options struct {
+	// Dir holds the state: etcd's data, keys and certificates, kubeconfig, ports, logs.
+	// Created when missing, for its owner's eyes only.
+	Dir string
+	// BinDir holds etcd, kube-apiserver and kube-controller-manager. Default: $PADDOCK_BIN,
+	// else bin/ of the Paddock module around the working directory.
+	BinDir string
+
+	// The ports on 127.0.0.1. Zero takes the one remembered in Dir, else a free one.
+	APIServerPort  int
+	EtcdClientPort int
+	EtcdPeerPort   int
+
+	// ControllerManager runs kube-controller-manager too: garbage collection, namespace
+	// deletion, quota, service accounts. Without it, the admission plugins that count on it
+	// are off.
+	ControllerManager bool
+	// Node makes the control plane one that a kubelet of this machine can join. Default: none.
+	Node *Node
+	// AuditLog writes the metadata of every request to the file Cluster.AuditLog names.
+	AuditLog bool
+	// UnsafeNoFsync lets etcd acknowledge a write before it is on disk: it survives the death
+	// of every process, not that of the machine. For tests.
+	UnsafeNoFsync bool
+
+	// Out gets a line when a process is ready and when one had to be killed. Default: nowhere.
+	Out io.Writer
+}
+
+// complete checks the options and fills in the defaults.
+func (o Options) complete() (Options, error) {
+	if o.Dir == "" {
+		return o, errors.New("start control plane: Options.Dir is empty: name a folder for its state")
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, fmt.Errorf("start control plane: %w", err)
+	}
+	if o.BinDir == "" {
+		o.BinDir = os.Getenv(binDirVariable)
+	}
+	if o.BinDir == "" {
+		if o.BinDir, err = module.Bin(); err != nil {
+			return o, fmt.Errorf("find the control plane's binaries: %w: set %s", err, binDirVariable)
+		}
+	}
+	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {
+		return o, fmt.Errorf("start control plane: %w", err)
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	return o, o.checkBinaries()
+}
+
+func (o Options) checkBinaries() error {
+	names := []string{nameEtcd, nameAPIServer}
+	if o.ControllerManager {
+		names = append(names, nameControllerManager)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(o.BinDir, name)); err != nil {
+			return fmt.Errorf("find the control plane's binaries: %w: run `make tools`, or set %s to a folder that has them",
+				err, binDirVariable)
+		}
+	}
+	return nil
+}

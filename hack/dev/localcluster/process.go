@@ -1,0 +1,242 @@
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// stopGrace is how long a process may take to stop before it is killed.
+	stopGrace    = 10 * time.Second
+	pollInterval = 50 * time.Millisecond
+	probeTimeout = 5 * time.Second
+)
+
+// errNotRunning is the error of a signal to a process that has ended.
+var errNotRunning = errors.New("it is not running")
+
+// command is what to run and how to tell that it serves.
+type command struct {
+	name  string
+	args  []string
+	ready func(context.Context) error
+}
+
+// Process is one program of the control plane. Tests break it: kill, pause, restart.
+type Process struct {
+	command
+	path    string
+	env     []string
+	logFile string
+	record  string // file that names the running child for a later Start
+	parents *parentThread
+	out     io.Writer
+
+	mu      sync.Mutex
+	current *run
+}
+
+// run is one life of a process.
+type run struct {
+	process *os.Process
+	exited  chan struct{}
+	logFrom int64
+}
+
+// Restart starts the process again on the same ports and data and returns when it serves.
+// One that still runs is stopped first. ctx bounds the wait.
+func (p *Process) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := p.end(); err != nil {
+		return err
+	}
+	return p.begin(ctx)
+}
+
+// Kill ends the process by SIGKILL and returns when it is gone.
+func (p *Process) Kill() error {
+	r := p.running()
+	if err := p.signal(r, syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-r.exited
+	return nil
+}
+
+// Pause stops the process in its tracks (SIGSTOP): connections stay open, nothing answers.
+func (p *Process) Pause() error {
+	r := p.running()
+	if err := p.signal(r, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// The threads of a process stop one after the other.
+	err := wait.PollUntilContextTimeout(context.Background(), time.Millisecond, stopGrace, true, func(context.Context) (bool, error) {
+		return stopped(r.process.Pid), nil
+	})
+	if err != nil {
+		return fmt.Errorf("pause %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// stopped reports whether all threads of a process have stopped. It is false if they cannot be
+// read, as when one of them ends meanwhile.
+func stopped(pid int) bool {
+	threads, err := procfs.AllThreads(pid)
+	if err != nil {
+		return false
+	}
+	for _, thread := range threads {
+		if stat, err := thread.Stat(); err != nil || stat.State != "T" {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.signal(p.running(), syscall.SIGCONT) }
+
+// Running reports whether the process lives; a paused one does.
+func (p *Process) Running() bool { return p.running() != nil }
+
+// Pid is the process id, 0 when the process is not running.
+func (p *Process) Pid() int {
+	if r := p.running(); r != nil {
+		return r.process.Pid
+	}
+	return 0
+}
+
+// Exited is closed when the process that runs now ends, for whatever reason; at once when
+// none runs. After Restart ask again.
+func (p *Process) Exited() <-chan struct{} {
+	if r := p.running(); r != nil {
+		return r.exited
+	}
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}
+
+// LogFile is the path of what the process writes to its standard streams.
+func (p *Process) LogFile() string { return p.logFile }
+
+func (p *Process) running() *run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return nil
+	}
+	select {
+	case <-p.current.exited:
+		return nil
+	default:
+		return p.current
+	}
+}
+
+func (p *Process) signal(r *run, sig syscall.Signal) error {
+	if r == nil {
+		return fmt.Errorf("signal %s: %w", p.name, errNotRunning)
+	}
+	if err := r.process.Signal(sig); err != nil {
+		return fmt.Errorf("signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// begin starts the process and waits until it serves.
+func (p *Process) begin(ctx context.Context) error {
+	began := time.Now()
+	r, err := p.launch()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	if err := p.await(ctx, r); err != nil {
+		return fmt.Errorf("start %s: %w\n%s", p.name, err, lastLines(p.logFile, r.logFrom))
+	}
+	_, _ = fmt.Fprintf(p.out, "%s is ready after %.1f s\n", p.name, time.Since(began).Seconds())
+	return nil
+}
+
+func (p *Process) launch() (*run, error) {
+	log, err := os.OpenFile(p.logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the child has its own
+	end, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(p.path, p.args...)
+	cmd.Env = append(cmd.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := p.parents.start(cmd); err != nil {
+		return nil, err
+	}
+	// Before Wait, because until then the id is this child's even if it has ended.
+	recorded := recordChild(p.record, cmd.Process.Pid)
+	r := &run{process: cmd.Process, exited: make(chan struct{}), logFrom: end}
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log; that it ended is what counts
+		close(r.exited)
+	}()
+	p.mu.Lock()
+	p.current = r
+	p.mu.Unlock()
+	return r, recorded
+}
+
+func (p *Process) await(ctx context.Context, r *run) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-r.exited:
+			return false, errors.New("it ended before it was ready")
+		default:
+		}
+		last = p.ready(ctx)
+		return last == nil, nil
+	})
+	return errors.Join(err, last)
+}
+
+// end stops the process: politely first, by force after the grace period.
+func (p *Process) end() error {
+	r := p.running()
+	if r == nil {
+		return nil
+	}
+	// SIGCONT, or a paused process would not get to see SIGTERM.
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		if err := r.process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop %s: %w", p.name, err)
+		}
+	}
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-r.exited:
+		return nil
+	case <-timer.C:
+	}
+	_, _ = fmt.Fprintf(p.out, "%s did not stop within %s: killing it\n", p.name, stopGrace)
+	if err := r.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	<-r.exited
+	return nil
+}

@@ -1,0 +1,410 @@
+// Package localpaddock runs Paddock's own programs beside a local control plane,
+// as the processes and with the rights that they have on a cluster. `make run`,
+// the acceptance tests and the benchmarks start it.
+package localpaddock
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
+)
+
+// localNetworks are where databases and issuers may be: this is no cluster, and nobody else's.
+const localNetworks = "127.0.0.0/8"
+
+// receiverNetworks are where receivers of webhooks may be: one address of the machine itself, so
+// that others are as private as in a cluster.
+const receiverNetworks = "127.0.0.1/32"
+
+// pageTokenSecret is the Secret for which the controller makes the key of page tokens.
+const pageTokenSecret = "paddock-page-token-key"
+
+const (
+	// pageTokenInterval and pageTokenTimeout are for the controller to make that key. After a crash
+	// it waits up to 15 s for the lease of the controller before.
+	pageTokenInterval = 50 * time.Millisecond
+	pageTokenTimeout  = time.Minute
+)
+
+// Options say what to run.
+type Options struct {
+	// BinDir holds the programs and kubectl, SourceDir the repository's config/.
+	BinDir, SourceDir string
+	// Controllers, APIServers and Deliveries are how many of each to run. Default: one of each; a
+	// negative number of Deliveries is none.
+	Controllers, APIServers, Deliveries int
+	// Port is that of the first API server on 127.0.0.1; 0: a free one.
+	Port int
+	// PublicURL is what links start with. Default: the first API server's address.
+	PublicURL string
+	// Aggregated makes the first API server serve the aggregated API too, and
+	// kube-apiserver forward requests to it.
+	Aggregated bool
+	// APIServerBinary is the name of the API server's program in BinDir. Default: apiserver.
+	APIServerBinary string
+	// APIServerArgs and APIServerEnv are added for every API server, ControllerArgs for every
+	// controller, DeliveryArgs for every process that delivers.
+	APIServerArgs, APIServerEnv, ControllerArgs, DeliveryArgs []string
+}
+
+// Paddock is a running installation.
+type Paddock struct {
+	options     Options
+	cluster     *localcluster.Cluster
+	Controllers []*localcluster.Process
+	APIServers  []*localcluster.Process
+	Deliveries  []*localcluster.Process
+	// URLs are the addresses of the API servers, HealthURLs those of their /readyz
+	// and /metrics, ControllerURLs those of the controllers' /metrics, DeliveryURLs those of
+	// /readyz and /metrics of the processes that deliver.
+	URLs, HealthURLs, ControllerURLs, DeliveryURLs []string
+
+	aggregation *aggregation // nil: none
+	// started counts the API servers, deliveries the processes that deliver, so that no two have one
+	// name.
+	started, deliveries int
+	// webhookPort is the first controller's.
+	webhookPort int
+}
+
+// Start installs the CRDs, roles and admission policies of config/base and, once
+// kube-apiserver enforces these, starts the programs. It returns when they serve.
+// They end with the cluster.
+func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) (*Paddock, error) {
+	options.Controllers, options.APIServers = max(options.Controllers, 1), max(options.APIServers, 1)
+	if options.Deliveries == 0 {
+		options.Deliveries = 1
+	}
+	if options.APIServerBinary == "" {
+		options.APIServerBinary = "apiserver"
+	}
+	p := &Paddock{options: options, cluster: cluster}
+	if err := p.Apply(ctx, filepath.Join("config", "base")); err != nil {
+		return nil, err
+	}
+	if err := AwaitPolicies(ctx, cluster); err != nil { // policies.go
+		return nil, err
+	}
+	ports, err := freePorts(2*options.APIServers + 3*options.Controllers + 1)
+	if err != nil {
+		return nil, err
+	}
+	if options.Port != 0 {
+		ports[0] = options.Port
+	}
+	if p.options.PublicURL == "" {
+		p.options.PublicURL = address(ports[0])
+	}
+	if options.Aggregated {
+		if p.aggregation, err = p.newAggregation(ports[len(ports)-1]); err != nil {
+			return nil, err
+		}
+	}
+	// The controller makes itself trusted when it starts, and then only once a minute.
+	p.webhookPort = ports[2*options.APIServers+2]
+	if err := p.RegisterWebhook(ctx); err != nil { // webhook.go
+		return nil, err
+	}
+	for i := range options.Controllers {
+		first := 2*options.APIServers + 3*i
+		if err := p.startController(ctx, i, ports[first], ports[first+1], ports[first+2]); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.writeKeys(ctx); err != nil {
+		return nil, err
+	}
+	for i := range options.APIServers {
+		if err := p.startAPIServer(ctx, options.APIServerBinary, options.APIServerEnv, ports[i], ports[options.APIServers+i]); err != nil {
+			return nil, err
+		}
+	}
+	for range options.Deliveries {
+		if err := p.AddDelivery(ctx, options.APIServerBinary); err != nil {
+			return nil, err
+		}
+	}
+	if p.aggregation != nil {
+		return p, p.aggregation.register(ctx, p)
+	}
+	return p, nil
+}
+
+// AddAPIServer starts one more API server, of another build or in another
+// environment than the others. It is the last of APIServers then.
+func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	return p.startAPIServer(ctx, binary, env, ports[0], ports[1])
+}
+
+// AddDelivery starts one more process that delivers, of a build of the API server. It is the last
+// of Deliveries then.
+func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := p.kubeconfig("paddock-delivery")
+	if err != nil {
+		return err
+	}
+	health := "127.0.0.1:" + strconv.Itoa(ports[0])
+	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
+		Name: p.programName("delivery", p.deliveries),
+		Path: filepath.Join(p.options.BinDir, binary),
+		Args: append([]string{
+			"--serve", "delivery",
+			"--kubeconfig", kubeconfig,
+			"--health-address", health,
+			"--postgres-networks", localNetworks,
+			"--webhook-networks", receiverNetworks,
+		}, p.options.DeliveryArgs...),
+		Env:   env,
+		Ready: isReady(health),
+	})
+	if err != nil {
+		return err
+	}
+	p.deliveries++
+	p.Deliveries = append(p.Deliveries, process)
+	p.DeliveryURLs = append(p.DeliveryURLs, "http://"+health)
+	return nil
+}
+
+// PublicURL is the address that links in answers start with.
+func (p *Paddock) PublicURL() string { return p.options.PublicURL }
+
+// Kubectl runs bin/kubectl as the cluster's administrator and returns its output.
+func (p *Paddock) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, filepath.Join(p.options.BinDir, "kubectl"), append([]string{"--kubeconfig", p.cluster.Kubeconfig()}, args...)...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		return output, fmt.Errorf("kubectl %v: %w\n%s", args, err, stderr.Bytes())
+	}
+	return output, nil
+}
+
+// Apply applies a kustomization of the repository by server-side apply.
+func (p *Paddock) Apply(ctx context.Context, dir string) error {
+	_, err := p.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--kustomize", filepath.Join(p.options.SourceDir, dir))
+	return err
+}
+
+// SetSecret makes a Secret what it should be, whether it is there or not.
+func (p *Paddock) SetSecret(ctx context.Context, namespace, name, kind string, content map[string]string) error {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	secret := corev1ac.Secret(name, namespace).WithType(corev1.SecretType(kind)).WithStringData(content)
+	_, err = clients.CoreV1().Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "localpaddock", Force: true})
+	if err != nil {
+		return fmt.Errorf("apply Secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// Token makes a token of a ServiceAccount for an audience.
+func (p *Paddock) Token(ctx context.Context, namespace, account, audience string, life time.Duration) (string, error) {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return "", fmt.Errorf("make a client: %w", err)
+	}
+	seconds := int64(life.Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
+	answer, err := clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("make a token of %s/%s: %w", namespace, account, err)
+	}
+	return answer.Status.Token, nil
+}
+
+func (p *Paddock) startAPIServer(ctx context.Context, binary string, env []string, port, healthPort int) error {
+	kubeconfig, err := p.kubeconfig("paddock-apiserver")
+	if err != nil {
+		return err
+	}
+	args := p.options.APIServerArgs
+	if p.aggregation != nil && len(p.APIServers) == 0 {
+		args = append(p.aggregation.args(), args...)
+	}
+	health := "127.0.0.1:" + strconv.Itoa(healthPort)
+	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
+		Name: p.programName("apiserver", p.started),
+		Path: filepath.Join(p.options.BinDir, binary),
+		Args: append([]string{
+			"--kubeconfig", kubeconfig,
+			"--listen-address", "127.0.0.1:" + strconv.Itoa(port),
+			"--health-address", health,
+			"--public-url", p.options.PublicURL,
+			"--postgres-networks", localNetworks,
+			"--issuer-networks", localNetworks,
+		}, append(p.keyArgs(), args...)...),
+		Env:   env,
+		Ready: isReady(health),
+	})
+	if err != nil {
+		return err
+	}
+	p.started++
+	p.APIServers = append(p.APIServers, process)
+	p.URLs = append(p.URLs, address(port))
+	p.HealthURLs = append(p.HealthURLs, address(healthPort))
+	return nil
+}
+
+func (p *Paddock) startController(ctx context.Context, number, healthPort, metricsPort, webhookPort int) error {
+	kubeconfig, err := p.kubeconfig("paddock-controller")
+	if err != nil {
+		return err
+	}
+	health := "127.0.0.1:" + strconv.Itoa(healthPort)
+	process, err := p.cluster.StartProgram(ctx, localcluster.Program{
+		Name: p.programName("controller", number),
+		Path: filepath.Join(p.options.BinDir, "controller"),
+		Args: append([]string{
+			"--kubeconfig", kubeconfig,
+			"--health-address", health,
+			"--metrics-address", "127.0.0.1:" + strconv.Itoa(metricsPort),
+			"--public-url", p.options.PublicURL,
+			"--postgres-networks", localNetworks,
+			"--issuer-networks", localNetworks,
+			"--page-token-secret", pageTokenSecret,
+		}, append(webhookArgs(webhookPort), p.options.ControllerArgs...)...),
+		Ready: isReady(health),
+	})
+	if err != nil {
+		return err
+	}
+	p.Controllers = append(p.Controllers, process)
+	p.ControllerURLs = append(p.ControllerURLs, address(metricsPort))
+	return nil
+}
+
+func (p *Paddock) programName(program string, number int) string {
+	if number == 0 {
+		return program
+	}
+	return program + "-" + strconv.Itoa(number+1)
+}
+
+// kubeconfig writes the credentials of a ServiceAccount of ours, so that the
+// programs have the rights of config/rbac and no others.
+func (p *Paddock) kubeconfig(account string) (string, error) {
+	path := p.cluster.File(account + ".kubeconfig")
+	config, err := accountConfig(p.cluster, account)
+	if err != nil {
+		return "", err
+	}
+	return path, localcluster.WriteKubeconfig(path, config)
+}
+
+// accountConfig authenticates as a ServiceAccount of the operator's namespace.
+func accountConfig(cluster *localcluster.Cluster, account string) (*rest.Config, error) {
+	return cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
+		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
+}
+
+// keyFlags are the flags of API servers about keys, by the name of the key in the Secret.
+var keyFlags = map[string]string{"page": "--page-token-key-file", "hold": "--hold-key-file", "feed": "--feed-key-file"}
+
+func (p *Paddock) keyArgs() []string {
+	var args []string
+	for name, flag := range keyFlags {
+		args = append(args, flag, p.cluster.File(name+".keys"))
+	}
+	return args
+}
+
+// writeKeys waits until the controller has made the keys, and writes them to files for the API servers, as the kubelet
+// does for their pods.
+func (p *Paddock) writeKeys(ctx context.Context) error {
+	clients, err := kubernetes.NewForConfig(p.cluster.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	var made map[string][]byte
+	err = wait.PollUntilContextTimeout(ctx, pageTokenInterval, pageTokenTimeout, true, func(ctx context.Context) (bool, error) {
+		secret, err := clients.CoreV1().Secrets("paddock-system").Get(ctx, pageTokenSecret, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		made = secret.Data
+		return len(made) > 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the controller to make the keys of tokens: %w", err)
+	}
+	for name := range keyFlags {
+		if err := os.WriteFile(p.cluster.File(name+".keys"), made[name], 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isReady(health string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", request.URL, response.Status)
+		}
+		return nil
+	}
+}
+
+func address(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+
+// Free ports are sought where localcluster seeks them, for the same reason: an
+// outgoing connection must not take the port of a program that is down for a moment.
+const lowestPort, highestPort = 20000, 29999
+
+// freePorts finds ports that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for tried := 0; len(ports) < n; tried++ {
+		candidate := lowestPort + mathrand.IntN(highestPort-lowestPort+1)
+		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(candidate))
+		if err != nil {
+			if tried > 100 {
+				return nil, fmt.Errorf("find a free port: %w", err)
+			}
+			continue
+		}
+		defer func() { _ = listener.Close() }() // held until all are chosen, so that no two are the same
+		ports = append(ports, candidate)
+	}
+	return ports, nil
+}

@@ -1,0 +1,109 @@
+// Command run is behind `make run`: the whole of Paddock on an embedded control
+// plane, with a demo site, until it is told to stop. Its data stays for the next run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localpaddock"
+)
+
+const (
+	demoAccount = "editor"
+	// tokenLife is longer than anybody tries things out in one go.
+	tokenLife = 24 * time.Hour
+)
+
+// demo is a sample of config/samples. Its namespace has the name of the Site.
+type demo struct {
+	site, samples string
+	// prepare makes what the Site needs that is no sample.
+	prepare func(context.Context, *localpaddock.Paddock) error
+}
+
+type options struct {
+	dir, bin, source string
+	storage          string
+	port             int
+	cluster          localcluster.Options
+}
+
+func main() {
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var o options
+	flag.StringVar(&o.dir, "dir", ".local", "folder for all state")
+	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
+	flag.StringVar(&o.source, "source", ".", "the repository")
+	flag.StringVar(&o.storage, "storage", "cluster", "where the demo site keeps its records: cluster or postgres")
+	flag.IntVar(&o.port, "port", 8080, "port of the API on 127.0.0.1")
+	flag.IntVar(&o.cluster.APIServerPort, "kube-apiserver-port", 0, "port of kube-apiserver; 0: a free one, kept for the next run")
+	flag.IntVar(&o.cluster.EtcdClientPort, "etcd-port", 0, "port of etcd; 0: a free one, kept for the next run")
+	flag.Parse()
+	if err := run(ctx, o); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "run:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (err error) {
+	began := time.Now()
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return err
+	}
+	files := outputs(dir)
+	if err := files.remove(); err != nil {
+		return err
+	}
+	o.cluster.Dir, o.cluster.BinDir, o.cluster.Out = filepath.Join(dir, "cluster"), o.bin, os.Stdout
+	cluster, err := localcluster.Start(ctx, o.cluster)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		fmt.Println("stopping")
+		if stopErr := cluster.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	shown, err := newDemo(ctx, o.storage, filepath.Join(dir, "postgres"))
+	if err != nil {
+		return err
+	}
+	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true})
+	if err != nil {
+		return err
+	}
+	token, err := shown.start(ctx, paddock)
+	if err != nil {
+		return err
+	}
+	url := paddock.PublicURL() + "/site/" + shown.site
+	if err := loadExamples(ctx, url+"/fhir", token, o.bin); err != nil {
+		return err
+	}
+	if err := files.write(url, token, cluster.Kubeconfig()); err != nil {
+		return err
+	}
+	printReady(url, shown.site, dir, o.bin, time.Since(began))
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-paddock.APIServers[0].Exited():
+		return fmt.Errorf("the API server ended: see %s", paddock.APIServers[0].LogFile())
+	case <-paddock.Controllers[0].Exited():
+		return fmt.Errorf("the controller ended: see %s", paddock.Controllers[0].LogFile())
+	case <-cluster.APIServer().Exited():
+		return fmt.Errorf("kube-apiserver ended: see %s", cluster.APIServer().LogFile())
+	case <-cluster.Etcd().Exited():
+		return fmt.Errorf("etcd ended: see %s", cluster.Etcd().LogFile())
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// outputs is the folder with the files that tell other programs where the demo
+// is. They are there only while it serves.
+type outputs string
+
+func (o outputs) path(name string) string { return filepath.Join(string(o), name) }
+
+func (o outputs) remove() error {
+	var errs []error
+	for _, name := range []string{"url", "token", "kubeconfig"} {
+		if err := os.Remove(o.path(name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o outputs) write(url, token, kubeconfig string) error {
+	admin, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(o.path("kubeconfig"), admin, 0o600),
+		os.WriteFile(o.path("token"), []byte(token+"\n"), 0o600),
+		os.WriteFile(o.path("url"), []byte(url+"\n"), 0o600), // last: who waits for it finds the rest
+	)
+}
+
+// shown is a path as a person in the working directory would type it.
+func shown(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(wd, path); err == nil {
+			return relative
+		}
+	}
+	return path
+}
+
+func printReady(url, namespace, dir, bin string, took time.Duration) {
+	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
+	fmt.Printf(`
+ready after %.0f s
+
+  site        %s
+  FHIR base   %s/fhir
+  token       %s
+  kubeconfig  %s
+
+Try these in another terminal:
+
+  curl -H "Authorization: Bearer %[6]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
+
+  curl -H "Authorization: Bearer %[6]s" '%[2]s/fhir/patient/example?_pretty=true'
+
+  curl -H "Authorization: Bearer %[6]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
+
+  KUBECONFIG=%[5]s %[7]s get patients -n %[8]s
+
+What a webhook is sent comes to this machine with (docs/guides/webhooks.md):
+
+  %[9]s --site %[2]s --token-file %[4]s --webhook ID --forward-to http://localhost:3000
+
+Ctrl-C stops it; the data stays for the next run.
+`, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
+		shown(filepath.Join(bin, "kubectl")), namespace, shown(filepath.Join(bin, "listen")))
+}

@@ -1,0 +1,157 @@
+package acceptance
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// patientReader lets the account reader read patients: namespace.
+const patientReader = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: %[1]s}
+rules: [{apiGroups: [r4.fhir.paddock.health], resources: [patients], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects: [{kind: ServiceAccount, name: reader, namespace: %[1]s}]
+`
+
+var _ = Describe("A hidden site", Ordered, func() {
+	const audience = "paddock.health/clinic-hidden/hidden"
+	// The callers have a good token for the site: one without any right, one that may read patients, and the editor.
+	var stranger, reader, editor string
+
+	BeforeAll(func(ctx SpecContext) {
+		apply(ctx, siteManifest, "clinic-hidden", "hidden", "hidden", "Delete")
+		waitReady(ctx, "clinic-hidden", "hidden")
+		kubectl(ctx, "patch", "site", "hidden", "-n", "clinic-hidden", "--type=merge", "-p",
+			`{"spec":{"access":{"hidden":true},"cors":{"allowOrigins":["https://app.example.org"]}}}`)
+		editor = editorOf(ctx, "clinic-hidden", "hidden")
+		for account, made := range map[string]*string{"stranger": &stranger, "reader": &reader} {
+			kubectl(ctx, "create", "serviceaccount", account, "-n", "clinic-hidden")
+			var err error
+			*made, err = paddock.Token(ctx, "clinic-hidden", account, audience, time.Hour)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		apply(ctx, patientReader, "clinic-hidden")
+		for _, base := range paddock.URLs {
+			Eventually(func() int {
+				return send(request{method: "GET", url: base + "/site/hidden/fhir/metadata", token: "none"}).status
+			}).
+				WithTimeout(5 * time.Second).Should(Equal(http.StatusNotFound))
+		}
+	})
+
+	// Ids of requests differ, and bodies name the site of the path.
+	ids := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
+	normal := func(site string, answer response) (int, string, http.Header) {
+		header := answer.header.Clone()
+		for _, name := range []string{"X-Request-Id", "Date", "Content-Length"} {
+			header.Del(name)
+		}
+		text := ids.ReplaceAllString(string(answer.body), "ID")
+		return answer.status, regexp.MustCompile(`\b`+site+`\b`).ReplaceAllString(text, "SITE"), header
+	}
+	ways := []request{
+		{method: "GET", url: "/fhir/patient"},
+		{method: "GET", url: "/fhir/patient?colour=brown"},
+		{method: "GET", url: "/fhir/patient/rex"},
+		{method: "PUT", url: "/fhir/patient/rex", body: `{"resourceType":"Patient","id":"rex"}`},
+		{method: "POST", url: "/fhir/patient", body: `{`},
+		{method: "POST", url: "/fhir/patient/$validate", body: `{}`},
+		{method: "POST", url: "/fhir", body: `{"resourceType":"Bundle","type":"batch"}`},
+		{method: "GET", url: "/fhir/_history"},
+		{method: "DELETE", url: "/fhir/pet/1"},
+		{method: "GET", url: "/fhir/metadata"},
+		{method: "OPTIONS", url: "/fhir"},
+		{method: "OPTIONS", url: "/fhir/patient", header: map[string]string{"Origin": "https://app.example.org", "Access-Control-Request-Method": "GET"}},
+		{method: "GET", url: "/fhir/metadata", header: map[string]string{"Origin": "https://app.example.org"}},
+		{method: "GET", url: "/ahds/v1/availability-slot"},
+		{method: "GET", url: "/ahds/v1/webhook"},
+		{method: "GET", url: "/ahds/v1/availability-slot.ics?token=x"},
+		{method: "GET", url: "/ahds/v1/availability-slot.ics?colour=brown"},
+		{method: "GET", url: "/ahds/v1/availability-slot.ics?%"},
+		{method: "GET", url: "/ahds/v2"},
+	}
+
+	It("answers as one that does not exist, byte for byte", func(ctx SpecContext) {
+		foreign, err := paddock.Token(ctx, "clinic-hidden", "reader", "elsewhere", time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		tokens := map[string]string{
+			"without rights": stranger, "without a token": "none", "a token for another audience": foreign,
+			"an opaque token": "nonsense", "a forged token": stranger[:len(stranger)-6] + "AAAAAA",
+		}
+		for name, used := range tokens {
+			for _, way := range ways {
+				var status [2]int
+				var body [2]string
+				var header [2]http.Header
+				for i, site := range []string{"hidden", "absent"} {
+					r := way
+					r.url, r.token = balanced+"/site/"+site+way.url, used
+					status[i], body[i], header[i] = normal(site, send(r))
+				}
+				Expect(status[0]).To(BeNumerically(">=", 400), "%s: %s %s", name, way.method, way.url)
+				Expect(status[0]).To(Equal(status[1]), "%s: %s %s: %s", name, way.method, way.url, body)
+				Expect(body[0]).To(Equal(body[1]), "%s: %s %s", name, way.method, way.url)
+				Expect(header[0]).To(Equal(header[1]), "%s: %s %s", name, way.method, way.url)
+			}
+		}
+		Expect(send(request{method: "GET", url: balanced + "/site/hidden/fhir/patient", token: stranger}).status).To(Equal(http.StatusNotFound))
+	}, NodeTimeout(3*time.Minute))
+
+	It("serves those with rights, and names the right that they lack", func() {
+		at := func(path, token string) response {
+			return send(request{method: "GET", url: balanced + "/site/hidden/fhir" + path, token: token})
+		}
+		Expect(at("/patient", editor).status).To(Equal(http.StatusOK))
+		Expect(at("/metadata", editor).status).To(Equal(http.StatusOK))
+		Expect(at("/metadata", reader).status).To(Equal(http.StatusOK))
+		Expect(at("/patient/rex", reader).status).To(Equal(http.StatusNotFound))
+		answer := at("/patient", reader)
+		Expect(answer.status).To(Equal(http.StatusForbidden))
+		Expect(string(answer.body)).To(ContainSubstring("may not list patients"))
+	})
+
+	It("takes the time that a site takes which does not exist", func(ctx SpecContext) {
+		sites := []string{"hidden", "absent"}
+		taken := map[string][]time.Duration{}
+		round := 0
+		measure := func() {
+			round++
+			slices.Reverse(sites) // neither is always the second
+			for _, site := range sites {
+				// A token of its own for each round, so that nothing is remembered of it, and the verdict neither.
+				account := fmt.Sprintf("timed-%d-%s", round, site)
+				kubectl(ctx, "create", "serviceaccount", account, "-n", "clinic-hidden")
+				fresh, err := paddock.Token(ctx, "clinic-hidden", account, audience, time.Hour)
+				Expect(err).NotTo(HaveOccurred())
+				began := time.Now()
+				answer := send(request{method: "GET", url: balanced + "/site/" + site + "/fhir/patient", token: fresh})
+				taken[site] = append(taken[site], time.Since(began))
+				Expect(answer.status).To(Equal(http.StatusNotFound))
+			}
+		}
+		median := func(site string) float64 {
+			return slices.Sorted(slices.Values(taken[site]))[round/2].Seconds()
+		}
+		for range 14 {
+			measure()
+		}
+		// On a busy machine it takes more rounds to tell a difference from chance. One that there
+		// is, such as a wait for what is stored, does not go away.
+		Eventually(ctx, func() float64 {
+			measure()
+			return median("hidden") / median("absent")
+		}).WithTimeout(2 * time.Minute).WithPolling(time.Millisecond).Should(And(BeNumerically(">", 0.8), BeNumerically("<", 1.25)))
+	}, NodeTimeout(3*time.Minute))
+})

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Proves that the suite catches what it is there to catch: builds the API server with
+# each bug of planted/ from a copy of the last commit, runs the specs with the labels that
+# the patch names against it, and fails unless they fail for the reason that it names.
+# Usage: planted.sh BIN [BUG...]. BIN is the folder with the programs, after `make build`,
+# BUG the name of a patch without its ending. Default: all.
+set -euo pipefail
+
+bin=$(cd "${1:?the folder with the programs}" && pwd)
+shift
+cd "$(dirname "$0")/../../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch" "$bin/apiserver-planted" "$bin/robustness.test"' EXIT
+
+go test -c -o "$bin/robustness.test" ./hack/test/robustness
+if [ $# -eq 0 ]; then
+	set -- $(basename -s .patch hack/test/robustness/planted/*.patch)
+fi
+for bug; do
+	patch=$PWD/hack/test/robustness/planted/$bug.patch
+	specs=$(sed -n 's/^Specs: //p' "$patch")
+	caught=$(sed -n 's/^Caught as: //p' "$patch")
+	mkdir "$scratch/$bug"
+	git archive HEAD | tar -x -C "$scratch/$bug"
+	(
+		cd "$scratch/$bug"
+		# The copy is no repository, and must not be taken for a part of one around it.
+		GIT_CEILING_DIRECTORIES=$scratch git apply "$patch"
+		go build -buildvcs=false -o "$bin/apiserver-planted" ./cmd/apiserver
+	)
+	echo "planted bug $bug: expecting \"$caught\""
+	if (cd hack/test/robustness && TMPDIR=$scratch "$bin/robustness.test" -test.timeout 20m -bin "$bin" -apiserver apiserver-planted \
+		-kills 6 -control-plane-kills 1 -pauses 2 -events 960 -delivery-kills 16 -drain-patience 3m \
+		-ginkgo.label-filter "$specs" -ginkgo.no-color) >"$scratch/$bug.log" 2>&1; then
+		echo "planted bug $bug was not caught" >&2
+		exit 1
+	fi
+	if ! grep -m 3 -A 3 -E "(^ *|: )$caught(: |\$)" "$scratch/$bug.log"; then
+		tail -n 50 "$scratch/$bug.log"
+		echo "planted bug $bug: the suite failed, but not with \"$caught\"" >&2
+		exit 1
+	fi
+done
+echo "every planted bug was caught"

@@ -121,7 +121,7 @@ func listen(path string, options ...option) *stream {
 // ask sends a request that is to be refused: a stream that opens all the same ends soon.
 func ask(method, path string, options ...option) answer {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	limit := func(r *http.Request) { *r = *r.WithContext(ctx) }
 	return site{}.do(method, path, "", append(options, limit)...)
@@ -197,25 +197,25 @@ var _ = Describe("A stream of deliveries", func() {
 			It("has what the webhook is sent, in order, and continues behind Last-Event-ID", func(ctx SpecContext) {
 				other := s.do("POST", hookPath, hookBody()).created(hookID)
 				accept(ctx, s, 0, hook, "before", false)
-				Eventually(func() []string { return s.do("GET", hookPath+"/"+hook+"/delivery?status=failed", "").ids("eventId") }).Within(10 * time.Second).Should(Equal([]string{"before"}))
+				Eventually(func() []string { return s.do("GET", hookPath+"/"+hook+"/delivery?status=failed", "").ids("eventId") }).Within(30 * time.Second).Should(Equal([]string{"before"}))
 				base := streamServer(s, ahds.Streams{KeepAlive: 300 * time.Millisecond})
 				first := listen(base + path)
-				Eventually(first.read).Within(5*time.Second).Should(HavePrefix("id: "), "a client that loses this stream at once can continue")
+				Eventually(first.read).Within(30*time.Second).Should(HavePrefix("id: "), "a client that loses this stream at once can continue")
 				for i, id := range []string{"e1", "e2", "e3"} {
 					accept(ctx, s, i%replicas, hook, id, false)
 				}
 				accept(ctx, s, 0, other, "others", false)
-				Eventually(first.events).Within(10 * time.Second).Should(Equal([]string{"e1", "e2", "e3"}))
+				Eventually(first.events).Within(30 * time.Second).Should(Equal([]string{"e1", "e2", "e3"}))
 				got := first.deliveries()
 				Expect(got[0].Body).To(MatchRegexp(`^\{"id":"e1","sequence":[0-9]+,"data":\{"kept":"<é>"\}\}$`), "only the fields of the webhook")
 				Expect(got[0]).To(And(HaveField("EventType", "user.created"), HaveField("Subject", "Practitioner/e1"), HaveField("AcceptedAt", HaveSuffix("Z"))))
-				Eventually(first.read).Within(5 * time.Second).Should(ContainSubstring(": the stream is alive\nid: "))
+				Eventually(first.read).Within(30 * time.Second).Should(ContainSubstring(": the stream is alive\nid: "))
 				Consistently(first.isEnded, "1500ms").Should(BeFalse(), "the deadlines of the server are for other requests")
 				first.cancel()
 
 				accept(ctx, s, 1, hook, "e4", false)
 				second := listen(s.bases[1]+path, with("Last-Event-ID", got[1].ID), with("Accept", "text/event-stream"))
-				Eventually(second.events).Within(10 * time.Second).Should(Equal([]string{"e3", "e4"}))
+				Eventually(second.events).Within(30 * time.Second).Should(Equal([]string{"e3", "e4"}))
 				Consistently(second.events, "1500ms").Should(Equal([]string{"e3", "e4"}))
 			})
 
@@ -224,7 +224,7 @@ var _ = Describe("A stream of deliveries", func() {
 				st := listen(s.bases[0] + hookPath + "/" + plain + "/delivery/stream")
 				accept(ctx, s, 0, plain, "r1", true)
 				accept(ctx, s, 0, plain, "r2", false)
-				Eventually(st.events).Within(10 * time.Second).Should(Equal([]string{"r1", "r2"}))
+				Eventually(st.events).Within(30 * time.Second).Should(Equal([]string{"r1", "r2"}))
 				Expect(st.deliveries()[0].Body).To(MatchRegexp(`^\{"id":"r1","sequence":[0-9]+\}$`))
 				Expect(st.deliveries()[1].Body).To(ContainSubstring(`"secret":true`))
 
@@ -232,11 +232,11 @@ var _ = Describe("A stream of deliveries", func() {
 				DeferCleanup(func() { cleared.Store(false) })
 				Expect(s.do("PATCH", hookPath+"/"+plain, `{"clearance":"privileged"}`).status).To(Equal(http.StatusOK))
 				accept(ctx, s, 0, plain, "r3", true)
-				Eventually(st.events).Within(10 * time.Second).Should(Equal([]string{"r1", "r2", "r3"}))
+				Eventually(st.events).Within(30 * time.Second).Should(Equal([]string{"r1", "r2", "r3"}))
 				Expect(st.deliveries()[2].Body).To(ContainSubstring(`"secret":true`))
 				cleared.Store(false)
 				accept(ctx, s, 0, plain, "r4", true)
-				Eventually(st.isEnded).Within(10*time.Second).Should(BeTrue(), "the caller is not privileged any more")
+				Eventually(st.isEnded).Within(30*time.Second).Should(BeTrue(), "the caller is not privileged any more")
 				Expect(st.events()).To(HaveLen(3))
 				refused := ask("GET", s.bases[0]+hookPath+"/"+plain+"/delivery/stream")
 				Expect(refused.status).To(Equal(http.StatusForbidden), refused.body)
@@ -263,10 +263,10 @@ var _ = Describe("A stream of deliveries", func() {
 			Consistently(st.isEnded, "500ms").Should(BeFalse())
 			ended.Store("temp", true)
 			DeferCleanup(func() { ended.Delete("temp") })
-			Eventually(st.isEnded).Within(5 * time.Second).Should(BeTrue())
+			Eventually(st.isEnded).Within(30 * time.Second).Should(BeTrue())
 			Expect(kept.isEnded()).To(BeFalse())
 			Expect(s.do("DELETE", strings.TrimSuffix(path, "/delivery/stream"), "").status).To(Equal(http.StatusNoContent))
-			Eventually(kept.isEnded).Within(5*time.Second).Should(BeTrue(), "the webhook is gone")
+			Eventually(kept.isEnded).Within(30*time.Second).Should(BeTrue(), "the webhook is gone")
 		})
 
 		It("is refused beyond the limits, with 429", func() {
@@ -278,7 +278,7 @@ var _ = Describe("A stream of deliveries", func() {
 			Expect(refused.json()).To(HaveKeyWithValue("code", "too_many_requests"))
 			Expect(refused.header.Get("Retry-After")).NotTo(BeEmpty())
 			second.cancel()
-			Eventually(func() int { return ask("HEAD", base+path).status }).Within(5 * time.Second).Should(Equal(http.StatusOK))
+			Eventually(func() int { return ask("HEAD", base+path).status }).Within(30 * time.Second).Should(Equal(http.StatusOK))
 			all := streamServer(s, ahds.Streams{All: 1})
 			listen(all + path)
 			Expect(ask("GET", all+path).text("detail")).To(ContainSubstring("this server has 1 open streams"))

@@ -51,7 +51,7 @@ var (
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(15 * time.Second)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	logf.SetLogger(GinkgoLogr)
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	Expect(eventsv1.AddToScheme(scheme)).To(Succeed())

@@ -49,7 +49,7 @@ var _ = Describe("Traces", Serial, func() {
 
 		read("/site/demo-postgres/fhir/patient?family=Nobodyknows")
 		const route = "GET /site/{siteId}/fhir/{type}"
-		Eventually(func() *tracev1.Span { return spanOf(route) }).Within(10 * time.Second).ShouldNot(BeNil())
+		Eventually(func() *tracev1.Span { return spanOf(route) }).Within(30 * time.Second).ShouldNot(BeNil())
 		served := spanOf(route)
 		Expect(hex.EncodeToString(served.ParentSpanId)).To(Equal(caller))
 		Expect(fmt.Sprint(served.Attributes)).To(ContainSubstring("/site/demo-postgres/fhir/patient"))
@@ -60,7 +60,7 @@ var _ = Describe("Traces", Serial, func() {
 		By("naming what it asked of the cluster, too")
 		Expect(send(request{method: "PUT", url: paddock.URLs[before] + "/site/demo/fhir/patient/traced", body: patient(1)}).status).To(Equal(http.StatusCreated))
 		read("/site/demo/fhir/patient/traced")
-		Eventually(func() *tracev1.Span { return spanOf("HTTP GET") }).Within(10 * time.Second).ShouldNot(BeNil())
+		Eventually(func() *tracev1.Span { return spanOf("HTTP GET") }).Within(30 * time.Second).ShouldNot(BeNil())
 
 		for _, span := range collected.Of(trace) {
 			Expect(span.String()).NotTo(Or(ContainSubstring("Nobodyknows"), ContainSubstring(token), ContainSubstring(postgresToken)))

@@ -114,7 +114,7 @@ var _ = Describe("The receiver in", func() {
 			var accepted struct{ EventID string }
 			Expect(json.Unmarshal(text, &accepted)).To(Succeed())
 			Eventually(statuses).Within(20 * time.Second).Should(Receive(Equal(http.StatusNoContent)))
-			Eventually(said).Within(5 * time.Second).Should(gbytes.Say(accepted.EventID))
+			Eventually(said).Within(30 * time.Second).Should(gbytes.Say(accepted.EventID))
 
 			By("changing what was signed")
 			forged, err := http.NewRequestWithContext(ctx, http.MethodPost, behind.String()+"/hook", strings.NewReader(strings.Replace(string(last), "user.created", "user.updated", 1)))

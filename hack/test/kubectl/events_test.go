@@ -39,7 +39,7 @@ var _ = Describe("Webhooks", func() {
 			expect := func(eventType string, changed ...string) {
 				GinkgoHelper()
 				next++
-				Eventually(func() []localreceiver.Delivery { return receiver.About("Practitioner/ana") }).Within(15 * time.Second).Should(HaveLen(next))
+				Eventually(func() []localreceiver.Delivery { return receiver.About("Practitioner/ana") }).Within(30 * time.Second).Should(HaveLen(next))
 				last := receiver.About("Practitioner/ana")[next-1]
 				Expect(last.Event["type"]).To(Equal(eventType))
 				Expect(fmt.Sprint(last.Event["changedFields"])).To(Equal(map[bool]string{true: "<nil>", false: fmt.Sprint(changed)}[changed == nil]))

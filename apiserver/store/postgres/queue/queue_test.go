@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // TestDelivers follows events from the outbox to two webhooks, and the log of it.
 func TestDelivers(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 
 // Version is the version of the Extractor. Raise it by one with every change of what the Extractor
 // finds in any record, such as a new search parameter, so that servers reindex the Sites in
-// Postgres. Never lower it. TestVersion fails if it was not raised. Databases that earlier releases
-// indexed have 3, the sum of the versions that FHIR (2) and AHDS (1) had then.
+// Postgres. Never lower it. TestVersion fails if it was not raised.
 const Version = 3
 
 // Extractor is the store.Extractor of the records of all facades. No FHIR type has the name of an

@@ -67,23 +67,3 @@ func (r *request) respondVersion(w http.ResponseWriter, rec store.Record) error 
 	}
 	return r.respond(w, http.StatusOK, body)
 }
-
-// searchOptions returns the options for parsing the parameters of a request.
-func (h *handler) searchOptions(r *request) search.Options {
-	lenient := r.site.Lenient
-	if handling := parsePreferences(r.Header).handling; handling != "" {
-		lenient = handling == handlingLenient
-	}
-	options := search.Options{
-		Type:       r.kind.Name,
-		SortByDate: r.dialect.sortByDate,
-		Lenient:    lenient,
-		Now:        h.Now(),
-		Zone:       r.site.Zone,
-		Bases:      r.bases(),
-	}
-	if r.compartment != nil {
-		options.Compartment = &r.compartment.Compartment
-	}
-	return options
-}

@@ -76,6 +76,26 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	return r.respondBundle(w, found)
 }
 
+// searchOptions returns the options for parsing the parameters of a request.
+func (h *handler) searchOptions(r *request) search.Options {
+	lenient := r.site.Lenient
+	if handling := parsePreferences(r.Header).handling; handling != "" {
+		lenient = handling == handlingLenient
+	}
+	options := search.Options{
+		Type:       r.kind.Name,
+		SortByDate: r.dialect.sortByDate,
+		Lenient:    lenient,
+		Now:        h.Now(),
+		Zone:       r.site.Zone,
+		Bases:      r.bases(),
+	}
+	if r.compartment != nil {
+		options.Compartment = &r.compartment.Compartment
+	}
+	return options
+}
+
 // searchRecords returns a page of the records that match a query. The caller must be allowed to
 // list its types. If buffer is not nil, the bodies are decompressed into it.
 func (r *request) searchRecords(query search.Query, after store.Position, buffer *[]byte) (store.Page, error) {

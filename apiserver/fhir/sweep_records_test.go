@@ -10,10 +10,12 @@ import (
 	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
-// sweepBodies are resources of all types with a value for each search parameter, except for the
-// extensions of additions, which sweepRecord.body adds. @Type stands for
-// a reference, #c for a concept, #i for identifiers, #t for contact points, #a for an address, #l
-// for a language, and WORD for a word that differs between groups of records.
+// sweepBodies are the resources of the sweep: the specs that send the same requests to two sites, one
+// with hidden records and one without, and expect equal responses. They have a value for each search
+// parameter, except for the extensions of r4/search_additions.json, which sweepRecord.body adds.
+// @Type stands for a reference, #c for a concept, #i for identifiers, #t for contact points, #a for
+// an address, #l for a language, and WORD for a word that differs between groups of records. An
+// element whose codes are fixed has one of them instead of WORD.
 var sweepBodies = map[string]string{
 	"Device": `"identifier":#i,"deviceName":[{"name":"WORD","type":"user-friendly-name"}],"location":@Location,"manufacturer":"WORD","modelNumber":"WORD",` +
 		`"owner":@Organization,"patient":@Patient,"status":"active","contact":#t,"type":#c,"udiCarrier":[{"carrierHRF":"WORD","deviceIdentifier":"WORD"}],"url":"http://WORD.example/a/b"`,
@@ -103,9 +105,8 @@ func (r sweepRecord) body() string {
 // references finds references in sweepBodies.
 var references = regexp.MustCompile("@[A-Za-z]+")
 
-// reference is a reference to a record of a type. What links decide about, Devices and
-// DeviceMetrics that are visible, refer to what is visible by
-// these.
+// reference returns the reference of the record to a record of a type. Visible Devices and
+// DeviceMetrics refer to visible records, because access to them depends on the referenced one.
 func (r sweepRecord) reference(target string) string {
 	id := r.refersTo
 	if target == "MANAGER" { // one of several types

@@ -19,9 +19,9 @@ import (
 
 const bin = "../../../bin"
 
-// TestExtractionIndependently compares what is extracted of HL7's examples and of
-// resources made at random with what HL7's own expressions find in them. It is here
-// for the sake of the generator.
+// TestExtractionIndependently compares the values that the extraction finds in HL7's examples and in
+// random resources with those that fhirpath.js finds by HL7's own expressions. It is in this package
+// because it uses the package's generator of random resources.
 func TestExtractionIndependently(t *testing.T) {
 	truth, err := searchtruth.New(t.Context(), absoluteBin(t))
 	if err != nil {

@@ -98,7 +98,8 @@ type parser struct {
 	reaches map[string]bool
 	// totalOnly is set by _summary=count.
 	totalOnly bool
-	// encoded and canonical become the fields of the query.
+	// encoded is the normalized query string, without the page token. canonical is the part of it to
+	// which a page token is bound.
 	encoded, canonical []byte
 }
 
@@ -212,7 +213,7 @@ func (p *parser) parameter(name string, values []string) error {
 		if err != nil {
 			return within(position("repetition", i, len(values)), err)
 		}
-		p.appendToQuery(name, normalized)
+		p.appendToQueryString(name, normalized)
 	}
 	return nil
 }

@@ -91,9 +91,9 @@ func (q Query) Encode(pageToken string) string {
 // result except its format.
 func (q Query) Canonical() string { return q.canonical }
 
-// appendToQuery appends a parameter to the normalized query string. Parameters must be appended in
-// the order of their names.
-func (p *parser) appendToQuery(name, value string) {
+// appendToQueryString appends a parameter to the normalized query string. Parameters must be
+// appended in the order of their names.
+func (p *parser) appendToQueryString(name, value string) {
 	if name == paramPageToken {
 		return
 	}

@@ -26,7 +26,7 @@ func (s *Store) change(p *decision, current *state, before indexrow.Rows, events
 	if p.Action == store.ActionAnnotate {
 		return s.annotate(current, &p.next)
 	}
-	c := change{statement: s.plans.Statement()}
+	c := change{statement: s.planIndex.Statement()}
 	st := c.statement
 	var next indexrow.Rows
 	if p.Action != store.ActionPurge && !p.next.deleted {

@@ -16,7 +16,7 @@ import (
 
 // SetPlanLimits lets tests use few records where the default limits would need many.
 func (s *Store) SetPlanLimits(maxList, maxSemiJoinList, minSemiJoinCandidates, maxRankedList int) {
-	s.plans.Limits = sqlplan.Limits{
+	s.planIndex.Limits = sqlplan.Limits{
 		MaxList: maxList, MaxSemiJoinList: maxSemiJoinList, MinSemiJoinCandidates: minSemiJoinCandidates, MaxRankedList: maxRankedList,
 	}
 }
@@ -37,7 +37,7 @@ func (s *Store) SetEntryCount(typeName, param string, n float64) {
 
 // IsBatched reports whether the query of a page would be batched with others.
 func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) {
-	search := sqlplan.Search{Context: ctx, Index: &s.plans, Query: query, Order: order.Of(query)}
+	search := sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: order.Of(query)}
 	page, err := search.Page(query.Types[0])
 	if err != nil {
 		return false, err
@@ -48,10 +48,10 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 // Through returns the site on another pool.
 func (s *Store) Through(pool *pgxpool.Pool) *Store {
 	through := &Store{
-		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, plans: s.plans, referencePaths: map[indexrow.ReferencePath]struct{}{},
+		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
 		queries: newQueryBatcher(pool, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
-	through.plans.Database = planDatabase{through}
+	through.planIndex.Database = planDatabase{through}
 	return through
 }
 

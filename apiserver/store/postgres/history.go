@@ -137,7 +137,7 @@ const (
 // accessFilter returns the SQL condition of the query's Access on a version, named x. It is empty
 // if nothing is hidden. past reports whether x is a row of hist rather than res.
 func (h *historyRead) accessFilter(st *sqlplan.Statement, past bool) string {
-	filter, err := h.site.plans.VersionFilter(h.ctx, st, h.query, past)
+	filter, err := h.site.planIndex.VersionFilter(h.ctx, st, h.query, past)
 	h.err = cmp.Or(h.err, err)
 	return filter
 }
@@ -145,7 +145,7 @@ func (h *historyRead) accessFilter(st *sqlplan.Statement, past bool) string {
 func (h *historyRead) queueOfRecord(batch *pgx.Batch, after historyPosition) {
 	key := foldKey(h.query.Key)
 	self := h.site.hash.Self(key.Type, key.ID)
-	exists := h.site.plans.Statement()
+	exists := h.site.planIndex.Statement()
 	batch.Queue("SELECT EXISTS (SELECT FROM res x WHERE x.site = $1 AND x.self = "+exists.Arg(self)+h.accessFilter(exists, false)+")",
 		exists.Args...).QueryRow(func(row pgx.Row) error { return row.Scan(&h.found) })
 	versions := func(st *sqlplan.Statement) string {
@@ -153,9 +153,9 @@ func (h *historyRead) queueOfRecord(batch *pgx.Batch, after historyPosition) {
 		return "(SELECT " + newestVersion + " FROM res x WHERE " + of + h.filter(st, forever) +
 			" UNION ALL SELECT " + pastVersion + " FROM hist x WHERE " + of + h.filter(st, "x.until") + ") v"
 	}
-	count := h.site.plans.Statement()
+	count := h.site.planIndex.Statement()
 	h.queueCount(batch, "SELECT count(*) FROM "+versions(count), count)
-	page := h.site.plans.Statement()
+	page := h.site.planIndex.Statement()
 	h.queuePage(batch, "SELECT "+versionColumns+", v.self FROM "+versions(page)+" JOIN res r ON r.site = $1 AND r.self = v.self WHERE v.ver < "+page.Arg(after.Version)+
 		" ORDER BY v.ver DESC LIMIT "+page.Arg(h.query.Count+1), page)
 }
@@ -178,11 +178,11 @@ func (h *historyRead) ofTypes(st *sqlplan.Statement) (with, types string) {
 
 func (h *historyRead) queueOfMany(batch *pgx.Batch, after historyPosition) {
 	of := "x.site = $1 AND x.typ = t.typ"
-	count := h.site.plans.Statement()
+	count := h.site.planIndex.Statement()
 	with, types := h.ofTypes(count)
 	h.queueCount(batch, with+"SELECT COALESCE(sum(v.n), 0)::int8 FROM "+types+" CROSS JOIN LATERAL (SELECT count(*) AS n FROM res x WHERE "+of+
 		h.filter(count, forever)+" UNION ALL SELECT count(*) FROM hist x WHERE "+of+h.filter(count, "x.until")+") v", count)
-	page := h.site.plans.Statement()
+	page := h.site.planIndex.Statement()
 	with, types = h.ofTypes(page)
 	afterLast := " AND (x.upd, x.self, x.ver) < (" + page.Arg(*after.Updated) + ", " + page.Arg(*after.Self) + ", " + page.Arg(after.Version) + ")"
 	limit := page.Arg(h.query.Count + 1)

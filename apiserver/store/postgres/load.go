@@ -62,7 +62,7 @@ func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 		if paths = s.unknownReferencePaths(paths); len(paths) == 0 {
 			return nil
 		}
-		st := s.plans.Statement()
+		st := s.planIndex.Statement()
 		_, err = tx.Exec(ctx, "WITH w AS (SELECT 1), "+indexrow.InsertPaths(st, paths)+" SELECT FROM w", st.Args...)
 		return err
 	})

@@ -57,7 +57,7 @@ func unpackMetadata(packed []byte) (metadata, error) {
 }
 
 func (s *Store) annotate(current, next *state) change {
-	st := s.plans.Statement()
+	st := s.planIndex.Statement()
 	return change{statement: st, sql: "WITH w AS (UPDATE res SET metadata = " + st.Arg(next.metadata.pack()) +
 		" WHERE site = $1 AND self = " + st.Arg(current.self) + isUnchanged(st, current) + " RETURNING rid, upd)\nSELECT rid, upd FROM w"}
 }

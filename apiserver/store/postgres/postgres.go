@@ -51,7 +51,7 @@ type Store struct {
 	loader       *recordLoader
 	queries      *queryBatcher
 	index        indexrow.Indexer
-	plans        sqlplan.Index
+	planIndex    sqlplan.Index
 	maxPageBytes int
 	share        share
 	statistics   statistics
@@ -180,7 +180,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	}
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
-	s.plans = sqlplan.Index{
+	s.planIndex = sqlplan.Index{
 		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s},
 	}
 	return s, nil

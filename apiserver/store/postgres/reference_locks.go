@@ -220,8 +220,8 @@ func (t *transaction) nameReferrers(ctx context.Context, refused *store.Referenc
 // visibleReferrers returns the first records of each key that refer to a record and that an error
 // may name. referring must have at least one record of each type that refers to it.
 func (t *transaction) visibleReferrers(ctx context.Context, self int64, referring []store.Key, named func(string) (store.Condition, error)) ([]store.Key, error) {
-	st := t.site.plans.Statement()
-	tests := t.site.plans.Tests(ctx, st, t.referenceLocks.bases)
+	st := t.site.planIndex.Statement()
+	tests := t.site.planIndex.Tests(ctx, st, t.referenceLocks.bases)
 	visible, seen := "CASE r.typ", map[string]bool{}
 	for _, key := range referring {
 		if seen[key.Type] {

@@ -115,7 +115,7 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 
 func (s *Store) queueReindexed(batch *pgx.Batch, at *state) {
 	fresh, _ := s.indexRows(at)
-	st, sum := s.plans.Statement(), fresh.Sum()
+	st, sum := s.planIndex.Statement(), fresh.Sum()
 	parts := []string{"w AS (UPDATE res SET ixsum = " + st.Arg(sum) + ", marks = " + st.Arg(nonNil(fresh.Marks)) +
 		", labelled = " + st.Arg(indexrow.LabelledColumn(sum)) + ", labels = " + st.Arg(fresh.Labels) + ", links = " + st.Arg(fresh.Links) +
 		" WHERE site = $1 AND self = " + st.Arg(at.self) + " RETURNING rid)"}

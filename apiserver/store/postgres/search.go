@@ -34,7 +34,7 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	r := &searcher{Search: sqlplan.Search{Context: ctx, Index: &s.plans, Query: query, Order: o, After: after}, site: s}
+	r := &searcher{Search: sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after}, site: s}
 	defer r.releaseSession()
 	page, err := r.search()
 	if err != nil {

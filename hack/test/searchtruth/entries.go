@@ -1,6 +1,7 @@
 package searchtruth
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,7 +15,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// implied are the systems of values of type code, by type and parameter.
+// implied maps parameters with values of type code, as NAME for all types or TYPE NAME, to the code
+// system of these values.
 var implied = map[string]string{
 	"gender":                "http://hl7.org/fhir/administrative-gender",
 	"address-use":           "http://hl7.org/fhir/address-use",
@@ -23,6 +25,12 @@ var implied = map[string]string{
 	"Endpoint status":       "http://hl7.org/fhir/endpoint-status",
 	"Group type":            "http://hl7.org/fhir/group-type",
 	"Location status":       "http://hl7.org/fhir/location-status",
+}
+
+// CodeSystem returns the code system of the values of a parameter that have type code. It is empty
+// for other parameters.
+func CodeSystem(resourceType, parameter string) string {
+	return cmp.Or(implied[resourceType+" "+parameter], implied[parameter])
 }
 
 // entriesOf reads an answer of values.mjs.
@@ -75,11 +83,7 @@ func (c *conversion) convert(typ string, value any) {
 	case "boolean", "Boolean":
 		c.add(boolean(value))
 	case "code":
-		system, ok := implied[c.resourceType+" "+c.parameter]
-		if !ok {
-			system = implied[c.parameter]
-		}
-		c.add(store.Token{System: system, Code: lower(value)})
+		c.add(store.Token{System: CodeSystem(c.resourceType, c.parameter), Code: lower(value)})
 	case "CodeableConcept":
 		for _, coding := range list(value, "coding") {
 			c.convert("Coding", coding)

@@ -67,7 +67,7 @@ func (p *planner) materialize(path *accessPath, maxSize int) (t materializedList
 	}
 	t.table = p.name("few")
 	if !path.isShort {
-		if p.usesLongLists {
+		if p.skipsLongLists {
 			id := longListKey(rids, p.Args[before.args:], maxSize)
 			if slow, known := p.index.Database.LongList(id); known {
 				p.skippedLists, p.knownSlow = append(p.skippedLists, id), p.knownSlow || slow

@@ -114,11 +114,11 @@ type planner struct {
 	limit string
 	// page is the limit as a number, or 0 if the statement is not for a page.
 	page int
-	// usesLongLists reports whether lists that are in the cache of long lists are skipped.
+	// skipsLongLists reports whether lists that are in the cache of long lists are skipped.
 	// skippedLists are the cache keys of the skipped lists, triedLists those of the materialized ones.
 	// knownSlow reports whether a scan that replaced a skipped list was slow. listsBefore is the
 	// number of materialized lists before the current branch.
-	usesLongLists            bool
+	skipsLongLists           bool
 	skippedLists, triedLists []uint64
 	knownSlow                bool
 	listsBefore              int

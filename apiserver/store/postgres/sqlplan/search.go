@@ -60,7 +60,8 @@ type Search struct {
 	// ReferencePaths are the reference paths of the site. They are required if NeedsReferencePaths
 	// returns true.
 	ReferencePaths []indexrow.ReferencePath
-	resolved       resolvedTypes
+	// resolved caches the types to which references without a type may point.
+	resolved resolvedTypes
 }
 
 // bases returns the hashes of a site's own base URLs, including that of the empty URL.
@@ -110,7 +111,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	plan := s.planner(c, typeName)
 	plan.page = s.Query.Count + 1
 	plan.limit = c.Arg(plan.page)
-	plan.usesLongLists = len(s.Query.Types) == 1
+	plan.skipsLongLists = len(s.Query.Types) == 1
 	branches, err := plan.branches()
 	if err == nil {
 		err = c.fits()
@@ -120,7 +121,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	}
 	return &Page{
 		SQL: c.sql(branches), Args: c.Args, TriedLists: plan.triedLists, SkippedLists: plan.skippedLists,
-		IsShort: plan.usesLongLists && plan.isShort(),
+		IsShort: plan.skipsLongLists && plan.isShort(),
 	}, nil
 }
 

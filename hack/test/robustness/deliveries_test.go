@@ -35,6 +35,10 @@ const (
 	publishers = 16
 	// publishPatience is how long a publisher repeats a request.
 	publishPatience = 3 * time.Minute
+	// maxKillsFactor limits the kills to a multiple of deliveryKills. Without a limit, processes could be
+	// killed so often on a busy machine that the site stays full: the kills would wait for the
+	// publishers, and these for deliveries.
+	maxKillsFactor = 4
 	// publishPause is between two events of a publisher while there are kills to come.
 	publishPause = 200 * time.Millisecond
 )
@@ -271,8 +275,8 @@ func (d *drill) get(ctx context.Context, path string) (map[string]any, error) {
 	return content, json.NewDecoder(answer.Body).Decode(&content)
 }
 
-// run publishes while victims are killed one after the other, as often as is wanted and until all is
-// published. Then it waits until everything has arrived.
+// run publishes while victims are killed one after the other, until all is published, but at least
+// deliveryKills times and at most maxKillsFactor as often. Then it waits until everything has arrived.
 func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
 	GinkgoHelper()
 	var publishing, killing errgroup.Group
@@ -295,6 +299,9 @@ func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
 					return nil
 				}
 			default:
+				if n >= maxKillsFactor**deliveryKills {
+					return nil
+				}
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

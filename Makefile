@@ -41,7 +41,7 @@ help: ## Show this help.
 build: ## Build Paddock's programs into bin/.
 	@mkdir -p $(BIN)
 	@echo "building controller and apiserver (about 2 min the first time) ..."
-	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen
+	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen ./cmd/kubectl-paddock
 
 .PHONY: run
 run: cluster-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).

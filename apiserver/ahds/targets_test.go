@@ -66,7 +66,7 @@ var _ = Describe("The webhooks that get an event", func() {
 			Spec:       v1alpha1.WebhookSpec{EventType: "user.created", URL: "https://example.org/hook", Active: &active},
 		}
 		Expect(others.Create(ctx, applied)).To(Succeed())
-		Eventually(targets).Should(Equal([]string{webhookstore.IDOf("webhooks", s.id, "applied")}))
+		Eventually(targets).Should(Equal([]string{v1alpha1.ResourceID("webhooks", s.id, "applied")}))
 		Expect(s.do("PATCH", eventPath+"/"+event, `{"isEnabled":false}`).status).To(Equal(http.StatusOK))
 		Expect(targets()).To(BeEmpty())
 		Expect(s.do("PATCH", eventPath+"/"+event, `{"isEnabled":true}`).status).To(Equal(http.StatusOK))

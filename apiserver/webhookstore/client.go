@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,18 +75,8 @@ type Resources struct {
 	kind      kind
 }
 
-// IDOf returns the id of an object in the AHDS API: its name if that is a UUID in lower case.
-// Otherwise the id is derived from namespace and name, so that it stays the same if the object is
-// created again.
-func IDOf(resource, namespace, name string) string {
-	if id, err := uuid.Parse(name); err == nil && id.String() == name {
-		return name
-	}
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/"+resource+"/"+namespace+"/"+name)).String()
-}
-
 func (r *Resources) id(object client.Object) string {
-	return IDOf(r.kind.resource, object.GetNamespace(), object.GetName())
+	return v1alpha1.ResourceID(r.kind.resource, object.GetNamespace(), object.GetName())
 }
 
 // Get implements ahds.ResourceStore.

@@ -136,7 +136,7 @@ func describe(object client.Object) (objectName, state) {
 	switch object := object.(type) {
 	case *v1alpha1.Webhook:
 		name.kind, s.eventType, s.on = webhooks.resource, object.Spec.EventType, is(object.Spec.Active)
-		s.id = IDOf(webhooks.resource, object.GetNamespace(), object.GetName())
+		s.id = v1alpha1.ResourceID(webhooks.resource, object.GetNamespace(), object.GetName())
 	case *v1alpha1.WebhookEvent:
 		name.kind, s.eventType, s.on = events.resource, object.Spec.EventType, is(object.Spec.Enabled)
 	}

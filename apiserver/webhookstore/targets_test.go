@@ -61,7 +61,7 @@ func TestTargets(t *testing.T) {
 			}
 			var want []string
 			for _, name := range test.want {
-				want = append(want, IDOf(webhooks.resource, "oak", name))
+				want = append(want, v1alpha1.ResourceID(webhooks.resource, "oak", name))
 			}
 			slices.Sort(want)
 			if got := known.of("oak", created); !slices.Equal(got, want) {

@@ -19,7 +19,6 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/apiserver/webhookstore"
 )
 
 const (
@@ -106,7 +105,7 @@ type site struct {
 }
 
 func idOf(object client.Object) string {
-	return webhookstore.IDOf("webhooks", object.GetNamespace(), object.GetName())
+	return v1alpha1.ResourceID("webhooks", object.GetNamespace(), object.GetName())
 }
 
 // find returns a Webhook from the cache. It waits until the cache is complete. The caller must not

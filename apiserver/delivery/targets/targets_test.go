@@ -23,7 +23,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/events/signing"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/apiserver/webhookstore"
 )
 
 // newHook creates a Webhook.
@@ -61,7 +60,7 @@ func handOver(ctx context.Context, hook *v1alpha1.Webhook, data map[string]strin
 }
 
 func idOf(hook *v1alpha1.Webhook) string {
-	return webhookstore.IDOf("webhooks", hook.Namespace, hook.Name)
+	return v1alpha1.ResourceID("webhooks", hook.Namespace, hook.Name)
 }
 
 // settings returns what is known of a Webhook once its present generation is, with its Secrets.

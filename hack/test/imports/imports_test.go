@@ -99,6 +99,15 @@ var rules = map[string]rule{
 	"what forwards deliveries on a developer's machine knows no engine and no cluster": {
 		from: []string{"cmd/listen/relay"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/api", module + "/apiserver/store"}),
 	},
+	// The plugin uses what users can use: the custom resources and the HTTP APIs.
+	"kubectl-paddock imports no program": {
+		from: []string{"cmd/kubectl-paddock"}, not: []string{module + "/apiserver", module + "/controllers", "sigs.k8s.io/controller-runtime"},
+		except: []string{module + "/apiserver/events/signing"},
+	},
+	"what kubectl-paddock sends to sites and packs into reports knows no cluster": {
+		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle"},
+		not:  slices.Concat(kubernetesClients, []string{"github.com/spf13/cobra"}),
+	},
 	"what records accesses knows no engine and no cluster": {
 		from: []string{"apiserver/audit"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io"}),
 	},
@@ -128,7 +137,7 @@ var rules = map[string]rule{
 
 // subtrees are the rules' packages that are taken with all below them; of the
 // others only the package itself is meant.
-var subtrees = []string{"api", "controllers", "apiserver", "apiserver/aggregated"}
+var subtrees = []string{"api", "controllers", "apiserver", "apiserver/aggregated", "cmd/kubectl-paddock"}
 
 func TestImports(t *testing.T) {
 	dependencies := listDependencies(t)

@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// run runs a command without a cluster and returns its exit code and output.
+func run(t *testing.T, args ...string) (code int, out, said string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var stdout, stderr bytes.Buffer
+	code = Run(t.Context(), args, Options{
+		Name: "kubectl paddock", Version: "v1.2.3", Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr},
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+func TestInvalidInput(t *testing.T) {
+	t.Setenv(tokenVariable, "")
+	for line, want := range map[string]string{
+		"bogus":          `unknown command "bogus"; the commands are audit, `,
+		"webhooks bogus": `unknown command "bogus"; the commands are list, `,
+		"status --bogus": "unknown flag: --bogus",
+		"status a b":     `unexpected argument "b"; expected: kubectl paddock status [SITE]`,
+		"status demo -A": `the argument "demo" and --all-namespaces exclude each other`,
+		"status -o wide": `--output: "wide" is not a format; use table, json, yaml`,
+		"token":          "the argument SITE is missing; expected: kubectl paddock token SITE",
+		"token demo":     "--as-service-account is required",
+		"token demo --as-service-account e --duration 5m": "--duration: 5m0s is too short; the minimum is 10m0s",
+		"token demo --as-service-account e --duration x":  `invalid argument "x" for "--duration"`,
+		"token demo --as-service-account e --renew":       "--renew needs --file",
+		"slots demo": "there is no token; set --as-service-account, --token-file or $PADDOCK_TOKEN",
+		"slots demo --token-file t --as-service-account e": "--as-service-account and --token-file exclude each other",
+		"slots demo --token-file t --week tuesday":         `--week: "tuesday" is not a date, such as 2031-03-03`,
+		"slots demo --token-file t --server paddock":       `--server: "paddock" is not an http or https URL`,
+		"audit demo --token-file t --limit 0":              "--limit: 0 is not between 1 and 1000",
+		"audit demo --token-file t --from yesterday":       `--from: "yesterday" is not a time in RFC 3339`,
+		"report a b":         `unexpected argument "b"`,
+		"webhooks list":      "the argument SITE is missing",
+		"webhooks test demo": "the argument WEBHOOK is missing",
+		"webhooks test demo hook --token-file t --wait -1s":                                              "--wait: -1s is negative",
+		"webhooks tail demo hook --token-file t --lines 101":                                             "--lines: 101 is not between 0 and 100",
+		"webhooks tail demo hook --token-file t -o yaml":                                                 "--output: tail has the formats table and json",
+		"webhooks redeliver demo hook --token-file t":                                                    `DELIVERY: "hook" is not the id of a delivery, a UUID`,
+		"webhooks replay demo hook --token-file t":                                                       "--from is required",
+		"webhooks replay demo hook --token-file t --from 2031-03-01T00:00:00Z --to 2031-02-01T00:00:00Z": "--to: 2031-02-01T00:00:00Z is not after --from",
+		"webhooks replay demo hook --token-file t --from 2031-03-01T00:00:00Z --status pending":          `--status: "pending" is not one of delivered, failed, undelivered`,
+		"webhooks listen demo hook --token-file t":                                                       "--forward-to is required",
+		"webhooks listen demo hook --token-file t --forward-to localhost:3000":                           `--forward-to: "localhost:3000" is not an http or https URL`,
+		"webhooks listen demo hook --token-file t --forward-to http://localhost --secret whsec_x":        "--secret: a shared signing secret has 24 to 64 bytes",
+	} {
+		t.Run(line, func(t *testing.T) {
+			code, out, said := run(t, strings.Fields(line)...)
+			if code != exitUsage || out != "" || !strings.HasPrefix(said, "error: "+want) || !strings.Contains(said, "See kubectl paddock") {
+				t.Errorf("code %d, stdout %q, stderr %q; want code 2, error: %s", code, out, said, want)
+			}
+		})
+	}
+}
+
+func TestWithoutCluster(t *testing.T) {
+	t.Setenv("PADDOCK_TOKEN", "token")
+	for _, line := range []string{"status", "report", "slots demo", "audit demo", "webhooks list demo", "token demo --as-service-account e"} {
+		if code, _, said := run(t, strings.Fields(line)...); code != exitFailed || !strings.HasPrefix(said, "error: ") {
+			t.Errorf("%s: code %d, stderr %q", line, code, said)
+		}
+	}
+	if files, err := filepath.Glob("paddock-report-*"); err != nil || len(files) > 0 {
+		t.Errorf("a failed report left %v, %v", files, err)
+	}
+}
+
+func TestHelpVersionAndCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "Exit codes: 0 done, 1 failed, 2 invalid", "--help": "kubectl paddock [command]", "--version": "v1.2.3\n", "webhooks": "Available Commands",
+		"completion bash": "__start_kubectl-paddock", "__complete status -o ": "table\njson\nyaml\n",
+	} {
+		args := strings.Fields(line)
+		if strings.HasSuffix(line, " ") {
+			args = append(args, "")
+		}
+		if code, out, said := run(t, args...); code != exitDone || !strings.Contains(out, want) {
+			t.Errorf("%q: code %d, stdout %q, stderr %q", line, code, out, said)
+		}
+	}
+}
+
+func TestReadToken(t *testing.T) {
+	t.Setenv(tokenVariable, "")
+	path := filepath.Join(t.TempDir(), "token")
+	for text, want := range map[string]string{"abc\n": "abc", "": "", "two words": "", "two\nlines": ""} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readToken(path); got != want || (err == nil) != (want != "") {
+			t.Errorf("readToken of %q = %q, %v", text, got, err)
+		}
+	}
+	t.Setenv(tokenVariable, "from-the-environment")
+	if got, err := readToken(""); got != "from-the-environment" || err != nil {
+		t.Errorf("readToken = %q, %v", got, err)
+	}
+}

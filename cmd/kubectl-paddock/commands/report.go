@@ -50,7 +50,7 @@ records, Secrets, tokens, logs or environments. What the user has no right to re
 		if err != nil {
 			return err
 		}
-		r := &report{app: a, sites: sites, hooks: hooks}
+		r := &report{app: a, sites: sites, hooks: hooks, failed: []string{}}
 		if err := r.collect(command.Context(), *system, *all); err != nil {
 			return err
 		}

@@ -1,0 +1,60 @@
+package plugin
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("status", func() {
+	It("shows the Sites of all namespaces, as a table, JSON and YAML", func(ctx SpecContext) {
+		table := ok(ctx, "status", "-A")
+		lines := strings.Split(strings.TrimSpace(table), "\n")
+		Expect(lines).To(HaveLen(3), table)
+		Expect(lines[0]).To(MatchRegexp(`^NAMESPACE +NAME +SITE ID +STORAGE +READY +REASON +NEAR LIMIT +WEBHOOKS +PENDING +FAILING +DISABLED +URL$`))
+		Expect(lines[1]).To(MatchRegexp(`^demo +demo +demo +Cluster +True +Serving +no +\d+ +\d+ +\d+ +\d+ +http://\S+/site/demo$`))
+		Expect(lines[2]).To(MatchRegexp(`^waiting +waiting +demo +Cluster +False +SiteIDTaken +no +0 +0 +0 +0`))
+		Expect(table).NotTo(ContainSubstring("\x1b"), "the output is no terminal")
+
+		type site struct {
+			Namespace, SiteID, Ready, Reason, Message string
+			Limits                                    struct{ RequestsPerSecond int }
+		}
+		got := decode[struct{ Items []site }](ok(ctx, "status", "waiting", "-n", "waiting", "-o", "json"))
+		Expect(got.Items).To(HaveLen(1))
+		Expect(got.Items[0].Message).To(ContainSubstring("demo"))
+		got.Items[0].Message = ""
+		want := site{Namespace: "waiting", SiteID: "demo", Ready: "False", Reason: "SiteIDTaken"}
+		want.Limits.RequestsPerSecond = 7
+		Expect(got.Items[0]).To(Equal(want))
+		Expect(ok(ctx, "status", "-n", "demo", "-o", "yaml")).To(ContainSubstring("\n  siteID: demo\n"))
+	})
+
+	It("says which Site is missing, and that there are none", func(ctx SpecContext) {
+		Expect(fails(ctx, 1, "status", "absent", "-n", "demo")).To(ContainSubstring(`sites.paddock.health "absent" not found`))
+		got := run(ctx, "status", "-n", "default")
+		Expect(got).To(Equal(result{0, "", "There are no Sites.\n"}))
+	})
+
+	It("runs as a plugin of kubectl, and as paddock", func(ctx SpecContext) {
+		direct := ok(ctx, "status", "-A")
+		plugin := exec.Command(filepath.Join(bin, "kubectl"), "paddock", "status", "-A")
+		plugin.Env = append(os.Environ(), "PATH="+bin, "KUBECONFIG="+cluster.Kubeconfig())
+		Expect(finish(ctx, plugin)).To(Equal(result{0, direct, ""}))
+
+		link := filepath.Join(GinkgoT().TempDir(), "paddock")
+		Expect(os.Symlink(filepath.Join(bin, "kubectl-paddock"), link)).To(Succeed())
+		got := finish(ctx, exec.Command(link, "bogus"))
+		Expect(got.code).To(Equal(2))
+		Expect(got.stderr).To(HaveSuffix("See paddock --help.\n"))
+	})
+
+	It("completes Sites, webhooks and namespaces", func(ctx SpecContext) {
+		Expect(ok(ctx, "__complete", "status", "-n", "waiting", "")).To(HavePrefix("waiting\n"))
+		Expect(ok(ctx, "__complete", "status", "-n", "wai")).To(HavePrefix("waiting\n"))
+	})
+})

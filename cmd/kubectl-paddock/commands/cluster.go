@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,27 +118,11 @@ func (a *app) site(ctx context.Context, c *cluster, name string) (*v1alpha1.Site
 }
 
 // completeSites completes the first argument with the names of Sites.
-func (a *app) completeSites(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeSites(command *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	c, err := a.connect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	namespace, err := a.namespace()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	sites, err := c.sites(command.Context(), namespace)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for i := range sites {
-		names = append(names, sites[i].Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return a.completeObjects(command.Context(), siteResource.Resource, typed)
 }
 
 // completeWebhooks completes the first argument with the names of Sites, the second with those of
@@ -146,6 +131,13 @@ func (a *app) completeWebhooks(command *cobra.Command, args []string, typed stri
 	if len(args) != 1 {
 		return a.completeSites(command, args, typed)
 	}
+	return a.completeObjects(command.Context(), webhookResource.Resource, typed)
+}
+
+// completeObjects returns the names that begin with typed, of a resource of paddock.health in the
+// namespace of the flags.
+func (a *app) completeObjects(ctx context.Context, resource, typed string) ([]string, cobra.ShellCompDirective) {
+	var names []string
 	c, err := a.connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -154,18 +146,19 @@ func (a *app) completeWebhooks(command *cobra.Command, args []string, typed stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	hooks, err := c.webhooks(command.Context(), namespace)
+	err = c.each(ctx, resource, namespace, func(object *unstructured.Unstructured) error {
+		if strings.HasPrefix(object.GetName(), typed) {
+			names = append(names, object.GetName())
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for i := range hooks {
-		names = append(names, hooks[i].Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) completeNamespaces(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeNamespaces(command *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	c, err := a.connect()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -176,7 +169,9 @@ func (a *app) completeNamespaces(command *cobra.Command, _ []string, _ string) (
 	}
 	var names []string
 	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
+		if strings.HasPrefix(list.Items[i].Name, typed) {
+			names = append(names, list.Items[i].Name)
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -110,7 +110,7 @@ var _ = Describe("report", func() {
 
 		By("finding what support needs")
 		Expect(files["sites/demo/demo.yaml"]).To(And(ContainSubstring("kind: Site"), ContainSubstring("type: Ready"), ContainSubstring("reason: Serving")))
-		Expect(files["sites/waiting/waiting.yaml"]).To(ContainSubstring("reason: SiteIDTaken"))
+		Expect(files["sites/waiting/waiting.yaml"]).To(ContainSubstring("reason: SecretNotFound"))
 		Expect(files["limits.yaml"]).To(ContainSubstring("requestsPerSecond: 7"))
 		Expect(files["webhooks.yaml"]).To(And(ContainSubstring("receiver: https://hooks.example.org\n"), ContainSubstring("type: Accepted")))
 		Expect(files["pods.yaml"]).To(And(ContainSubstring("state: Waiting CrashLoopBackOff"), ContainSubstring("lastExit: OOMKilled"), ContainSubstring("lastExitCode: 137"), ContainSubstring("restarts: 3"), ContainSubstring("memory: 64Mi")))

@@ -17,7 +17,7 @@ var _ = Describe("status", func() {
 		Expect(lines).To(HaveLen(3), table)
 		Expect(lines[0]).To(MatchRegexp(`^NAMESPACE +NAME +SITE ID +STORAGE +READY +REASON +NEAR LIMIT +WEBHOOKS +PENDING +FAILING +DISABLED +URL$`))
 		Expect(lines[1]).To(MatchRegexp(`^demo +demo +demo +Cluster +True +Serving +no +\d+ +\d+ +\d+ +\d+ +http://\S+/site/demo$`))
-		Expect(lines[2]).To(MatchRegexp(`^waiting +waiting +demo +Cluster +False +SiteIDTaken +no +0 +0 +0 +0`))
+		Expect(lines[2]).To(MatchRegexp(`^waiting +waiting +waiting +Postgres/external +False +SecretNotFound +no +0 +0 +0 +0`))
 		Expect(table).NotTo(ContainSubstring("\x1b"), "the output is no terminal")
 
 		type site struct {
@@ -26,9 +26,9 @@ var _ = Describe("status", func() {
 		}
 		got := decode[struct{ Items []site }](ok(ctx, "status", "waiting", "-n", "waiting", "-o", "json"))
 		Expect(got.Items).To(HaveLen(1))
-		Expect(got.Items[0].Message).To(ContainSubstring("demo"))
+		Expect(got.Items[0].Message).To(ContainSubstring("absent-db"))
 		got.Items[0].Message = ""
-		want := site{Namespace: "waiting", SiteID: "demo", Ready: "False", Reason: "SiteIDTaken"}
+		want := site{Namespace: "waiting", SiteID: "waiting", Ready: "False", Reason: "SecretNotFound"}
 		want.Limits.RequestsPerSecond = 7
 		Expect(got.Items[0]).To(Equal(want))
 		Expect(ok(ctx, "status", "-n", "demo", "-o", "yaml")).To(ContainSubstring("\n  siteID: demo\n"))
@@ -53,8 +53,9 @@ var _ = Describe("status", func() {
 		Expect(got.stderr).To(HaveSuffix("See paddock --help.\n"))
 	})
 
-	It("completes Sites, webhooks and namespaces", func(ctx SpecContext) {
+	It("completes Sites and namespaces", func(ctx SpecContext) {
 		Expect(ok(ctx, "__complete", "status", "-n", "waiting", "")).To(HavePrefix("waiting\n"))
 		Expect(ok(ctx, "__complete", "status", "-n", "wai")).To(HavePrefix("waiting\n"))
+		Expect(ok(ctx, "__complete", "status", "-n", "waiting", "x")).To(HavePrefix(":"))
 	})
 })

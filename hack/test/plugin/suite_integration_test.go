@@ -38,7 +38,7 @@ var (
 )
 
 // manifest has a ServiceAccount that can read the audit log of the site demo, one without rights, and
-// a Site that never becomes ready, because its siteID is taken.
+// a Site that never becomes ready, because the Secret of its database does not exist.
 const manifest = `
 apiVersion: v1
 kind: ServiceAccount
@@ -61,7 +61,7 @@ metadata: {name: waiting}
 apiVersion: paddock.health/v1alpha1
 kind: Site
 metadata: {name: waiting, namespace: waiting}
-spec: {siteID: demo, limits: {requestsPerSecond: 7}}
+spec: {limits: {requestsPerSecond: 7}, storage: {type: Postgres, postgres: {external: {secretRef: {name: absent-db}}}}}
 `
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -79,7 +79,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	kubectl(ctx, "", "wait", "--for=condition=Ready", "--timeout=60s", "-n", "demo", "site/demo")
 	apply(ctx, manifest)
-	kubectl(ctx, "", "wait", "--for=condition=Stalled", "--timeout=60s", "-n", "waiting", "site/waiting")
+	kubectl(ctx, "", "wait", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=SecretNotFound`, "--timeout=60s", "-n", "waiting", "site/waiting")
 	Eventually(func(g Gomega) {
 		result := run(ctx, "token", "demo", "-n", "demo", "--as-service-account", "editor")
 		g.Expect(result.code).To(Equal(0), result.stderr)

@@ -22,13 +22,14 @@ var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(commands.Run(ctx, os.Args[1:], commands.Options{
+	code := commands.Run(ctx, os.Args[1:], commands.Options{
 		Name:     commandName(os.Args[0]),
 		Version:  versionString(),
 		Streams:  genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Coloured: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
-	}))
+	})
+	stop()
+	os.Exit(code)
 }
 
 // commandName returns how a person calls the program, by the path of the program.

@@ -151,17 +151,15 @@ type Event struct {
 	LastSeen  metav1.Time `json:"lastSeen"`
 }
 
-// eventKinds are the kinds of paddock.health whose Events are in a bundle. Events of records are not.
-var eventKinds = []string{"Site", "SiteClaim", "NamespaceClaim", "Webhook", "WebhookEvent"}
-
 // databaseName is the name of the objects of a database that the controller provisions.
 const databaseName = "paddock-postgres"
 
-// SelectEvent returns what a bundle has of an Event, and whether the bundle has it: Events of objects
-// of paddock.health, of the given Pods by namespace and name, and of provisioned databases.
+// SelectEvent returns what a bundle has of an Event, and whether the bundle has it. It has Events of
+// objects of paddock.health, a group without records, of the given Pods, by namespace and name, and
+// of provisioned databases.
 func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	about := event.InvolvedObject
-	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") && slices.Contains(eventKinds, about.Kind) ||
+	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
 		about.Kind == "Pod" && pods[about.Namespace+"/"+about.Name] ||
 		about.Name == databaseName && slices.Contains([]string{"StatefulSet", "PersistentVolumeClaim", "Cluster"}, about.Kind)
 	if !ours {

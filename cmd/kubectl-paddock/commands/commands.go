@@ -85,7 +85,7 @@ func (a *app) root() *cobra.Command {
 		Use: "kubectl-paddock", Short: "Operate the Sites of a cluster", Long: rootLong, Version: a.Version,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: a.Name},
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(command *cobra.Command, args []string) error { return unknownCommand(command, args) },
+		Args: unknownCommand,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.SetOut(a.Streams.Out)

@@ -186,7 +186,7 @@ func (t *tail) run(ctx context.Context) error {
 	for {
 		sleep(ctx, pollInterval)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the user has ended the command
 		}
 		found, err := siteapi.List[delivery](ctx, t.site.api, t.path, url.Values{"from": {t.from.UTC().Format(time.RFC3339Nano)}})
 		var refused *siteapi.Error

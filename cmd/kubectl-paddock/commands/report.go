@@ -51,7 +51,7 @@ records, Secrets, tokens, logs or environments. What the user has no right to re
 			return err
 		}
 		r := &report{app: a, sites: sites, hooks: hooks, failed: []string{}}
-		if err := r.collect(command.Context(), *system, *all); err != nil {
+		if err := r.collect(command.Context(), *system); err != nil {
 			return err
 		}
 		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -87,7 +87,7 @@ func (r *report) add(name string, content any) {
 }
 
 // collect reads what the report has in addition to Sites and Webhooks, and makes the files.
-func (r *report) collect(ctx context.Context, system string, all bool) error {
+func (r *report) collect(ctx context.Context, system string) error {
 	c, err := r.connect()
 	if err != nil {
 		return err

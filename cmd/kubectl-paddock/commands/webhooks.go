@@ -22,7 +22,7 @@ func (a *app) webhooksCommand() *cobra.Command {
 		Use: "webhooks", Short: "Show webhooks and their deliveries, and send events again",
 		Long: `Shows webhooks and their deliveries, and sends events again. WEBHOOK is the name of a Webhook object or the id
 that the webhook has in the AHDS API.`,
-		Args: func(command *cobra.Command, args []string) error { return unknownCommand(command, args) },
+		Args: unknownCommand,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(a.webhookListCommand(), a.webhookTestCommand(), a.webhookTailCommand(), a.webhookRedeliverCommand(), a.webhookReplayCommand(), a.webhookListenCommand())
@@ -283,7 +283,7 @@ func (s *openSite) awaitAttempt(ctx context.Context, sent delivery, wait time.Du
 		}
 		sleep(ctx, pollInterval)
 		if ctx.Err() != nil {
-			return found, nil
+			return found, ctx.Err()
 		}
 	}
 }

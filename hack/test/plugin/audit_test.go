@@ -30,7 +30,7 @@ var _ = Describe("audit", func() {
 	})
 
 	It("says why it cannot", func(ctx SpecContext) {
-		Expect(fails(ctx, 1, "audit", "demo", "-n", "demo", "--as-service-account", "stranger")).To(ContainSubstring("403 Forbidden"))
-		Expect(fails(ctx, 1, audit("--outcome", "7")...)).To(And(ContainSubstring("400 Bad Request"), ContainSubstring("outcome")))
+		Expect(fails(ctx, "audit", "demo", "-n", "demo", "--as-service-account", "stranger")).To(ContainSubstring("403 Forbidden"))
+		Expect(fails(ctx, audit("--outcome", "7")...)).To(And(ContainSubstring("400 Bad Request"), ContainSubstring("outcome")))
 	})
 })

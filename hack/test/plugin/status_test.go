@@ -35,7 +35,7 @@ var _ = Describe("status", func() {
 	})
 
 	It("says which Site is missing, and that there are none", func(ctx SpecContext) {
-		Expect(fails(ctx, 1, "status", "absent", "-n", "demo")).To(ContainSubstring(`sites.paddock.health "absent" not found`))
+		Expect(fails(ctx, "status", "absent", "-n", "demo")).To(ContainSubstring(`sites.paddock.health "absent" not found`))
 		got := run(ctx, "status", "-n", "default")
 		Expect(got).To(Equal(result{0, "", "There are no Sites.\n"}))
 	})

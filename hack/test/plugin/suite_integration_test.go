@@ -115,11 +115,11 @@ func ok(ctx context.Context, args ...string) string {
 	return got.stdout
 }
 
-// fails runs kubectl-paddock, which must end with a code, and returns what it prints to stderr.
-func fails(ctx context.Context, code int, args ...string) string {
+// fails runs kubectl-paddock, which must end with the code 1, and returns what it prints to stderr.
+func fails(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	got := run(ctx, args...)
-	Expect(got.code).To(Equal(code), "%v: %s%s", args, got.stdout, got.stderr)
+	Expect(got.code).To(Equal(1), "%v: %s%s", args, got.stdout, got.stderr)
 	Expect(got.stderr).To(HavePrefix("error: "))
 	return got.stderr
 }

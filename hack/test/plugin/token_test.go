@@ -22,7 +22,7 @@ var _ = Describe("token", func() {
 		Expect(got.Audience).To(Equal("paddock.health/demo/demo"))
 		Expect(got.ExpiresAt.Sub(got.IssuedAt)).To(BeNumerically("~", 20*time.Minute, time.Minute))
 		Expect(request(ctx, http.MethodGet, "/fhir/patient", got.Token, "").StatusCode).To(Equal(http.StatusOK))
-		Expect(fails(ctx, 1, "status", "--token", got.Token, "--kubeconfig", withoutUser(ctx))).To(ContainSubstring("Unauthorized"))
+		Expect(fails(ctx, "status", "--token", got.Token, "--kubeconfig", withoutUser(ctx))).To(ContainSubstring("Unauthorized"))
 	})
 
 	It("keeps a token in a file of the user until it is interrupted", func(ctx SpecContext) {
@@ -41,7 +41,7 @@ var _ = Describe("token", func() {
 	})
 
 	It("fails for an account that does not exist", func(ctx SpecContext) {
-		Expect(fails(ctx, 1, "token", "demo", "-n", "demo", "--as-service-account", "absent")).To(ContainSubstring(`request a token of the ServiceAccount demo/absent: `))
+		Expect(fails(ctx, "token", "demo", "-n", "demo", "--as-service-account", "absent")).To(ContainSubstring(`request a token of the ServiceAccount demo/absent: `))
 	})
 })
 

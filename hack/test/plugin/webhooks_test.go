@@ -101,7 +101,7 @@ var _ = Describe("webhooks", Ordered, func() {
 	})
 
 	It("says what does not exist", func(ctx SpecContext) {
-		Expect(fails(ctx, 1, "webhooks", "test", "demo", "absent", "-n", "demo", "--as-service-account", "editor")).To(ContainSubstring("404 Not Found (resource_not_found)"))
-		Expect(fails(ctx, 1, "webhooks", "redeliver", "demo", uuid.NewString(), "-n", "demo", "--as-service-account", "editor")).To(ContainSubstring("404 Not Found (resource_not_found)"))
+		Expect(fails(ctx, "webhooks", "test", "demo", "absent", "-n", "demo", "--as-service-account", "editor")).To(ContainSubstring("404 Not Found (resource_not_found)"))
+		Expect(fails(ctx, "webhooks", "redeliver", "demo", uuid.NewString(), "-n", "demo", "--as-service-account", "editor")).To(ContainSubstring("404 Not Found (resource_not_found)"))
 	})
 })

@@ -176,6 +176,9 @@ func resourceCapabilities(kind r4.Type, site Endpoint) resourceCapability {
 		ConditionalDelete: "single",
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
 	}
+	if kind.Name == patientType {
+		capability.Operation = append(capability.Operation, operation{"everything", "http://hl7.org/fhir/OperationDefinition/Patient-everything"})
+	}
 	if site.EnforceReferences {
 		capability.ReferencePolicy = []string{"enforced"}
 	}

@@ -169,8 +169,19 @@ var memberProofs = map[string]func(c claim, value any){
 	"searchInclude":    func(c claim, value any) { c.include("_include", value) },
 	"searchRevInclude": func(c claim, value any) { c.include("_revinclude", value) },
 	"operation": func(c claim, value any) {
-		Expect(value).To(HaveLen(1))
-		Expect(value.([]any)[0]).To(HaveKeyWithValue("name", "validate"))
+		claimed := map[string]any{}
+		for _, each := range value.([]any) {
+			claimed[each.(map[string]any)["name"].(string)] = each.(map[string]any)["definition"]
+		}
+		want := map[string]any{"validate": "http://hl7.org/fhir/OperationDefinition/Resource-validate"}
+		everything := c.send("GET", "/"+c.kind+"/"+c.create("everything")+"/$everything", "")
+		if c.kind == "Patient" {
+			want["everything"] = "http://hl7.org/fhir/OperationDefinition/Patient-everything"
+			Expect(everything.json()).To(HaveKeyWithValue("type", "searchset"))
+		} else {
+			Expect(everything.code()).To(Equal("unknown_operation"))
+		}
+		Expect(claimed).To(Equal(want))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", `{}`).body).To(ContainSubstring(`"error"`))
 	},

@@ -24,19 +24,6 @@ func canHaveMembers(r *http.Request) bool {
 	return !strings.Contains(r.Pattern, "{members}") || membersName.MatchString(r.PathValue("members"))
 }
 
-// members returns a handler that serves next, but answers 404 if the path has a segment after an id
-// that cannot name a type, such as an operation.
-func (h *handler) members(next http.HandlerFunc) http.HandlerFunc {
-	unknown := h.failWith(routeError)
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !canHaveMembers(r) {
-			unknown(w, r)
-			return
-		}
-		next(w, r)
-	}
-}
-
 // compartment is the compartment that a request searches.
 type compartment struct {
 	search.Compartment

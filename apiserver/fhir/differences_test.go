@@ -148,6 +148,20 @@ var _ = Describe("Differences from other servers:", func() {
 		Expect(s.speak(spoken, "GET", "/Patient/nobody/Device", "").json().ids()).To(BeEmpty())
 	})
 
+	onEverything("everything of a patient has no other members of a Group", func(_ context.Context, open opener, spoken spokenDialect) {
+		s := open()
+		for _, id := range []string{"rex", "max"} {
+			s.put("/Patient/"+id, `{"resourceType":"Patient","id":"`+id+`"}`)
+		}
+		s.put("/Group/herd", `{"resourceType":"Group","id":"herd","type":"animal","actual":true,"member":[{"entity":{"reference":"Patient/rex"}},{"entity":{"reference":"Patient/max"}}]}`)
+		Expect(s.speak(spoken, "GET", "/Patient/rex/$everything", "").json().ids()).To(ConsistOf("rex", "herd"))
+		for _, name := range []string{"start", "end"} {
+			a := s.speak(spoken, "GET", "/Patient/rex/$everything?"+name+"=2026", "")
+			Expect(a.status).To(Equal(http.StatusBadRequest))
+			Expect(a.code()).To(Equal("invalid_query"))
+		}
+	})
+
 	onEverything("ids differ in more than case", func(_ context.Context, open opener, spoken spokenDialect) {
 		s := open()
 		s.put("/Patient/Rex", `{"resourceType":"Patient","id":"Rex"}`)

@@ -178,7 +178,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(s.speak(spoken, "GET", "/$validate", "").code()).To(Equal("unknown_operation"))
 		batch := s.speak(spoken, "POST", "", `{"resourceType":"Bundle","type":"batch","entry":[
 			{"request":{"method":"GET","url":"ValueSet/$lookup?code=a"}},
-			{"request":{"method":"POST","url":"Patient/a/$everything"},"resource":{"resourceType":"Parameters"}}]}`)
+			{"request":{"method":"POST","url":"Practitioner/a/$everything"},"resource":{"resourceType":"Parameters"}}]}`)
 		for i := range 2 {
 			Expect(batch.json().at("entry", i, "response", "status")).To(Equal("404 Not Found"), batch.body)
 			Expect(batch.json().at("entry", i, "response", "outcome", "issue", 0, "details", "text")).To(Equal("unknown_operation"))
@@ -204,6 +204,7 @@ var _ = Describe("FHIR to the letter:", func() {
 			{"GET", "/patient/a/history", "", nil},
 			{"GET", "/Patient/a/_history", "", nil},
 			{"GET", "/Patient/a/_history/1", "", nil},
+			{"GET", "/Patient/a/$everything", "", nil},
 			{"POST", "/Patient/$validate", luna, nil},
 			{"POST", "/Patient/a/$validate", luna, nil},
 			{"POST", "", `{"resourceType":"Bundle","type":"batch"}`, nil},

@@ -44,6 +44,7 @@ const root = "/site/{siteId}/fhir"
 func (h *handler) paths() map[string]methods {
 	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
+	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
 	return map[string]methods{
 		"/": {
@@ -76,6 +77,8 @@ func (h *handler) paths() map[string]methods {
 		},
 		"/{type}/{id}/$validate":         validateRecord,
 		"/{type}/{id}/%24validate":       validateRecord,
+		"/{type}/{id}/$everything":       everything,
+		"/{type}/{id}/%24everything":     everything,
 		"/{type}/{id}/history":           history,
 		"/{type}/{id}/_history":          history,
 		"/{type}/{id}/_search":           {http.MethodPost: {verb: "list", allTypes: true, run: h.searchByPost}},
@@ -101,7 +104,7 @@ func (h *handler) routes() router {
 	routes.NotFound(h.failWith(routeError))
 	routes.Route(root, func(site chi.Router) {
 		for path, supported := range routes.paths {
-			serve := h.members(h.serve(supported))
+			serve := h.existing(h.serve(supported))
 			if path == "/"+auditEvent {
 				serve = acceptNDJSON(serve)
 			}
@@ -122,10 +125,27 @@ func (routes router) find(r *http.Request) (methods, error) {
 	for i, name := range matched.URLParams.Keys {
 		r.SetPathValue(name, matched.URLParams.Values[i])
 	}
-	if !canHaveMembers(r) {
+	if !exists(r) {
 		return nil, routeError(r)
 	}
 	return routes.paths[cmp.Or(strings.TrimPrefix(r.Pattern, root), "/")], nil
+}
+
+// exists reports whether the facade has the path of r, for patterns that match more paths than the
+// facade has.
+func exists(r *http.Request) bool { return canHaveMembers(r) && canHaveEverything(r) }
+
+// existing returns a handler that serves next, but answers 404 for a path that the facade does not
+// have.
+func (h *handler) existing(next http.HandlerFunc) http.HandlerFunc {
+	unknown := h.failWith(routeError)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !exists(r) {
+			unknown(w, r)
+			return
+		}
+		next(w, r)
+	}
 }
 
 // routeError returns the error for a path without a route. Errors: *operationUnknownError,

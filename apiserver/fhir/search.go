@@ -125,24 +125,23 @@ func (r *request) includePatients(page *store.Page, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	const patient = "Patient"
-	filter, err := r.accessFilter(nil, []string{patient})
+	filter, err := r.accessFilter(nil, []string{patientType})
 	if err != nil {
 		return err
 	}
 	there := map[string]bool{}
 	for _, rec := range slices.Concat(page.Records, page.Included) {
-		if rec.Key.Type == patient {
+		if rec.Key.Type == patientType {
 			there[strings.ToLower(rec.Key.ID)] = true
 		}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return there[id] })
 	room := max(0, r.maxIncluded()-len(page.Included))
-	if len(ids) == 0 || filter[patient] == nil {
+	if len(ids) == 0 || filter[patientType] == nil {
 		return nil
 	}
 	found, err := r.site.Store.Search(r.Context(), store.Query{
-		Types: []string{patient}, Where: store.IDIn(ids), Access: filter, Count: room, Total: store.TotalNone,
+		Types: []string{patientType}, Where: store.IDIn(ids), Access: filter, Count: room, Total: store.TotalNone,
 		Sort: []store.Sort{{Field: store.SortID}},
 	})
 	page.Included = append(page.Included, found.Records...)

@@ -55,7 +55,26 @@ func readQuestions(kind string) []question {
 	}
 	ask("HEAD", "/"+kind+"/_history")
 	ask("HEAD", "/"+kind)
-	return append(questions, compartmentQuestions(kind)...)
+	return append(questions, append(compartmentQuestions(kind), everythingQuestions(kind)...)...)
+}
+
+// everythingQuestions are those of the operation $everything on records of a type.
+func everythingQuestions(kind string) []question {
+	if kind != "Patient" {
+		return []question{{method: "GET", path: "/" + kind + "/hidden-r/$everything"}}
+	}
+	var questions []question
+	for _, id := range idsOf(kind) {
+		path := "/" + kind + "/" + id + "/$everything"
+		questions = append(questions, question{method: "HEAD", path: path}, question{method: "HEAD", path: "/patient/" + id + "/%24everything"}, question{method: "GET", path: "/patient/" + id + "/%24everything"})
+		for _, query := range []string{
+			"", "_count=1", "_count=0", "_summary=count", "_summary=true&_count=3", "_elements=id", "_since=MARK0", "_since=MARK1&_count=2", "_since=MARK2", "_page_token=nonsense",
+			"_type=Organization", "_type=Practitioner,PractitionerRole&_count=1", "_type=Patient", "_type=Group&_type=Person,RelatedPerson", "_type=Device,Location", "_type=DeviceMetric",
+		} {
+			questions = append(questions, question{method: "GET", path: path + "?" + query, walks: true, covers: "$everything?" + query})
+		}
+	}
+	return questions
 }
 
 func historyQueries() []string {

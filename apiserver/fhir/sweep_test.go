@@ -197,7 +197,7 @@ func idsToWrite(kind string) []string {
 func (b *twins) tokenQuestions() []question {
 	GinkgoHelper()
 	var questions []question
-	for _, path := range []string{"/Patient?_count=1", "/Patient?_count=1&_sort=name", "/?_count=1", "/Patient/_history?_count=1", "/_history?_count=1", "/Patient/seen-c/_history?_count=1"} {
+	for _, path := range []string{"/Patient?_count=1", "/Patient?_count=1&_sort=name", "/?_count=1", "/Patient/_history?_count=1", "/_history?_count=1", "/Patient/seen-c/_history?_count=1", "/Patient/seen-a/$everything?_count=1"} {
 		for _, t := range []*twin{b.with, b.without} {
 			for _, caller := range []string{chief, nurse} {
 				a := t.ask(question{method: "GET", path: path, header: header("X-Caller", caller)})

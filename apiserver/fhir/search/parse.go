@@ -19,6 +19,8 @@ type Options struct {
 	Type string
 	// Compartment, if not nil, restricts a search to the members of the compartment.
 	Compartment *Compartment
+	// Everything, for ParseEverything, is the id of the Patient.
+	Everything string
 	// SortByDate is set to accept _sort=date, with the meaning of _lastUpdated, if the type has no
 	// parameter date (contract 4.1).
 	SortByDate bool
@@ -112,6 +114,9 @@ func parse(values url.Values, opts Options, resultParameters map[string]resultPa
 	if err := p.parse(values); err != nil {
 		return Query{}, err
 	}
+	if p.Everything != "" && !p.query.Since.IsZero() {
+		p.where = append(p.where, store.UpdatedIn{From: p.query.Since})
+	}
 	if len(p.where) > 0 {
 		p.query.unintersected, p.query.Where = p.where, intersectDates(p.query.Types, p.where)
 		p.collectMentioned(p.where)
@@ -143,6 +148,9 @@ func (p *parser) parse(values url.Values) error {
 		if err := p.restrictTo(p.Compartment); err != nil {
 			return Errors{{Parameter: paramType, Problem: err.Error()}}
 		}
+	}
+	if p.Everything != "" {
+		p.restrictToEverything()
 	}
 	var wrong Errors
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -234,6 +242,8 @@ func (p *parser) addFilter(name, value string) error {
 // subject returns the names of the searched types for error messages.
 func (p *parser) subject() string {
 	switch {
+	case p.Everything != "":
+		return "$everything"
 	case p.Type != "":
 		return p.Type
 	case p.Compartment != nil:

@@ -56,6 +56,7 @@ type Query struct {
 	Near []store.Near
 
 	// Since, for a history, excludes the versions written before it. The zero time excludes none.
+	// For ParseEverything it is in Where too.
 	Since time.Time
 	// At, for a history, excludes the versions that were current in none of the ranges. nil
 	// excludes none.

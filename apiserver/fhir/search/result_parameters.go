@@ -71,7 +71,7 @@ func (p *parser) types(values url.Values) error {
 	case len(given) == 0 && p.Compartment != nil:
 		p.query.Types = p.Compartment.Types()
 		return nil
-	case len(given) == 0, !p.allowsFilters:
+	case len(given) == 0, !p.allowsFilters && p.Everything == "":
 		p.query.Types = namesOfTypes()
 		return nil
 	case len(given) > 1:

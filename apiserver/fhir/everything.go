@@ -1,0 +1,76 @@
+package fhir
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search"
+	"github.com/paddock-health/paddock/apiserver/web"
+)
+
+const (
+	// patientType is the only type of this facade for which R4 defines $everything, except Group,
+	// whose $everything is not supported.
+	patientType         = "Patient"
+	everythingOperation = "$everything"
+)
+
+// canHaveEverything reports whether the type in the path of r has the operation $everything. It is
+// true for a path of something else.
+func canHaveEverything(r *http.Request) bool {
+	if !strings.HasSuffix(r.Pattern, "everything") {
+		return true
+	}
+	kind, ok := r4.TypeOf(web.PathParameter(r, "type"))
+	return ok && kind.Name == patientType
+}
+
+// everything serves GET …/Patient/{id}/$everything: the Patient, the records of the compartment and
+// the records to which these refer. The caller needs the right to get the Patient and to list
+// Patients. Records of other types that the caller may not list are omitted. Errors:
+// store.ErrNotFound, also for a hidden Patient. R4 patient-operation-everything.html.
+func (h *handler) everything(w http.ResponseWriter, r *request) error {
+	options := h.searchOptions(r)
+	options.Everything = r.id
+	query, err := search.ParseEverything(r.query, options)
+	if err != nil {
+		return err
+	}
+	r.recordParameters(query.Ignored)
+	if err := r.authorize("get"); err != nil {
+		return err
+	}
+	if _, err := r.site.Store.Get(r.Context(), r.key()); err != nil {
+		return err
+	}
+	listed, err := r.listableTypes(query.Types)
+	if len(listed) == 0 {
+		return err
+	}
+	query.Types = listed
+	scope := r.kind.Name + "/" + strings.ToLower(r.id) + "/" + everythingOperation
+	binding, err := r.binding(query, scope, slices.Concat(query.Types, query.ReachedTypes))
+	if err != nil {
+		return err
+	}
+	at, err := h.cursor(query, binding)
+	if err != nil {
+		return err
+	}
+	bodies := getBuffer()
+	page, err := r.searchRecords(query, at.After, &bodies)
+	if err != nil {
+		return err
+	}
+	base := r.pagesURL() + "/" + r.recordPath(r.key()) + "/" + everythingOperation
+	links := h.pageLinks(base, query, binding, at, page.Next)
+	setLinks(w.Header(), links)
+	found, err := r.searchset(query, page, links)
+	if err != nil {
+		return err
+	}
+	putBuffer(bodies)
+	return r.respondBundle(w, found)
+}

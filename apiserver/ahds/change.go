@@ -15,19 +15,25 @@ func (h *handler) replace(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	content, err := k.fields.Replace(sent, schema.Identity{Name: k.idField, Path: r.id})
-	if err := k.checked(content, err); err != nil {
-		return err
-	}
-	rec, err := h.change(r, k, store.MethodPut, idempotencyKey{}, func(rec store.Record, before stored, matched bool) (stored, error) {
-		// A client that sends back what it read also sends the time at which it was updated.
-		seen := matched || schema.String(sent.Get("updatedAt")) == schema.Stamp(rec.Updated)
-		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: maps.Clone(content), seen: seen, by: r.caller}, h.Now())
-	})
+	rec, err := h.replaceWith(r, k, sent, idempotencyKey{})
 	if err != nil {
 		return err
 	}
 	return h.respondRecord(w, r, http.StatusOK, k, rec)
+}
+
+// replaceWith replaces the record of the path by the object that a client sent. Errors:
+// fielderror.Errors, those of change.
+func (h *handler) replaceWith(r *request, k *kind, sent schema.Object, key idempotencyKey) (store.Record, error) {
+	content, err := k.fields.Replace(sent, schema.Identity{Name: k.idField, Path: r.id})
+	if err := k.checked(content, err); err != nil {
+		return store.Record{}, err
+	}
+	return h.change(r, k, store.MethodPut, key, func(rec store.Record, before stored, matched bool) (stored, error) {
+		// A client that sends back what it read also sends the time at which it was updated.
+		seen := matched || schema.String(sent.Get("updatedAt")) == schema.Stamp(rec.Updated)
+		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: maps.Clone(content), seen: seen, by: r.caller}, h.Now())
+	})
 }
 
 // patch serves PATCH …/{kind}/{id}. RFC 7396.
@@ -55,6 +61,14 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 
 // remove serves DELETE …/{kind}/{id}. The delete is permanent. Contract 4.2.
 func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
+	if err := h.removeRecord(r, k); err != nil {
+		return err
+	}
+	return r.respondEmpty(w, http.StatusNoContent)
+}
+
+// removeRecord deletes the record of the path. It retries after a conflict with another write.
+func (h *handler) removeRecord(r *request, k *kind) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
@@ -72,7 +86,7 @@ func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
 		}
 		_, err = r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key, Method: store.MethodDelete, If: store.UnchangedSince(rec)}})
 		if err == nil {
-			return r.respondEmpty(w, http.StatusNoContent)
+			return nil
 		}
 		if err := r.retryConflict(err); err != nil {
 			return err

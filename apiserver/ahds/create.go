@@ -28,25 +28,35 @@ func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	content, id, err := k.fields.Create(sent, schema.Identity{Name: k.idField})
-	if err := k.checked(content, err); err != nil {
-		return err
-	}
-	next, err := k.applyWrite(id, stored{}, write{sent: sent, content: content, seen: true, by: r.caller}, h.Now())
-	if err != nil {
-		return err
-	}
-	next.service.Fingerprint = k.fingerprint(content)
-	rec, outcome, err := h.createOnce(r, k, id, next, key)
+	rec, outcome, err := h.createFrom(r, k, sent, key)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Location", r.site.BaseURL+"/"+k.segment+"/"+rec.Key.ID)
-	status := http.StatusCreated
+	return h.respondRecord(w, r, statusOf(outcome), k, rec)
+}
+
+// statusOf returns the status of a create.
+func statusOf(outcome store.Outcome) int {
 	if outcome == store.Unchanged {
-		status = http.StatusOK
+		return http.StatusOK
 	}
-	return h.respondRecord(w, r, status, k, rec)
+	return http.StatusCreated
+}
+
+// createFrom creates a record from the object that a client sent. Errors: fielderror.Errors, those
+// of createOnce.
+func (h *handler) createFrom(r *request, k *kind, sent schema.Object, key idempotencyKey) (store.Record, store.Outcome, error) {
+	content, id, err := k.fields.Create(sent, schema.Identity{Name: k.idField})
+	if err := k.checked(content, err); err != nil {
+		return store.Record{}, 0, err
+	}
+	next, err := k.applyWrite(id, stored{}, write{sent: sent, content: content, seen: true, by: r.caller}, h.Now())
+	if err != nil {
+		return store.Record{}, 0, err
+	}
+	next.service.Fingerprint = k.fingerprint(content)
+	return h.createOnce(r, k, id, next, key)
 }
 
 // checked adds the errors of combinations of fields to err, which has the errors of single fields.

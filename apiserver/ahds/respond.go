@@ -27,15 +27,22 @@ func setVersion(w http.ResponseWriter, rec store.Record) {
 // fail responds with an error. It logs those of status 500 and above except 501.
 func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 	p := problemOf(err)
+	h.logFailure(r, p, err)
+	for name, value := range p.header {
+		w.Header().Set(name, value)
+	}
+	if err := r.respond(w, p.status, typeProblem, p.encode(r.instance())); err != nil {
+		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()), "err", err)
+	}
+}
+
+// logFailure logs a problem of status 500 and above except 501.
+func (h *handler) logFailure(r *request, p problem, err error) {
 	if p.status >= http.StatusInternalServerError && p.status != http.StatusNotImplemented {
 		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()),
 			"site", r.site.ID, "id", r.id, "method", r.Method, "status", p.status, "err", err)
 	}
-	for name, value := range p.header {
-		w.Header().Set(name, value)
-	}
-	instance := r.URL.EscapedPath() + "#" + web.RequestID(r.Context())
-	if err := r.respond(w, p.status, typeProblem, p.encode(instance)); err != nil {
-		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()), "err", err)
-	}
 }
+
+// instance returns the URI reference that identifies the request in a problem.
+func (r *request) instance() string { return r.URL.EscapedPath() + "#" + web.RequestID(r.Context()) }

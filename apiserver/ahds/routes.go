@@ -11,7 +11,8 @@ import (
 // operation is one HTTP method of a path.
 type operation struct {
 	// verb, resource and group are the Kubernetes RBAC permission that the operation requires. An
-	// empty group means Group, whose resources are in the site's store.
+	// empty group means Group, whose resources are in the site's store. With verbBatch the caller
+	// must have the permission of a verb in batchVerbs, and the operation checks those of its entries.
 	verb, resource, group string
 	// open is set if the operation requires no bearer token but checks a token of its own.
 	open bool
@@ -63,6 +64,7 @@ func (h *handler) routeRecords(site chi.Router, k *kind) {
 
 // routeSlots registers the further operations of slots.
 func (h *handler) routeSlots(site chi.Router) {
+	site.Handle("/"+slots.segment+"/batch", h.serve(methods{http.MethodPost: {verb: verbBatch, resource: slots.resource, run: h.batchSlots}}))
 	base := "/" + slots.segment + "/{id}"
 	site.Handle(base+"/hold", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.hold}}))
 	site.Handle(base+"/book", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.book}}))

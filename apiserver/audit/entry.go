@@ -31,6 +31,7 @@ func ActionOf(verb string) Action { return actions[verb] }
 
 var actions = map[string]Action{
 	"list": Execute, "get": Read, "create": Create, "update": Update, "patch": Update, "delete": Delete,
+	"batch": Execute,
 }
 
 // Outcome is the outcome of a request. FHIR R4 valueset-audit-event-outcome.html.

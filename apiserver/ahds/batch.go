@@ -1,0 +1,261 @@
+package ahds
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
+)
+
+const (
+	// maxBatch is the maximum number of entries of a batch. A batch with more is refused with 400. It
+	// is that of events, so that a batch ends within requestTimeout on either storage.
+	maxBatch = 500
+	// verbBatch stands for the verbs of the entries of a batch.
+	verbBatch = "batch"
+)
+
+// batchVerbs are the RBAC verbs of the entries of a batch, by the name of the entry's action.
+var batchVerbs = map[string]string{"create": "create", "replace": "update", "delete": "delete"}
+
+var batchActions = []string{"create", "replace", "delete"}
+
+// batchFields are the fields of an entry. Which of them an action takes is checked by batchEntry.
+var batchFields = schema.Fields{
+	{Name: "action", Check: schema.OneOf(batchActions...), Required: true},
+	{Name: "ifMatch", Check: schema.Text(1, maxTag), Default: "null"},
+	{Name: "slot", Check: anObject, Default: "null"},
+}
+
+// maxTag is the maximum number of characters of ifMatch.
+const maxTag = 1024
+
+func anObject(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	return schema.AnyObject(len(value))(at, value)
+}
+
+// authorizeAny returns nil if the caller has the right to one of batchVerbs. Otherwise it returns
+// the first refusal, which hides a hidden site. Errors: those of access.Authorizer.
+func (h *handler) authorizeAny(r *request, op operation) error {
+	var refused error
+	for _, action := range batchActions {
+		err := h.authorizeVerb(r, batchVerbs[action], op.resource)
+		if err == nil {
+			return nil
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	return refused
+}
+
+// authorizeVerb checks the right of the caller to a verb on all records of a resource.
+func (h *handler) authorizeVerb(r *request, verb, resource string) error {
+	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access, access.Action{Verb: verb, Group: Group, Resource: resource})
+}
+
+// batchEntry is an entry of a batch.
+type batchEntry struct {
+	action, id, ifMatch string
+	slot                schema.Object
+	// key is the Idempotency-Key of the batch, made unique to the entry.
+	key idempotencyKey
+	// err is the error in the fields of the entry.
+	err error
+}
+
+// batchResult is the answer to an entry.
+type batchResult struct {
+	status int
+	record *store.Record
+	err    error
+}
+
+// batchSlots serves POST …/availability-slot/batch. The entries are processed in their order, each
+// as the request of its own would be, and each succeeds or fails alone.
+func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
+	if err := list.ParseNone(r.query); err != nil {
+		return err
+	}
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	if len(r.Header.Values("If-Match")) > 0 {
+		return fielderror.Errors{{In: fielderror.Header, At: "If-Match", Code: fielderror.CodeInvalidHeader, Detail: "a batch has several records; send the ETag of each as ifMatch of its entry"}}
+	}
+	if _, _, err := web.ParseContentType(r.Header, typeJSON); err != nil {
+		return err
+	}
+	text, err := r.readBody(w)
+	if err != nil {
+		return err
+	}
+	entries, err := readBatch(text, key)
+	if err != nil {
+		return err
+	}
+	for _, action := range batchActions {
+		if slices.ContainsFunc(entries, func(e batchEntry) bool { return e.action == action }) {
+			if err := h.authorizeVerb(r, batchVerbs[action], slots.resource); err != nil {
+				return err
+			}
+		}
+	}
+	items := []byte(`{"data":[`)
+	for i, e := range entries {
+		if i > 0 {
+			items = append(items, ',')
+		}
+		if items, err = h.appendResult(items, r, i, h.runEntry(r, e)); err != nil {
+			return err
+		}
+	}
+	return r.respond(w, http.StatusOK, typeJSON, append(items, `]}`...))
+}
+
+// readBatch parses the body of a batch. The errors in an entry are stored in it. Errors:
+// fielderror.Errors in the body as a whole.
+func readBatch(text []byte, key idempotencyKey) ([]batchEntry, error) {
+	if !schema.IsList(text) {
+		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(maxBatch) + " entries"}}
+	}
+	objects, err := schema.ParseList(text, maxBatch)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]batchEntry, len(objects))
+	for i, object := range objects {
+		entries[i] = readBatchEntry(object)
+		if key.key != "" {
+			entries[i].key = key.ofEntry(i, object)
+		}
+	}
+	return entries, nil
+}
+
+// ofEntry returns the key of an entry of a batch with the key.
+func (i idempotencyKey) ofEntry(at int, entry schema.Object) idempotencyKey {
+	var parts [][]byte
+	for _, member := range entry {
+		parts = append(parts, []byte(member.Name), member.Value)
+	}
+	return idempotencyKey{key: digest([]byte(i.key), []byte(strconv.Itoa(at))), request: digest(parts...)}
+}
+
+func readBatchEntry(object schema.Object) batchEntry {
+	content, id, err := batchFields.Create(object, schema.Identity{Name: slots.idField})
+	e := batchEntry{action: content.Text("action"), id: id, ifMatch: content.Text("ifMatch"), err: err}
+	if err != nil {
+		return e
+	}
+	var errs fielderror.Errors
+	wrong := func(name, code, detail string) {
+		errs = append(errs, fielderror.Error{At: string(jsontext.Pointer("").AppendToken(name)), Code: code, Detail: detail})
+	}
+	given := content["slot"].Kind() == jsontext.KindBeginObject
+	if given {
+		if e.slot, err = schema.Members(content["slot"]); err != nil {
+			e.err = err
+			return e
+		}
+	}
+	creates := e.action == "create"
+	if given == (e.action == "delete") {
+		if given {
+			wrong("slot", fielderror.CodeInvalidValue, "a delete takes no slot; leave it out")
+		} else {
+			wrong("slot", fielderror.CodeMissing, "slot is missing; a "+e.action+" needs the fields of the slot")
+		}
+	}
+	if e.id == "" && !creates {
+		wrong(slots.idField, fielderror.CodeMissing, slots.idField+" is missing; a "+e.action+" needs the id of the slot")
+	}
+	if e.id != "" && creates {
+		wrong(slots.idField, fielderror.CodeInvalidValue, "a create has the id of the slot, if any, in slot; send it there")
+	}
+	if e.ifMatch != "" && creates {
+		wrong("ifMatch", fielderror.CodeInvalidValue, "a create takes no ifMatch; leave it out")
+	}
+	e.err = errs.Err()
+	return e
+}
+
+// runEntry processes an entry of a batch.
+func (h *handler) runEntry(r *request, e batchEntry) batchResult {
+	if e.err != nil {
+		return batchResult{err: e.err}
+	}
+	own := *r.Request
+	own.Header = http.Header{}
+	if e.ifMatch != "" {
+		own.Header.Set("If-Match", e.ifMatch)
+	}
+	entry := &request{Request: &own, site: r.site, caller: r.caller, id: e.id}
+	switch e.action {
+	case "create":
+		rec, outcome, err := h.createFrom(entry, slots, e.slot, e.key)
+		return batchResult{statusOf(outcome), &rec, inSlot(err)}
+	case "replace":
+		rec, err := h.replaceWith(entry, slots, e.slot, e.key)
+		return batchResult{http.StatusOK, &rec, inSlot(err)}
+	default:
+		return batchResult{http.StatusNoContent, nil, h.removeRecord(entry, slots)}
+	}
+}
+
+// inSlot converts errors in the fields of a slot to errors of its entry.
+func inSlot(err error) error {
+	if errs := (fielderror.Errors{}); errors.As(err, &errs) {
+		return errs.Below("/slot")
+	}
+	return err
+}
+
+// inEntry converts errors of an entry to errors of the batch. An error in the header If-Match is one
+// of ifMatch, from which runEntry made the header.
+func inEntry(errs fielderror.Errors, i int) fielderror.Errors {
+	for n, each := range errs {
+		if each.In == fielderror.Header {
+			errs[n].In, errs[n].At = fielderror.Body, "/ifMatch"
+		}
+	}
+	return errs.Below("/" + strconv.Itoa(i))
+}
+
+// appendResult appends the answer to the entry at index i: its status, the ETag, and the slot or a
+// problem. Errors: those of rendering the slot.
+func (h *handler) appendResult(to []byte, r *request, i int, result batchResult) ([]byte, error) {
+	w := schema.NewWriter(to)
+	if result.err != nil {
+		p := problemOf(result.err)
+		h.logFailure(r, p, result.err)
+		p.fieldErrors = inEntry(p.fieldErrors, i)
+		w.Raw("status", jsontext.Value(strconv.Itoa(p.status)))
+		if tag := p.header["ETag"]; tag != "" {
+			w.String("etag", tag)
+		}
+		w.Raw("problem", p.encode(r.instance()))
+		return w.Done(), nil
+	}
+	w.Raw("status", jsontext.Value(strconv.Itoa(result.status)))
+	if result.record != nil {
+		body, err := h.render(r, slots, *result.record)
+		if err != nil {
+			return nil, err
+		}
+		w.String("etag", etag(*result.record).String())
+		w.Raw("slot", body)
+	}
+	return w.Done(), nil
+}

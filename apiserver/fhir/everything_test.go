@@ -145,6 +145,8 @@ var _ = Describe("Everything of a patient", func() {
 				as := func(caller string) option { return with("X-Caller", caller) }
 				Expect(found("/Patient/rex/$everything", as("lists patients groups practitioners organizations"))).To(Equal("Group/herd Organization/org Patient/Rex Patient/luna Practitioner/vet"))
 				Expect(found("/Patient/rex/$everything", as("lists patients locations"))).To(Equal("Patient/Rex Patient/luna"), "only a Device leads to the ward")
+				Expect(found("/Patient/rex/$everything?_type=Location", as("lists patients locations"))).To(BeEmpty())
+				Expect(found("/Patient/rex/$everything?_type=Location", as("lists patients devices locations"))).To(Equal("Location/ward"))
 				Expect(found("/Patient/rex/$everything", as("lists patients devices locations"))).To(Equal("Device/Chip Location/ward Patient/Rex Patient/luna"))
 				for path, caller := range map[string]string{
 					"/Patient/rex/$everything": "lists groups", "/Patient/rex/$everything?_type=Group": "lists patients", "/Patient/nobody/$everything": "no-list",

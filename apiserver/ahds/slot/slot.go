@@ -55,8 +55,8 @@ var Fields = schema.Fields{
 type Slot struct {
 	Start, End     time.Time
 	Active, Booked bool
-	// Resource is the resourceId in lower case.
-	Resource string
+	// Resource and Location are resourceId and locationId in lower case.
+	Resource, Location string
 }
 
 // Read returns the Slot of a content that Fields has validated.
@@ -64,7 +64,7 @@ func Read(content schema.Content) Slot {
 	return Slot{
 		Start: content.Time("startAt"), End: content.Time("endAt"),
 		Active: content.Bool("isActive"), Booked: content.Bool("isBooked"),
-		Resource: strings.ToLower(content.Text("resourceId")),
+		Resource: strings.ToLower(content.Text("resourceId")), Location: strings.ToLower(content.Text("locationId")),
 	}
 }
 

@@ -70,8 +70,8 @@ func (s DataStore) isOpen(group string) bool {
 	return s.WebhookEvents != nil && s.Webhooks != nil && s.Privileged != nil
 }
 
-// Config is the configuration of the facade. Admit, Find, Authorizer, HoldKeys and FeedKeys are
-// required.
+// Config is the configuration of the facade. Admit, Find, Authorizer, HoldKeys, FeedKeys and
+// Cursors are required.
 type Config struct {
 	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
 	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
@@ -86,6 +86,8 @@ type Config struct {
 	// HoldKeys sign the tokens of holds, FeedKeys the tokens of calendar feeds. Each key has 32
 	// bytes. All replicas share the keys.
 	HoldKeys, FeedKeys keyring.Source
+	// Cursors seals the cursors of lists of changes.
+	Cursors Cursors
 	// Streams configures the event streams of webhook deliveries. The zero value has the defaults.
 	Streams Streams
 	// Log defaults to slog.Default().
@@ -96,8 +98,8 @@ type Config struct {
 
 // New returns the handler of /site/{siteId}/ahds/v1 and all paths below it.
 func New(config Config) (http.Handler, error) {
-	if config.Admit == nil || config.Find == nil || config.Authorizer == nil || config.HoldKeys == nil || config.FeedKeys == nil {
-		return nil, errors.New("create the AHDS facade: Admit, Find, Authorizer, HoldKeys and FeedKeys are required")
+	if config.Admit == nil || config.Find == nil || config.Authorizer == nil || config.HoldKeys == nil || config.FeedKeys == nil || config.Cursors == nil {
+		return nil, errors.New("create the AHDS facade: Admit, Find, Authorizer, HoldKeys, FeedKeys and Cursors are required")
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()

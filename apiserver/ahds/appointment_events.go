@@ -12,6 +12,9 @@ import (
 // slot updates it. The data of an event is the slot as a read returns it.
 var AppointmentKind = &events.Kind{
 	Moment: func(change store.Change) events.Moment {
+		if change.After.Deleted {
+			return events.None
+		}
 		was, is := slot.Read(contentOf(change.Before)).Booked, slot.Read(contentOf(change.After)).Booked
 		switch {
 		case is && !was:

@@ -76,6 +76,10 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
+	deletion := store.Purge
+	if k.keepsDeletions {
+		deletion = store.Delete
+	}
 	for {
 		rec, err := r.site.Store.Get(r.Context(), k.key(r.id))
 		if err == nil {
@@ -84,7 +88,7 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 		if err != nil {
 			return err
 		}
-		_, err = r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key, Method: store.MethodDelete, If: store.UnchangedSince(rec)}})
+		_, err = r.site.Store.Write(r.Context(), []store.Op{{Kind: deletion, Key: rec.Key, Method: store.MethodDelete, If: store.UnchangedSince(rec)}})
 		if err == nil {
 			return nil
 		}

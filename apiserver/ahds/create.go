@@ -129,11 +129,33 @@ func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string,
 	case s.service.Fingerprint != made:
 		return store.Record{}, &idTakenError{id: key.ID}
 	}
-	first, err := r.site.Store.GetVersion(r.Context(), rec.Key, 1)
-	if errors.Is(err, store.ErrNotFound) {
-		return rec, nil // the first version has been removed from the history
+	return firstVersion(r, rec)
+}
+
+// firstVersion returns the version with which a record was created, after its last deletion if there
+// was one. If that version has been removed from the history, it returns rec.
+func firstVersion(r *request, rec store.Record) (store.Record, error) {
+	const perPage = 100 // a record rarely has more versions
+	query := store.HistoryQuery{Key: rec.Key, Deletions: true, Count: perPage}
+	for first := rec; ; {
+		page, err := r.site.Store.History(r.Context(), query)
+		if err != nil {
+			return store.Record{}, err
+		}
+		for _, version := range page.Records {
+			if version.Deleted {
+				return first, nil
+			}
+			first = version
+		}
+		if query.After = page.Next; query.After != nil {
+			continue
+		}
+		if first.Version > 1 {
+			return rec, nil
+		}
+		return first, nil
 	}
-	return first, err
 }
 
 // decodeOf parses a record of the kind. Errors: *keyReusedError if it is of another kind.

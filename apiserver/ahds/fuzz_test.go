@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -50,6 +51,12 @@ func (s *oneRecord) Search(context.Context, store.Query) (store.Page, error) {
 	return store.Page{}, nil
 }
 
+func (s *oneRecord) History(_ context.Context, query store.HistoryQuery) (store.Page, error) {
+	rec := s.record
+	rec.Key = store.Key{Type: query.Key.Type, ID: "0198c4f2-7d1e-7c3a-9b5f-000000000009"}
+	return store.Page{Records: []store.Record{rec}, Total: 1}, nil
+}
+
 func (s *oneRecord) Write(_ context.Context, ops []store.Op) ([]store.Result, error) {
 	s.written = ops[0]
 	rec := s.record
@@ -74,7 +81,7 @@ func fuzzed(t testing.TB) (http.Handler, *oneRecord) {
 	handler, err := New(Config{
 		Admit:      func(*http.Request, string) (DataStore, access.Caller, error) { return site, access.Caller{}, nil },
 		Find:       func(*http.Request, string) (DataStore, error) { return site, nil },
-		Authorizer: allowAll{}, HoldKeys: keyring.Fixed(make([]byte, keyring.Size)), FeedKeys: keyring.Fixed(make([]byte, keyring.Size)),
+		Authorizer: allowAll{}, HoldKeys: keyring.Fixed(make([]byte, keyring.Size)), FeedKeys: keyring.Fixed(make([]byte, keyring.Size)), Cursors: noCursors{},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now: func() time.Time { return at },
 	})
@@ -129,6 +136,7 @@ func FuzzRequestLine(f *testing.F) {
 		"", "/", "/availability-slot", "/availability-slot/", "/availability-slot/7", "/availability-slot.ics?token=a.b", "/eventgroup?status=active,archived&sortBy=name",
 		"/availability-slot?startAtFrom=2031-03-01T09:30:00%2B05:45&page=99999999999999999999&pageSize=100&sortOrder=desc", "/availability-slot?isActive=&isActive=true&x",
 		"/availability-slot?notes=%00%ff&serviceType=|&overlapsTo=2031-03-01T09:30:00 05:45", "/availability-slot?%zz", "/availability-slot-feed?resourceId=x",
+		"/availability-slot/batch", "/availability-slot/generate", "/availability-slot/changes?since=2031-03-01T09:30:00Z&pageSize=5", "/availability-slot/changes?since=x&pageSize=-1",
 		"/availability-slot/0198c4f2-7d1e-7c3a-9b5f-000000000009", "/availability-slot/0198c4f2-7d1e-7c3a-9b5f-000000000009/hold", "/availability-slot/%2F/book",
 		"/availability-slot/0198c4f2%2D7d1e-7c3a-9b5f-000000000009/release?x=1", "/../fhir/patient",
 	} {
@@ -243,4 +251,13 @@ func FuzzQuery(f *testing.F) {
 			}
 		}
 	})
+}
+
+// noCursors opens no cursor.
+type noCursors struct{}
+
+func (noCursors) Seal(CursorScope, []byte) string { return "cursor" }
+
+func (noCursors) Open(CursorScope, string) ([]byte, error) {
+	return nil, errors.New("is not of this list")
 }

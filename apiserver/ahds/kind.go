@@ -33,6 +33,9 @@ type kind struct {
 	change func(id string, before stored, w write, now time.Time) (stored, error)
 	// claims returns all claims of a record. If nil, the kind has none.
 	claims func(s stored, now time.Time) []store.Claim
+	// keepsDeletions is set if a delete leaves a tombstone, which a list of changes shows. Otherwise it
+	// removes the record with its history.
+	keepsDeletions bool
 	// serve writes the fields that the service sets, in addition to the times. If nil, there are none.
 	serve func(h *handler, r *request, rec store.Record, s stored, to *schema.Writer)
 }
@@ -50,7 +53,7 @@ type write struct {
 var slots = &kind{
 	recordType: slot.Type, segment: "availability-slot", resource: "availabilityslots", idField: slot.IDField,
 	fields: slot.Fields, lists: slot.Lists, sorts: slot.Sorts, where: slot.Where, values: slot.Values,
-	check: slot.Check, change: changeSlot, claims: slotClaims, serve: serveHold,
+	check: slot.Check, change: changeSlot, claims: slotClaims, keepsDeletions: true, serve: serveHold,
 }
 
 var eventGroups = &kind{

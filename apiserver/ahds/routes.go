@@ -66,6 +66,7 @@ func (h *handler) routeRecords(site chi.Router, k *kind) {
 func (h *handler) routeSlots(site chi.Router) {
 	site.Handle("/"+slots.segment+"/batch", h.serve(methods{http.MethodPost: {verb: verbBatch, resource: slots.resource, run: h.batchSlots}}))
 	site.Handle("/"+slots.segment+"/generate", h.serve(methods{http.MethodPost: {verb: "create", resource: slots.resource, run: h.generateSlots}}))
+	site.Handle("/"+slots.segment+"/changes", h.serve(methods{http.MethodGet: {verb: "list", resource: slots.resource, run: h.slotChanges}}))
 	base := "/" + slots.segment + "/{id}"
 	site.Handle(base+"/hold", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.hold}}))
 	site.Handle(base+"/book", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.book}}))

@@ -155,6 +155,7 @@ func newHandler(replica int, streams ahds.Streams) http.Handler {
 		Authorizer: rights{},
 		HoldKeys:   func() [][]byte { return *holdKeys.Load() },
 		FeedKeys:   func() [][]byte { return *feedKeys.Load() },
+		Cursors:    cursors{},
 		Streams:    streams,
 		Log:        slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 		Now:        now,

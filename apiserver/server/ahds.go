@@ -54,6 +54,7 @@ func (s *Server) newAHDS(rights access.Authorizer) (http.Handler, error) {
 		Audit:      s.audit,
 		HoldKeys:   s.config.Keys.Hold,
 		FeedKeys:   s.config.Keys.Feed,
+		Cursors:    &changeCursors{tokens: s.tokens, now: time.Now},
 		Streams:    ahds.Streams{Stopping: s.stopping},
 		Log:        s.config.Log,
 		Now:        time.Now,

@@ -1,0 +1,189 @@
+package ahds
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+const (
+	// defaultChanges and maxChanges are the default and the maximum of pageSize of a list of changes.
+	defaultChanges, maxChanges = 100, 500
+	// overlap is how far before the newest change that a client has received its next list begins. A
+	// write has its time before it becomes visible, at most requestTimeout later on its own API server.
+	// Ten seconds are for the other servers to see it, and for differences between their clocks. A
+	// change that becomes visible later than that is missed.
+	overlap = requestTimeout + 10*time.Second
+)
+
+// endOfTime is later than every write. The newest version of a record is the one that is current
+// then.
+var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// CursorScope is what the cursor of a list of changes is bound to.
+type CursorScope struct {
+	// SiteID is the site, Collection the list, and Caller the name of the client that received the
+	// cursor. View is store.Restricted.Digest of the types in the list.
+	SiteID, Collection, Caller, View string
+}
+
+// Cursors seals the cursors of lists of changes, so that clients can neither read nor change them.
+type Cursors interface {
+	Seal(of CursorScope, at []byte) string
+	// Open returns what was sealed. An error is a message for the client.
+	Open(of CursorScope, token string) ([]byte, error)
+}
+
+// changeCursor is a position in the changes of a site. Times are in milliseconds since 1970.
+type changeCursor struct {
+	// Since is the time from which the list shows changes.
+	Since int64 `json:"s"`
+	// Newest is the time of the newest change that the client has received or will receive with this
+	// list, and Seen the time at which it was first read. Both are 0 if there is none.
+	Newest int64 `json:"n"`
+	Seen   int64 `json:"o"`
+	// After is the position within the list. It is nil at its start.
+	After store.Position `json:"a,omitempty"`
+}
+
+// next returns the cursor of the list that follows on this one. While changes from before Newest may
+// still become visible, it begins overlap before Newest. After that it begins with later changes, so
+// that a client does not receive the newest ones forever.
+func (c changeCursor) next(now time.Time) changeCursor {
+	next := changeCursor{Since: c.Newest + 1, Newest: c.Newest, Seen: c.Seen}
+	if now.UnixMilli() < c.Seen+overlap.Milliseconds() {
+		next.Since = c.Newest - overlap.Milliseconds()
+	}
+	next.Since = max(next.Since, c.Since) // nothing before has become visible since, or the client does not want it
+	return next
+}
+
+// slotChanges serves GET …/availability-slot/changes: the newest version of each slot that was
+// written or deleted since a cursor or a time, newest first. A change is in the list, or in the one
+// of the cursor of its last page.
+func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
+	r.auditParameters()
+	count, err := r.changesQuery()
+	if err != nil {
+		return err
+	}
+	view, err := r.site.Store.Digest([]string{slots.recordType})
+	if err != nil {
+		return err
+	}
+	scope := CursorScope{SiteID: r.site.ID, Collection: slots.segment + "/changes", Caller: r.caller.Name, View: view}
+	at, err := h.changesSince(r, scope)
+	if err != nil {
+		return err
+	}
+	page, err := r.site.Store.History(r.Context(), store.HistoryQuery{
+		Key: store.Key{Type: slots.recordType}, Deletions: true, Since: time.UnixMilli(at.Since),
+		Current: []store.TimeRange{{From: endOfTime}}, Count: count, After: at.After,
+	})
+	if err != nil {
+		return err
+	}
+	if at.After == nil && len(page.Records) > 0 { // the first one is the newest
+		if newest := page.Records[0].Updated.UnixMilli(); newest > at.Newest {
+			at.Newest, at.Seen = newest, h.Now().UnixMilli()
+		}
+	}
+	at.After = page.Next
+	payload, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
+	body, err := h.renderChanges(r, page, h.Cursors.Seal(scope, payload))
+	if err != nil {
+		return err
+	}
+	return r.respond(w, http.StatusOK, typeJSON, body)
+}
+
+// changesQuery checks the parameters of a list of changes and returns its page size.
+func (r *request) changesQuery() (count int, err error) {
+	known := []string{"since", "pageSize"}
+	count = defaultChanges
+	var errs fielderror.Errors
+	wrong := func(name, code, detail string) {
+		errs = append(errs, fielderror.Error{In: fielderror.Parameter, At: name, Code: code, Detail: detail})
+	}
+	for name, values := range r.query {
+		switch {
+		case !slices.Contains(known, name):
+			wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+fielderror.Suggest(name, known))
+		case len(values) > 1:
+			wrong(name, fielderror.CodeRepeated, "the parameter is repeated; send it once")
+		case name == "pageSize":
+			if count, err = strconv.Atoi(values[0]); err != nil || count < 1 || count > maxChanges {
+				wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(values[0])+" is not a page size; send a whole number from 1 to "+strconv.Itoa(maxChanges))
+			}
+		}
+	}
+	slices.SortFunc(errs, func(a, b fielderror.Error) int { return strings.Compare(a.At, b.At) }) // maps have no order
+	return count, errs.Err()
+}
+
+// changesSince returns the cursor in the parameter since, which may also be a time. Without the
+// parameter, the list has all slots.
+func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, error) {
+	since := r.query.Get("since")
+	if since == "" {
+		return changeCursor{}, nil
+	}
+	if from, err := schema.ParseInstant(since); err == nil {
+		return changeCursor{Since: max(0, from.UnixMilli())}, nil
+	}
+	var at changeCursor
+	payload, err := h.Cursors.Open(scope, since)
+	if err == nil && json.Unmarshal(payload, &at) != nil {
+		err = errors.New("is of another release of this server; send the time of the last change that you have")
+	}
+	if err != nil {
+		return changeCursor{}, fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + err.Error()}}
+	}
+	if at.After == nil {
+		at = at.next(h.Now())
+	}
+	return at, nil
+}
+
+// renderChanges returns a page of changes and the cursor that follows on it.
+func (h *handler) renderChanges(r *request, page store.Page, next string) ([]byte, error) {
+	items := []byte{'['}
+	for i, rec := range page.Records {
+		if i > 0 {
+			items = append(items, ',')
+		}
+		item := schema.NewWriter(items)
+		item.String(slots.idField, rec.Key.ID)
+		item.String("updatedAt", schema.Stamp(rec.Updated))
+		if rec.Deleted {
+			item.Raw("deleted", []byte("true"))
+		} else {
+			body, err := h.render(r, slots, rec)
+			if err != nil {
+				return nil, err
+			}
+			item.Raw("deleted", []byte("false"))
+			item.String("etag", etag(rec).String())
+			item.Raw("slot", body)
+		}
+		items = item.Done()
+	}
+	meta := schema.NewWriter(nil)
+	meta.String("next", next)
+	meta.Raw("more", []byte(strconv.FormatBool(page.Next != nil)))
+	body := schema.NewWriter(nil)
+	body.Raw("data", append(items, ']'))
+	body.Raw("meta", meta.Done())
+	return body.Done(), nil
+}

@@ -505,6 +505,13 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxIncluded *int32 `json:"maxIncluded,omitempty"`
+
+	// concurrentExports is the maximum number of bulk exports of the site that are being planned, 1 to
+	// 100. Further ones fail with 429. Default: 4.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	ConcurrentExports *int32 `json:"concurrentExports,omitempty"`
 }
 
 // SiteStatus is the state observed by the controller and the API servers.

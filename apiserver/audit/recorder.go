@@ -50,6 +50,11 @@ func From(ctx context.Context) *Recorder {
 	return r
 }
 
+// Without returns a context without the Recorder, for reads whose records no response has.
+func Without(ctx context.Context) context.Context {
+	return context.WithValue(ctx, recorderKey{}, (*Recorder)(nil))
+}
+
 // with returns a context with the Recorder.
 func (r *Recorder) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)

@@ -61,7 +61,7 @@ func (r *request) interaction() (string, audit.Action) {
 		return "vread", audit.Read
 	case last == "_history", last == "history" && r.id != "":
 		return "history" + level, audit.Read
-	case isOperation(last):
+	case isOperation(last), strings.Contains(r.Pattern, "/{job}"):
 		return "operation", audit.Execute
 	case last == "_search", r.compartment != nil, r.id == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return "search" + level, audit.Execute

@@ -44,6 +44,7 @@ type rest struct {
 	Resource      []resourceCapability `json:"resource"`
 	Interaction   []coded              `json:"interaction"`
 	SearchParam   []searchParameter    `json:"searchParam"`
+	Operation     []operation          `json:"operation"`
 	Compartment   []string             `json:"compartment"`
 }
 
@@ -79,6 +80,9 @@ type operation struct {
 	Name       string `json:"name"`
 	Definition string `json:"definition"`
 }
+
+// bulkDataOperation is the start of the URLs of the operations of Bulk Data Access 2.0.
+const bulkDataOperation = "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/"
 
 const searchDocumentation = "Searches support chains, _has, _include, _revinclude, _include:iterate and _revinclude:iterate. They do not support _text, _content, _query, _filter and _list. " +
 	"A search by patient, or in the compartment of a patient, finds the records that refer to that Patient. It does not follow Patient.link."
@@ -131,6 +135,7 @@ func (h *handler) capabilities(site Endpoint) capabilities {
 		server.Interaction = append(server.Interaction, coded{"transaction"})
 	}
 	server.SearchParam = searchParameters(search.CommonParameters())
+	server.Operation = []operation{{"export", bulkDataOperation + "export"}}
 	for _, c := range r4.Compartments {
 		server.Compartment = append(server.Compartment, c.Definition)
 	}
@@ -176,8 +181,12 @@ func resourceCapabilities(kind r4.Type, site Endpoint) resourceCapability {
 		ConditionalDelete: "single",
 		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
 	}
-	if kind.Name == patientType {
-		capability.Operation = append(capability.Operation, operation{"everything", "http://hl7.org/fhir/OperationDefinition/Patient-everything"})
+	switch kind.Name {
+	case patientType:
+		capability.Operation = append(capability.Operation,
+			operation{"everything", "http://hl7.org/fhir/OperationDefinition/Patient-everything"}, operation{"export", bulkDataOperation + "patient-export"})
+	case "Group":
+		capability.Operation = append(capability.Operation, operation{"export", bulkDataOperation + "group-export"})
 	}
 	if site.EnforceReferences {
 		capability.ReferencePolicy = []string{"enforced"}

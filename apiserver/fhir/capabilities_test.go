@@ -178,8 +178,14 @@ var memberProofs = map[string]func(c claim, value any){
 		if c.kind == "Patient" {
 			want["everything"] = "http://hl7.org/fhir/OperationDefinition/Patient-everything"
 			Expect(everything.json()).To(HaveKeyWithValue("type", "searchset"))
+			want["export"] = "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/patient-export"
+			c.startExport("/Patient/$export")
 		} else {
 			Expect(everything.code()).To(Equal("unknown_operation"))
+		}
+		if c.kind == "Group" {
+			want["export"] = "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"
+			c.startExport("/Group/" + c.create("export") + "/$export")
 		}
 		Expect(claimed).To(Equal(want))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
@@ -370,6 +376,10 @@ var _ = Describe("The CapabilityStatement", func() {
 			for _, each := range rest["searchParam"].([]any) {
 				proveParameter(s, "", "Resource", each.(map[string]any))
 			}
+
+			By("exporting the site, as it says")
+			Expect(rest["operation"]).To(ConsistOf(HaveKeyWithValue("name", "export")))
+			s.startExport("/$export")
 
 			By("doing what it says of each type")
 			resources := rest["resource"].([]any)

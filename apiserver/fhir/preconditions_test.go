@@ -71,7 +71,7 @@ func TestParsePreferences(t *testing.T) {
 		"representation":        {[]string{"return=representation"}, preferences{returned: returnRepresentation}},
 		"lenient":               {[]string{"handling=lenient"}, preferences{returned: returnRepresentation, handling: handlingLenient}},
 		"strict":                {[]string{"handling=strict"}, preferences{returned: returnRepresentation, handling: handlingStrict}},
-		"several":               {[]string{"respond-async, Return=minimal; foo=bar", "handling=lenient"}, preferences{returned: returnMinimal, handling: handlingLenient}},
+		"several":               {[]string{"respond-async, Return=minimal; foo=bar", "handling=lenient"}, preferences{returned: returnMinimal, handling: handlingLenient, async: true}},
 		"what is not known":     {[]string{"return=nothing, depth-noroot"}, preferences{returned: returnRepresentation}},
 		"nothing but commas":    {[]string{",;,"}, preferences{returned: returnRepresentation}},
 		"a value that is empty": {[]string{"return=, handling="}, preferences{returned: returnRepresentation}},

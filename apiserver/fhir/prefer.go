@@ -12,6 +12,8 @@ type preferences struct {
 	// handling of unknown search parameters is strict or lenient, or empty for the default of the
 	// site.
 	handling string
+	// async is true for a request that may be answered before it is done.
+	async bool
 }
 
 const (
@@ -35,6 +37,8 @@ func parsePreferences(header http.Header) preferences {
 			if value == returnMinimal || value == returnOutcome {
 				p.returned = value
 			}
+		case "respond-async":
+			p.async = true
 		case "handling":
 			if value == handlingStrict || value == handlingLenient {
 				p.handling = value

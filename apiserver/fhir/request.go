@@ -54,7 +54,7 @@ type request struct {
 // serve returns the handler of one path.
 func (h *handler) serve(supported methods) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(supported[r.Method].timeout, requestTimeout))
 		defer cancel()
 		req := &request{Request: r.WithContext(ctx), authorizer: h.Authorizer}
 		if err := h.interact(w, req, supported); err != nil {

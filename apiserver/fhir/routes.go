@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -24,6 +25,8 @@ type interaction struct {
 	public bool
 	// allTypes is true for a search of all types in the compartment of the record, as in R5.
 	allTypes bool
+	// timeout is how long the interaction may take. 0 is requestTimeout.
+	timeout time.Duration
 	// run serves an interaction that does not write. One that writes has plan and respond instead:
 	// plan reads the request and returns the steps of the write, respond writes the response to its
 	// result.
@@ -46,6 +49,11 @@ func (h *handler) paths() map[string]methods {
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
 	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
+	exportSite := methods{http.MethodGet: {run: h.export}}
+	exportPatients := methods{http.MethodGet: {verb: "list", run: h.export}}
+	exportGroup := methods{http.MethodGet: {verb: "get", run: h.export}}
+	exportJob := methods{http.MethodGet: {searches: true, run: h.exportStatus}, http.MethodDelete: {run: h.cancelExport}}
+	importLines := methods{http.MethodPost: {timeout: importTimeout, run: h.importLines}}
 	return map[string]methods{
 		"/": {
 			http.MethodGet:     {searches: true, run: h.search},
@@ -58,6 +66,14 @@ func (h *handler) paths() map[string]methods {
 		"/_search":                         {http.MethodPost: {searches: true, run: h.searchByPost}},
 		"/" + auditEvent:                   {http.MethodGet: {run: h.auditEvents}},
 		"/" + auditEvent + "/*":            {}, // AuditEvents can only be searched
+		exportPath:                         exportSite,
+		"/%24export":                       exportSite,
+		exportJobPath:                      exportJob,
+		"/%24export/{job}":                 exportJob,
+		exportFilePath:                     {http.MethodGet: {searches: true, run: h.exportFile}},
+		"/%24export/{job}/{file}":          {http.MethodGet: {searches: true, run: h.exportFile}},
+		"/$import":                         importLines,
+		"/%24import":                       importLines,
 		"/{type}": {
 			http.MethodGet:    {verb: "list", run: h.search},
 			http.MethodPost:   {verb: "create", plan: h.create, respond: respondWritten},
@@ -68,6 +84,8 @@ func (h *handler) paths() map[string]methods {
 		"/{type}/_search":     {http.MethodPost: {verb: "list", run: h.searchByPost}},
 		"/{type}/$validate":   validate,
 		"/{type}/%24validate": validate, // some clients escape the $
+		"/{type}/$export":     exportPatients,
+		"/{type}/%24export":   exportPatients,
 		"/{type}/_history":    {http.MethodGet: {verb: "list", run: h.typeHistory}},
 		"/{type}/{id}": {
 			http.MethodGet:    {verb: "get", run: h.read},
@@ -79,6 +97,8 @@ func (h *handler) paths() map[string]methods {
 		"/{type}/{id}/%24validate":       validateRecord,
 		"/{type}/{id}/$everything":       everything,
 		"/{type}/{id}/%24everything":     everything,
+		"/{type}/{id}/$export":           exportGroup,
+		"/{type}/{id}/%24export":         exportGroup,
 		"/{type}/{id}/history":           history,
 		"/{type}/{id}/_history":          history,
 		"/{type}/{id}/_search":           {http.MethodPost: {verb: "list", allTypes: true, run: h.searchByPost}},
@@ -105,7 +125,7 @@ func (h *handler) routes() router {
 	routes.Route(root, func(site chi.Router) {
 		for path, supported := range routes.paths {
 			serve := h.existing(h.serve(supported))
-			if path == "/"+auditEvent {
+			if path == "/"+auditEvent || strings.HasSuffix(path, "/{job}/{file}") {
 				serve = acceptNDJSON(serve)
 			}
 			site.Handle(path, serve)

@@ -55,9 +55,9 @@ func From(spec v1alpha1.Limits) Rates {
 
 // ExceededError is returned for a request beyond a limit.
 type ExceededError struct {
-	// Policy names the exceeded limit: site, caller, address or searches.
+	// Policy names the exceeded limit: site, caller, address, searches or exports.
 	Policy string
-	// Quota is how many requests are allowed in Window. It is 0 for searches.
+	// Quota is how many requests are allowed in Window. It is 0 for searches and exports.
 	Quota  int
 	Window time.Duration
 	// RetryAfter is the time until a request may be admitted.
@@ -66,7 +66,7 @@ type ExceededError struct {
 
 func (e *ExceededError) Error() string {
 	if e.Quota == 0 {
-		return "too many searches of this site are running; retry later"
+		return "too many " + e.Policy + " of this site are running; retry later"
 	}
 	return fmt.Sprintf("too many requests: the limit of the %s is %d in %s on average; retry in %s",
 		e.Policy, e.Quota, e.Window, e.RetryAfter.Round(time.Millisecond))

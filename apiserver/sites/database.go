@@ -3,6 +3,7 @@ package sites
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
@@ -81,6 +82,11 @@ func (d *database) History(ctx context.Context, query store.HistoryQuery) (store
 // Search implements store.Store.
 func (d *database) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	return with(ctx, d, func(site *postgres.Store) (store.Page, error) { return site.Search(ctx, query) })
+}
+
+// Watermark implements store.Store.
+func (d *database) Watermark(ctx context.Context) (time.Time, error) {
+	return with(ctx, d, func(site *postgres.Store) (time.Time, error) { return site.Watermark(ctx) })
 }
 
 // Write implements store.Store.

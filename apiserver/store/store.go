@@ -6,6 +6,7 @@ package store
 
 import (
 	"context"
+	"time"
 )
 
 // Store holds the records of one site. It cannot read or write the records of another site. All
@@ -38,6 +39,13 @@ type Store interface {
 	// it returns only records updated before the watermark. Errors: ErrNotReady, ErrBadPosition,
 	// *AmbiguousError, *TooManyConditionsError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
+
+	// Watermark returns a time before which all versions are complete: a History or Search that begins
+	// afterwards sees every version from before it, and no further write has a time before it. It is
+	// later than the writes that this replica has acknowledged, unless other writes have been in
+	// progress since before them. The limits of History for several replicas apply. Errors:
+	// ErrUnavailable.
+	Watermark(ctx context.Context) (time.Time, error)
 
 	// Write applies all of the operations or none, and returns one result for each of them in the
 	// same order. An engine for which Atomic is false returns ErrNotAtomic for several operations,

@@ -29,13 +29,16 @@ func (e *EncodingError) Error() string {
 }
 
 // BrokenBodyError reports a body that ended early or cannot be decompressed.
-type BrokenBodyError struct{ cause error }
-
-func (e *BrokenBodyError) Error() string {
-	return fmt.Sprintf("the body is incomplete or corrupt; send it again: %v", e.cause)
+type BrokenBodyError struct {
+	// Cause is why the body cannot be read.
+	Cause error
 }
 
-func (e *BrokenBodyError) Unwrap() error { return e.cause }
+func (e *BrokenBodyError) Error() string {
+	return fmt.Sprintf("the body is incomplete or corrupt; send it again: %v", e.Cause)
+}
+
+func (e *BrokenBodyError) Unwrap() error { return e.Cause }
 
 // maxPreallocated is the maximum size in bytes of a buffer that is allocated for a Content-Length
 // before the body arrives. For a larger body the buffer grows.
@@ -75,5 +78,5 @@ func bodyError(err error, limit int64) error {
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		return &TooLargeError{Limit: limit}
 	}
-	return &BrokenBodyError{cause: err}
+	return &BrokenBodyError{Cause: err}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -76,6 +77,9 @@ func (s *Store) Atomic() bool { return s.behind.Atomic() }
 
 // Stats implements store.Store.
 func (s *Store) Stats() store.Stats { return s.behind.Stats() }
+
+// Watermark implements store.Store.
+func (s *Store) Watermark(ctx context.Context) (time.Time, error) { return s.behind.Watermark(ctx) }
 
 // condition returns the condition under which privacy rules show records of a type to the caller.
 func (s *Store) condition(recordType string) (store.Condition, error) {

@@ -80,6 +80,11 @@ func (o *openWrites) oldest(now time.Time) time.Time {
 // the newest acknowledged write. After that time the query uses the watermark as it is.
 const maxWatermarkWait = 100 * time.Millisecond
 
+// Watermark implements store.Store.
+func (s *Store) Watermark(ctx context.Context) (time.Time, error) {
+	return s.watermark(ctx, s.index.open.acknowledged())
+}
+
 // watermark returns the watermark: no further write of this replica will have a time before it. It
 // waits until the watermark is later than own, but at most maxWatermarkWait.
 func (s *Store) watermark(ctx context.Context, own time.Time) (time.Time, error) {

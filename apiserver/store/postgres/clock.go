@@ -87,6 +87,17 @@ func (s *Store) noteNewest(updated time.Time) {
 // write.
 const maxWatermarkWait = 100 * time.Millisecond
 
+// Watermark implements store.Store.
+func (s *Store) Watermark(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	ms, err := s.watermark(ctx, s.newest.Load())
+	if err != nil {
+		return time.Time{}, storeError("find the watermark", err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
+}
+
 // watermark returns the watermark in milliseconds since 1970: no further write will have a time
 // before it. It waits until the watermark is later than ownNewest, but at most maxWatermarkWait.
 func (s *Store) watermark(ctx context.Context, ownNewest int64) (int64, error) {

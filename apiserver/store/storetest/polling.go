@@ -18,7 +18,8 @@ func testPolling(t *testing.T, open Open) {
 
 // Poll shows that polling misses no write. 16 writers write to the given replicas. At the same
 // time, clients poll s for versions that are newer than all that they have received: by the history
-// of the site, by the history of a type, and by a search sorted by time of update.
+// of the site, by the history of a type, by a search sorted by time of update, and by a search for all
+// records of which only those from before the watermark count.
 func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	t.Helper()
 	const writersN, ids, rounds = 16, 3, 12
@@ -27,6 +28,7 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 		{name: "history of the site", ask: pollHistory(store.Key{})},
 		{name: "history of the type", ask: pollHistory(store.Key{Type: patient})},
 		{name: "search", ask: pollSearch},
+		{name: "search until the watermark", ask: pollWatermark},
 	}
 	var polling sync.WaitGroup
 	for _, p := range pollers {
@@ -139,4 +141,15 @@ func pollSearch(t *testing.T, s store.Store, since time.Time) ([]store.Record, b
 	}
 	page, err := s.Search(t.Context(), query)
 	return page.Records, true, err
+}
+
+func pollWatermark(t *testing.T, s store.Store, since time.Time) ([]store.Record, bool, error) {
+	watermark, err := s.Watermark(t.Context())
+	if err != nil {
+		return nil, false, err
+	}
+	page, err := s.Search(t.Context(), store.Query{Types: patients, Count: 1000, Total: store.TotalNone})
+	return slices.DeleteFunc(page.Records, func(r store.Record) bool {
+		return r.Updated.Before(since) || !r.Updated.Before(watermark)
+	}), true, err
 }

@@ -178,6 +178,8 @@ func driveDoors(base string, seeds *secret) int {
 		{method: "PATCH", url: fhir + "/patient/seeded", body: `[{"op":"test","path":"/name/0/family","value":"` + seeds.value("Patch") + `"}]`},
 		{method: "POST", url: fhir + "/patient/$validate", body: body("Validate")},
 		{method: "POST", url: fhir + "/patient/$validate", body: `{"resourceType":"Patient","birthDate":"` + seeds.value("Validate") + `"}`},
+		{method: "POST", url: fhir + "/$import", body: body("Import"), header: map[string]string{"Content-Type": "application/fhir+ndjson"}},
+		{method: "GET", url: fhir + "/$export?_typeFilter=Patient%3Ffamily=" + seeds.value("TypeFilter"), header: map[string]string{"Prefer": "respond-async"}},
 		{method: "GET", url: fhir + "/patient?family=" + seeds.value("Search")},
 		{method: "GET", url: fhir + "/patient?identifier=urn:chip|" + seeds.value("Search") + "&organization.name=" + seeds.value("Chain")},
 		{method: "GET", url: fhir + "/patient?_has:Group:member:code=" + seeds.value("Has")},

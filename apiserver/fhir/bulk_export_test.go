@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
@@ -191,7 +192,7 @@ var _ = Describe("$export", func() {
 		DeferCleanup(func() { clockOffset.Store(0) })
 		Expect(s.do(http.MethodGet, job, "", ann).status).To(Equal(http.StatusNotFound))
 		s.startExport("/$export", ann)
-		_, err := s.raw.Get(ctx, store.Key{Type: "BulkExport", ID: job[strings.LastIndex(job, "/")+1:]})
+		_, err := s.raw.Get(ctx, store.Key{Type: store.JobType, ID: job[strings.LastIndex(job, "/")+1:]})
 		Expect(err).To(MatchError(store.ErrNotFound))
 	}, Entry("in the cluster", Serial, newSite), Entry("in Postgres", Serial, newPostgresSite))
 
@@ -245,6 +246,15 @@ var _ = Describe("$export", func() {
 		Expect(s.do(http.MethodDelete, second, "").status).To(Equal(http.StatusAccepted))
 		s.startExport("/$export")
 	}, engines)
+
+	It("exports a full site", func(ctx context.Context) {
+		limits := cluster.DefaultLimits
+		limits.MaxRecords = 1
+		s := newLimitedSite(ctx, limits)
+		s.put("/Patient/rex", patientOf("rex", ""))
+		Expect(s.do(http.MethodPut, "/Patient/luna", patientOf("luna", "")).status).To(Equal(http.StatusInsufficientStorage))
+		Expect(s.exported("/$export")).To(Equal([]string{"Patient/rex"}))
+	})
 
 	It("splits many records into files, each of them once", func(ctx context.Context) {
 		s := newPostgresSite(ctx)

@@ -14,11 +14,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// exportType is the record type of the jobs of exports. Jobs are records of the site, so both
-// engines store them, any replica continues them, and they are deleted with the site. No API lists
-// records of this type.
-const exportType = "BulkExport"
-
 const (
 	// exportLifetime is how long the files of an export can be downloaded once it is complete.
 	exportLifetime = 24 * time.Hour
@@ -34,7 +29,9 @@ const (
 	exportRetry = 30 * time.Second
 )
 
-// exportJob is a stored export. It has no content of records. Times are milliseconds since 1970.
+// exportJob is a stored export: a record of the type store.JobType of the site itself. So both engines
+// store it, any replica continues it, and it is deleted with the site. No API lists records of this
+// type. It has no content of records. Times are milliseconds since 1970.
 type exportJob struct {
 	Caller  string   `json:"caller"`
 	Request string   `json:"request"`
@@ -78,7 +75,7 @@ func (r *request) startExport(id string, job *exportJob) error {
 	refused := &limits.ExceededError{Policy: "exports", RetryAfter: exportRetry}
 	for n := range settings.Int(r.site.Limits.ConcurrentExports, defaultMaxExports) {
 		claim := store.Claim{Line: exportSlot(n), Expires: time.UnixMilli(job.Expires).UTC()}
-		err := r.storeExport(store.Key{Type: exportType, ID: id}, job, store.Precondition{Absent: true}, []store.Claim{claim})
+		err := r.storeExport(store.Key{Type: store.JobType, ID: id}, job, store.Precondition{Absent: true}, []store.Claim{claim})
 		if claimed := new(store.ClaimError); !errors.As(err, &claimed) {
 			return err
 		}
@@ -111,7 +108,7 @@ func (r *request) exportJob(now time.Time) (store.Record, *exportJob, error) {
 	if !r4.ValidID(id) {
 		return store.Record{}, nil, store.ErrNotFound
 	}
-	rec, err := r.site.Store.Get(r.Context(), store.Key{Type: exportType, ID: id})
+	rec, err := r.site.Store.Get(r.Context(), store.Key{Type: store.JobType, ID: id})
 	if store.IsAbsent(err) {
 		err = store.ErrNotFound
 	}
@@ -140,7 +137,7 @@ func decodeExport(rec store.Record) (*exportJob, error) {
 // *limits.ExceededError if maxStoredExports remain.
 func (r *request) removeExpiredExports(now time.Time) error {
 	page, err := r.site.Store.Search(r.Context(), store.Query{
-		Types: []string{exportType}, Access: store.Access{exportType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,
+		Types: []string{store.JobType}, Access: store.Access{store.JobType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,
 	})
 	if err != nil {
 		return err

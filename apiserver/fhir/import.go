@@ -108,9 +108,9 @@ type lineReader struct {
 	max    int64
 }
 
-// newLineReader returns a reader of the lines of a body, decompressed. max is the maximum size of a
+// newLineReader returns a reader of the lines of a body, decompressed. limit is the maximum size of a
 // line in bytes. Errors: *web.EncodingError, *web.BrokenBodyError.
-func newLineReader(r *http.Request, max int64) (*lineReader, error) {
+func newLineReader(r *http.Request, limit int64) (*lineReader, error) {
 	var source io.Reader = r.Body
 	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
 	case "", "identity":
@@ -123,7 +123,7 @@ func newLineReader(r *http.Request, max int64) (*lineReader, error) {
 	default:
 		return nil, &web.EncodingError{Encoding: encoding}
 	}
-	return &lineReader{reader: bufio.NewReaderSize(source, 64<<10), max: max}, nil
+	return &lineReader{reader: bufio.NewReaderSize(source, 64<<10), max: limit}, nil
 }
 
 // next returns the next line without white space around it. The caller owns it. Errors:

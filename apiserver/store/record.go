@@ -23,6 +23,10 @@ type Body struct {
 	MetaOffset int
 }
 
+// JobType is the record type of the jobs of exports. Jobs do not count against the limits of a site,
+// so that a full one can be exported. The facade limits their number.
+const JobType = "BulkExport"
+
 // Method is the HTTP method of the interaction that made a version. A history Bundle shows it.
 type Method string
 

@@ -27,6 +27,7 @@ func main() {
 		Version:  versionString(),
 		Streams:  genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Coloured: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Bars:     term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 	})
 	stop()
 	os.Exit(code)

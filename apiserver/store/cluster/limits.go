@@ -46,12 +46,15 @@ func (l Limits) trimHistory(sizes []int64) []int64 {
 
 // usage is the number of stored records, their bytes, and the number of deliveries that their
 // events will have. Records of type Event do not count as records, because the delivery process
-// limits their number.
+// limits their number. Jobs do not count at all.
 type usage struct {
 	records, bytes, pending int64
 }
 
 func usageOf(spec *recordsv1.RecordSpec) usage {
+	if spec.Type == store.JobType {
+		return usage{}
+	}
 	events, pending := deliveries.Size(spec.Events)
 	used := usage{bytes: storedSize(spec) + inBase64(events), pending: pending}
 	if spec.Type != deliveries.EventType {

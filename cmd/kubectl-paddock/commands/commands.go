@@ -32,6 +32,8 @@ type Options struct {
 	Streams genericiooptions.IOStreams
 	// Coloured selects colours in tables.
 	Coloured bool
+	// Bars selects progress bars instead of lines.
+	Bars bool
 }
 
 // Run runs the command of args and returns the exit code: 0 if it is done, 1 if it failed, 2 if args
@@ -94,7 +96,8 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usagef(command, "%v", err) })
 	a.kube.AddFlags(root.PersistentFlags())
-	root.AddCommand(a.statusCommand(), a.tokenCommand(), a.reportCommand(), a.slotsCommand(), a.webhooksCommand(), a.auditCommand())
+	root.AddCommand(a.statusCommand(), a.tokenCommand(), a.reportCommand(), a.slotsCommand(), a.webhooksCommand(), a.auditCommand(),
+		a.exportCommand(), a.importCommand())
 	// Errors only if the flag does not exist.
 	_ = root.RegisterFlagCompletionFunc("namespace", a.completeNamespaces)
 	return root

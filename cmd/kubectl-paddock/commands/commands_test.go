@@ -36,11 +36,16 @@ func TestInvalidInput(t *testing.T) {
 		"token demo --as-service-account e --duration x":  `invalid argument "x" for "--duration"`,
 		"token demo --as-service-account e --renew":       "--renew needs --file",
 		"slots demo": "there is no token; set --as-service-account, --token-file or $PADDOCK_TOKEN",
-		"slots demo --token-file t --as-service-account e": "--as-service-account and --token-file exclude each other",
-		"slots demo --token-file t --week tuesday":         `--week: "tuesday" is not a date, such as 2031-03-03`,
-		"slots demo --token-file t --server paddock":       `--server: "paddock" is not an http or https URL`,
-		"audit demo --token-file t --limit 0":              "--limit: 0 is not between 1 and 1000",
-		"audit demo --token-file t --from yesterday":       `--from: "yesterday" is not a time in RFC 3339`,
+		"slots demo --token-file t --as-service-account e":           "--as-service-account and --token-file exclude each other",
+		"slots demo --token-file t --week tuesday":                   `--week: "tuesday" is not a date, such as 2031-03-03`,
+		"slots demo --token-file t --server paddock":                 `--server: "paddock" is not an http or https URL`,
+		"audit demo --token-file t --limit 0":                        "--limit: 0 is not between 1 and 1000",
+		"audit demo --token-file t --from yesterday":                 `--from: "yesterday" is not a time in RFC 3339`,
+		"export demo --token-file t":                                 "--directory is required",
+		"import demo --token-file t":                                 "--directory is required",
+		"import --directory d":                                       "the argument SITE is missing",
+		"import demo --directory d":                                  "there is no token",
+		"export demo --token-file t --directory d --since yesterday": `--since: "yesterday" is not a time in RFC 3339`,
 		"report a b":         `unexpected argument "b"`,
 		"webhooks list":      "the argument SITE is missing",
 		"webhooks test demo": "the argument WEBHOOK is missing",
@@ -66,7 +71,7 @@ func TestInvalidInput(t *testing.T) {
 
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv("PADDOCK_TOKEN", "token")
-	for _, line := range []string{"status", "report", "slots demo", "audit demo", "webhooks list demo", "token demo --as-service-account e"} {
+	for _, line := range []string{"status", "report", "slots demo", "audit demo", "webhooks list demo", "export demo --directory d", "import demo --directory d", "token demo --as-service-account e"} {
 		if code, _, said := run(t, strings.Fields(line)...); code != exitFailed || !strings.HasPrefix(said, "error: ") {
 			t.Errorf("%s: code %d, stderr %q", line, code, said)
 		}

@@ -39,6 +39,10 @@ type Config struct {
 
 // Client sends requests to the HTTP APIs of a site. It is safe for concurrent use.
 type Client struct {
+	// Retrying, if not nil, is called before a request of an export or an import is sent again. It
+	// must be set before the first request, and is called concurrently.
+	Retrying func(reason error, wait time.Duration)
+
 	base  string
 	token func(context.Context) (string, error)
 	http  *http.Client

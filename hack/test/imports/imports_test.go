@@ -105,7 +105,7 @@ var rules = map[string]rule{
 		except: []string{module + "/apiserver/events/signing"},
 	},
 	"what kubectl-paddock sends to sites and packs into reports knows no cluster": {
-		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle"},
+		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk"},
 		not:  slices.Concat(kubernetesClients, []string{"github.com/spf13/cobra"}),
 	},
 	"what records accesses knows no engine and no cluster": {

@@ -1,0 +1,55 @@
+// Package bulk moves many records between a site and the files of a folder.
+package bulk
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// workers is the number of concurrent requests of an export or an import.
+const workers = 4
+
+// writeFile replaces a file. Readers, and a process that starts after a crash, see the old or the new
+// content.
+func writeFile(path string, content []byte) error {
+	temporary := path + ".part"
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync() // a file with its final name must be complete after a power failure
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// loadState reads the state of an interrupted command into state. It returns false if there is none.
+func loadState(directory, name string, state any) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(directory, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, state)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s, the state of an interrupted command: %w", filepath.Join(directory, name), err)
+	}
+	return true, nil
+}
+
+func saveState(directory, name string, state any) error {
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(directory, name), text)
+}

@@ -1,0 +1,183 @@
+package bulk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+// enforcing is a site that accepts a line if the records in its "needs" exist or are in the same
+// request, as a site that enforces references does.
+type enforcing struct {
+	mu      sync.Mutex
+	records map[string]bool
+	// busy is the number of requests that it answers with 429 first.
+	busy     int
+	requests int
+}
+
+func (s *enforcing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	if s.busy > 0 {
+		s.busy--
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	together := map[string]bool{}
+	for _, needs := range regexp.MustCompile(`"id":"(\w+)"`).FindAllStringSubmatch(string(body), -1) {
+		together[needs[1]] = true
+	}
+	created, failed := 0, 0
+	var errs []string
+	number := 0
+	for line := range strings.Lines(string(body)) {
+		number++
+		var resource struct{ ID, Needs string }
+		if err := json.Unmarshal([]byte(line), &resource); err != nil {
+			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"text":"unparseable_resource"},"diagnostics":"bad"}]}}]}`, number))
+			failed++
+			continue
+		}
+		if resource.Needs != "" && !s.records[resource.Needs] && !together[resource.Needs] {
+			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"text":"reference_not_found"},"diagnostics":"none"}]}}]}`, number))
+			failed++
+			continue
+		}
+		s.records[resource.ID] = true
+		created++
+	}
+	fmt.Fprintf(w, `{"parameter":[{"name":"created","valueInteger":%d},{"name":"failed","valueInteger":%d}%s]}`, created, failed, strings.Join(append([]string{""}, errs...), ","))
+}
+
+// importInto imports files into a site.
+func importInto(t *testing.T, site http.Handler, directory string) (map[string]int, error) {
+	t.Helper()
+	server := httptest.NewServer(site)
+	defer server.Close()
+	client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Import(t.Context(), client, "https://site", directory, false, &Progress{Out: io.Discard, Now: time.Now})
+}
+
+func write(t *testing.T, directory, name string, lines ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(directory, name), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportAcrossFiles(t *testing.T) {
+	directory := t.TempDir()
+	// Organization comes before Patient. o1 refers to p1, p1 to o1, and o2 to a record that is nowhere.
+	write(t, directory, "Organization.ndjson", `{"id":"o1","needs":"p1"}`, `{"id":"o2","needs":"none"}`)
+	write(t, directory, "Patient.ndjson", `{"id":"p1","needs":"o1"}`, `{"id":`, `{"id":"p2","needs":"p1"}`)
+	site := &enforcing{records: map[string]bool{}, busy: 2}
+	counts, err := importInto(t, site, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"created": 3, "failed": 2}, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"o1": true, "p1": true, "p2": true}, site.records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	text, err := os.ReadFile(filepath.Join(directory, ErrorsName))
+	want := `{"file":"Patient.ndjson","line":2,"code":"unparseable_resource","message":"bad"}
+{"file":"Organization.ndjson","line":2,"code":"reference_not_found","message":"none"}
+`
+	if diff := cmp.Diff(want, string(text)); diff != "" || err != nil {
+		t.Errorf("errors (-want +got):\n%s%v", diff, err)
+	}
+	if _, err := os.Stat(filepath.Join(directory, importState)); err == nil {
+		t.Error("the state remains")
+	}
+}
+
+// TestImportGoesOn interrupts an import, and checks that the rest is sent, and each error is reported
+// once.
+func TestImportGoesOn(t *testing.T) {
+	directory := t.TempDir()
+	var lines []string
+	for i := range 1000 {
+		line := fmt.Sprintf(`{"id":"p%d"}`, i)
+		if i%100 == 0 {
+			line = "{"
+		}
+		lines = append(lines, line)
+	}
+	write(t, directory, "Patient.ndjson", lines...)
+	site := &enforcing{records: map[string]bool{}}
+	failing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site.mu.Lock()
+		over := site.requests >= 3
+		site.mu.Unlock()
+		if over {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		site.ServeHTTP(w, r)
+	})
+	if _, err := importInto(t, failing, directory); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Fatalf("error %v, want 403", err)
+	}
+	counts, err := importInto(t, site, directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"created": 990, "failed": 10}, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if len(site.records) != 990 {
+		t.Errorf("%d records, want 990", len(site.records))
+	}
+	text, err := os.ReadFile(filepath.Join(directory, ErrorsName))
+	if got := bytes.Count(text, []byte("\n")); got != 10 || err != nil {
+		t.Errorf("%d errors, want 10: %s%v", got, text, err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	now := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		terminal bool
+		want     string
+	}{
+		{false, " 25 %  100 records  10/s  30s left\nstop\n"},
+		{true, "\r[=======                       ]  25 %  100 records  10/s  30s left\r" + strings.Repeat(" ", 67) + "\rstop\n"},
+	} {
+		var out bytes.Buffer
+		at := now
+		p := &Progress{Out: &out, Terminal: test.terminal, Now: func() time.Time { return at }}
+		p.Begin(0, 400)
+		at = at.Add(10 * time.Second)
+		p.Add(100, 100)
+		p.Add(100, 100) // too soon
+		p.Say("stop")
+		p.End()
+		if diff := cmp.Diff(test.want, out.String()); diff != "" {
+			t.Errorf("terminal %t (-want +got):\n%s", test.terminal, diff)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package bulk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	exportState = ".paddock-export.json"
+	// ManifestName is the name of the manifest of an export in its folder. It is written last.
+	ManifestName = "manifest.json"
+)
+
+// exportedFile matches the names of the files of an export.
+var exportedFile = regexp.MustCompile(`^[A-Z][A-Za-z]+\.[0-9]{5,}\.ndjson$`)
+
+// exportProgress is the state of an interrupted export. Files with their final names are complete.
+type exportProgress struct {
+	ID    string `json:"id"`
+	Query string `json:"query"`
+}
+
+// Exported is the result of an export.
+type Exported struct {
+	TransactionTime string         `json:"transactionTime"`
+	Records         map[string]int `json:"records"`
+	Files           int            `json:"files"`
+}
+
+// Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
+// An export that was interrupted is taken up again, if it has the same query and has not expired.
+func Export(ctx context.Context, site *siteapi.Client, directory string, query url.Values, progress *Progress) (Exported, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return Exported{}, err
+	}
+	state := exportProgress{}
+	if _, err := loadState(directory, exportState, &state); err != nil {
+		return Exported{}, err
+	}
+	manifest, err := resumed(ctx, site, state, query, progress)
+	if err != nil {
+		return Exported{}, err
+	}
+	if manifest == nil {
+		if err := emptyFolder(directory, state.ID != ""); err != nil {
+			return Exported{}, err
+		}
+		state = exportProgress{Query: query.Encode()}
+		if state.ID, err = site.StartExport(ctx, query); err != nil {
+			return Exported{}, err
+		}
+		if err := saveState(directory, exportState, state); err != nil {
+			return Exported{}, err
+		}
+		if manifest, err = await(ctx, site, state.ID, progress); err != nil {
+			return Exported{}, err
+		}
+	}
+	done, err := download(ctx, site, directory, state.ID, manifest, progress)
+	if err != nil {
+		return Exported{}, err
+	}
+	if err := saveState(directory, ManifestName, done); err != nil {
+		return Exported{}, err
+	}
+	if err := site.EndExport(ctx, state.ID); err != nil && !isAbsent(err) {
+		progress.Say("The export is complete, but it could not be deleted at the site: %v", err)
+	}
+	return done, os.Remove(filepath.Join(directory, exportState))
+}
+
+// resumed returns the manifest of an interrupted export, nil if there is none with the query.
+func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, query url.Values, progress *Progress) (*siteapi.Manifest, error) {
+	switch {
+	case state.ID == "":
+		return nil, nil
+	case state.Query != query.Encode():
+		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat that, or choose another directory")
+	}
+	manifest, err := await(ctx, site, state.ID, progress)
+	if isAbsent(err) {
+		progress.Say("The interrupted export has ended at the site. It starts again.")
+		return nil, nil
+	}
+	return manifest, err
+}
+
+// emptyFolder returns an error if the folder has files of an export. If they are of an interrupted
+// export, it removes them instead.
+func emptyFolder(directory string, interrupted bool) error {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		switch {
+		case !exportedFile.MatchString(entry.Name()) && entry.Name() != ManifestName:
+		case !interrupted:
+			return fmt.Errorf("the directory has the file %s already; choose an empty directory", entry.Name())
+		default:
+			if err := os.Remove(filepath.Join(directory, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isAbsent(err error) bool {
+	var answered *siteapi.Error
+	return errors.As(err, &answered) && answered.Status == http.StatusNotFound
+}
+
+// await waits until an export is planned and returns its manifest.
+func await(ctx context.Context, site *siteapi.Client, id string, progress *Progress) (*siteapi.Manifest, error) {
+	for {
+		status, wait, err := site.ExportStatus(ctx, id)
+		if err != nil || status.Manifest != nil {
+			return status.Manifest, err
+		}
+		progress.Say("The site prepares the export: %s", status.Progress)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// download gets the files of a manifest that the folder does not have.
+func download(ctx context.Context, site *siteapi.Client, directory, id string, manifest *siteapi.Manifest, progress *Progress) (Exported, error) {
+	done := Exported{TransactionTime: manifest.TransactionTime, Records: map[string]int{}, Files: len(manifest.Output)}
+	numbers := map[string]int{}
+	counts := make([]int, len(manifest.Output))
+	progress.Begin(0, int64(len(manifest.Output)))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i, file := range manifest.Output {
+		numbers[file.Type]++
+		path := filepath.Join(directory, fmt.Sprintf("%s.%05d.ndjson", filepath.Base(file.Type), numbers[file.Type]))
+		group.Go(func() error {
+			content, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) {
+				if content, err = site.ExportFile(ctx, id, file); err == nil {
+					err = writeFile(path, content)
+				}
+			}
+			counts[i] = bytes.Count(content, []byte("\n"))
+			progress.Add(1, int64(counts[i]))
+			return err
+		})
+	}
+	err := group.Wait()
+	progress.End()
+	for i, file := range manifest.Output {
+		done.Records[file.Type] += counts[i]
+	}
+	return done, err
+}

@@ -1,0 +1,428 @@
+package bulk
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	importState = ".paddock-import.json"
+	// ErrorsName is the name of the file with the errors of an import, in the folder of the import:
+	// one JSON object on each line.
+	ErrorsName = "import-errors.jsonl"
+	// portionLines and portionSize are the maximum number of lines of a request, and the number of
+	// bytes after which it has no further line.
+	portionLines, portionSize = 200, 1 << 20
+	// waitingLines is the maximum number of lines of a request with lines that refer to missing
+	// records. The site writes these in one transaction, so they may refer to each other.
+	waitingLines = 1000
+	// referenceNotFound is the code of a line that refers to a record which does not exist.
+	referenceNotFound = "reference_not_found"
+)
+
+// typeOrder is the order in which types are imported: types come after those to which they refer, as
+// far as there is such an order.
+var typeOrder = []string{
+	"Organization", "Endpoint", "Location", "HealthcareService", "Practitioner", "PractitionerRole", "OrganizationAffiliation",
+	"DeviceDefinition", "Patient", "RelatedPerson", "Person", "Device", "DeviceMetric", "Group",
+}
+
+// place is a line of a file. The first line is 1.
+type place struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
+// importProgress is the state of an interrupted import: what is done, in the order of the files.
+type importProgress struct {
+	Site string `json:"site"`
+	// Next is the next line. Offset is where it begins in its file, in bytes.
+	Next   place `json:"next"`
+	Offset int64 `json:"offset"`
+	// Waiting are lines that refer to records which did not exist yet.
+	Waiting []place        `json:"waiting,omitempty"`
+	Counts  map[string]int `json:"counts"`
+}
+
+// problem is a line of the file with the errors.
+type problem struct {
+	place
+	Code       string `json:"code"`
+	Expression string `json:"expression,omitempty"`
+	Message    string `json:"message"`
+}
+
+// portion are lines that one request sends.
+type portion struct {
+	lines  []byte
+	places []place
+	// next and offset are importProgress.Next and Offset after the portion.
+	next   place
+	offset int64
+	size   int64
+	result siteapi.ImportResult
+	err    error
+	done   chan struct{}
+}
+
+// importer imports the files of a folder.
+type importer struct {
+	site      *siteapi.Client
+	directory string
+	dryRun    bool
+	progress  *Progress
+	state     importProgress
+	errors    *os.File
+}
+
+// Import sends the files *.ndjson of a folder to a site, and returns the numbers of lines by result.
+// Lines that fail are in the file import-errors.jsonl. siteURL identifies the site: an import that was
+// interrupted is taken up again if it was to that site. A dry run leaves no state.
+func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
+	i := &importer{site: site, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	files, total, err := importFiles(directory)
+	if err != nil {
+		return nil, err
+	}
+	if !dryRun {
+		previous := importProgress{}
+		found, err := loadState(directory, importState, &previous)
+		switch {
+		case err != nil:
+			return nil, err
+		case found && previous.Site != siteURL:
+			return nil, fmt.Errorf("the directory has an interrupted import into %s; finish that, or remove %s", previous.Site, filepath.Join(directory, importState))
+		case found:
+			i.state = previous
+		}
+	}
+	if err := i.openErrors(files); err != nil {
+		return nil, err
+	}
+	defer i.errors.Close()
+	var skipped int64
+	for _, file := range files {
+		if file.name == i.state.Next.File {
+			skipped += i.state.Offset
+			break
+		}
+		if i.state.Next.File != "" {
+			skipped += file.size
+		}
+	}
+	progress.Begin(skipped, total)
+	if err := i.sendFiles(ctx, files); err != nil {
+		return nil, err
+	}
+	if err := i.sendWaiting(ctx); err != nil {
+		return nil, err
+	}
+	progress.End()
+	if !dryRun {
+		if err := os.Remove(filepath.Join(directory, importState)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return i.state.Counts, nil
+}
+
+// importedFile is a file to import.
+type importedFile struct {
+	name string
+	size int64
+}
+
+// importFiles returns the files of a folder in the order of typeOrder, and their total size.
+func importFiles(directory string) (files []importedFile, total int64, err error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".ndjson") || !entry.Type().IsRegular() {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil, 0, err
+		}
+		files, total = append(files, importedFile{entry.Name(), info.Size()}), total+info.Size()
+	}
+	if len(files) == 0 {
+		return nil, 0, fmt.Errorf("the directory %s has no files *.ndjson", directory)
+	}
+	rank := func(file importedFile) int {
+		typeName, _, _ := strings.Cut(file.name, ".")
+		if at := slices.Index(typeOrder, typeName); at >= 0 {
+			return at
+		}
+		return len(typeOrder)
+	}
+	slices.SortStableFunc(files, func(a, b importedFile) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
+	})
+	return files, total, nil
+}
+
+// openErrors opens the file with the errors. Errors of lines that are sent again are removed from it.
+func (i *importer) openErrors(files []importedFile) error {
+	path := filepath.Join(i.directory, ErrorsName)
+	var kept []byte
+	if text, err := os.ReadFile(path); err == nil && i.state.Next.File != "" {
+		order := func(name string) int {
+			return slices.IndexFunc(files, func(file importedFile) bool { return file.name == name })
+		}
+		for line := range bytes.Lines(text) {
+			var p problem
+			if json.Unmarshal(line, &p) != nil {
+				continue // half a line
+			}
+			at := cmp.Or(cmp.Compare(order(p.File), order(i.state.Next.File)), cmp.Compare(p.Line, i.state.Next.Line))
+			if at < 0 && !slices.Contains(i.state.Waiting, p.place) {
+				kept = append(kept, line...)
+			}
+		}
+	}
+	if err := writeFile(path, kept); err != nil {
+		return err
+	}
+	var err error
+	i.errors, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	return err
+}
+
+// sendFiles sends the lines of all files from state.Next on. Portions are sent concurrently, and
+// recorded in the order of the files.
+func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sent := make(chan *portion, workers) // in the order of the files
+	slots := make(chan struct{}, workers)
+	read := make(chan error, 1)
+	go func() {
+		defer close(sent)
+		read <- i.readFiles(files, func(p *portion) error {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			go func() {
+				defer func() { <-slots }()
+				p.result, p.err = i.site.Import(ctx, p.lines, i.dryRun)
+				close(p.done)
+			}()
+			select {
+			case sent <- p:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	for p := range sent {
+		<-p.done
+		if p.err != nil {
+			return p.err
+		}
+		if err := errors.Join(i.record(p, true), i.save()); err != nil {
+			return err
+		}
+		i.progress.Add(p.size, int64(len(p.places)))
+	}
+	return <-read
+}
+
+// readFiles calls send with each portion of the files from state.Next on.
+func (i *importer) readFiles(files []importedFile, send func(*portion) error) error {
+	start := i.state.Next
+	startOffset := i.state.Offset
+	if start.File != "" && !slices.ContainsFunc(files, func(file importedFile) bool { return file.name == start.File }) {
+		return fmt.Errorf("the file %s of an interrupted import is missing", start.File)
+	}
+	for _, file := range files {
+		if start.File != "" && file.name != start.File {
+			continue
+		}
+		at, offset := place{File: file.name, Line: 1}, int64(0)
+		if start.File != "" {
+			at, offset = start, startOffset
+			start = place{}
+		}
+		if err := i.readFile(at, offset, send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFile calls send with each portion of a file from a line on, which begins at an offset.
+func (i *importer) readFile(at place, offset int64, send func(*portion) error) error {
+	file, err := os.Open(filepath.Join(i.directory, at.File))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	reader := bufio.NewReader(file)
+	next := &portion{done: make(chan struct{})}
+	for {
+		line, err := reader.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(line) > 0 {
+			next.lines = append(next.lines, line...)
+			next.places = append(next.places, at)
+			next.size += int64(len(line))
+			offset += int64(len(line))
+			at.Line++
+		}
+		if len(next.places) == portionLines || len(next.lines) >= portionSize || err != nil && len(next.places) > 0 {
+			next.next, next.offset = at, offset
+			if err := send(next); err != nil {
+				return err
+			}
+			next = &portion{done: make(chan struct{})}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// record adds the result of a portion to the state and the errors. If wait is true, lines that refer to missing records are sent
+// again later.
+func (i *importer) record(p *portion, wait bool) error {
+	failed := map[int]bool{}
+	var text []byte
+	for _, e := range p.result.Errors {
+		if e.Line < 1 || e.Line > len(p.places) {
+			return fmt.Errorf("the site reports an error in line %d of %d", e.Line, len(p.places))
+		}
+		at := p.places[e.Line-1]
+		if wait && e.Code == referenceNotFound {
+			if !failed[e.Line] {
+				i.state.Waiting = append(i.state.Waiting, at)
+				p.result.Counts["failed"]--
+			}
+			failed[e.Line] = true
+			continue
+		}
+		line, err := json.Marshal(problem{place: at, Code: e.Code, Expression: e.Expression, Message: e.Message})
+		if err != nil {
+			return err
+		}
+		text = append(append(text, line...), '\n')
+	}
+	for name, count := range p.result.Counts {
+		i.state.Counts[name] += count
+	}
+	if _, err := i.errors.Write(text); err != nil {
+		return err
+	}
+	if p.next.File != "" {
+		i.state.Next, i.state.Offset = p.next, p.offset
+	}
+	return nil
+}
+
+// save stores the state, after the errors up to it.
+func (i *importer) save() error {
+	if i.dryRun {
+		return nil
+	}
+	return saveState(i.directory, importState, i.state)
+}
+
+// sendWaiting sends the lines that refer to records which did not exist, until no further one can be
+// written.
+func (i *importer) sendWaiting(ctx context.Context) error {
+	for len(i.state.Waiting) > 0 {
+		places := i.state.Waiting
+		var sent []*portion
+		missing := map[place]bool{}
+		err := i.readPlaces(places, func(p *portion) error {
+			if p.result, p.err = i.site.Import(ctx, p.lines, i.dryRun); p.err != nil {
+				return p.err
+			}
+			for _, e := range p.result.Errors {
+				if e.Code == referenceNotFound && e.Line >= 1 && e.Line <= len(p.places) {
+					missing[p.places[e.Line-1]] = true
+				}
+			}
+			sent = append(sent, p)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		i.state.Waiting = nil
+		for _, p := range sent {
+			if err := i.record(p, len(missing) < len(places)); err != nil {
+				return err
+			}
+		}
+		if err := i.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPlaces calls send with portions of lines, which are in the order of the files.
+func (i *importer) readPlaces(places []place, send func(*portion) error) error {
+	next := &portion{}
+	for len(places) > 0 {
+		name := places[0].File
+		wanted := map[int]bool{}
+		for len(places) > 0 && places[0].File == name {
+			wanted[places[0].Line] = true
+			places = places[1:]
+		}
+		file, err := os.Open(filepath.Join(i.directory, name))
+		if err != nil {
+			return err
+		}
+		reader := bufio.NewReader(file)
+		for number := 1; len(wanted) > 0; number++ {
+			line, err := reader.ReadBytes('\n')
+			if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
+				return errors.Join(fmt.Errorf("read line %d of %s again: %w", number, name, err), file.Close())
+			}
+			if !wanted[number] {
+				continue
+			}
+			delete(wanted, number)
+			next.lines = append(append(next.lines, bytes.TrimRight(line, "\n")...), '\n')
+			next.places = append(next.places, place{File: name, Line: number})
+			if len(next.places) == waitingLines {
+				if err := send(next); err != nil {
+					return errors.Join(err, file.Close())
+				}
+				next = &portion{}
+			}
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	if len(next.places) == 0 {
+		return nil
+	}
+	return send(next)
+}

@@ -1,0 +1,140 @@
+package commands
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "export SITE", Short: "Export the records of a Site into files",
+		Long: `Exports the newest version of each record that the token may list into files of a directory: {type}.{number}.ndjson,
+with one resource on each line, and manifest.json. An export that was interrupted goes on if the command is repeated.
+
+The files have mode 0600. Versions, deleted records, slots and webhooks are not exported.`,
+		Example: `  kubectl paddock export demo -n demo --as-service-account editor --directory demo-records
+  kubectl paddock export demo -n demo --as-service-account editor --directory patients --type Patient,RelatedPerson`,
+		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
+	}
+	flags := command.Flags()
+	directory := flags.String("directory", "", "path of a directory without an export; it is created if it does not exist (required)")
+	types := flags.StringSlice("type", nil, "types to export, comma-separated; if unset, all that the token may list")
+	since := flags.String("since", "", "export only what changed after this time, in RFC 3339, such as transactionTime in the manifest.json of another export")
+	site := addSiteFlags(command)
+	printer := a.formatFlag(command)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		p, err := printer()
+		if err != nil {
+			return err
+		}
+		if *directory == "" {
+			return usagef(command, "--directory is required")
+		}
+		query := url.Values{}
+		if len(*types) > 0 {
+			query.Set("_type", strings.Join(*types, ","))
+		}
+		if *since != "" {
+			at, err := parseTime(command, "since", *since)
+			if err != nil {
+				return err
+			}
+			query.Set("_since", at.UTC().Format(time.RFC3339Nano))
+		}
+		opened, progress, err := a.openBulk(command, site, args[0])
+		if err != nil {
+			return err
+		}
+		done, err := bulk.Export(command.Context(), opened.api, *directory, query, progress)
+		if err != nil {
+			return err
+		}
+		table := output.Table{Columns: []string{"Type", "Records"}}
+		for _, name := range slices.Sorted(maps.Keys(done.Records)) {
+			table.Rows = append(table.Rows, output.Row{Cells: []string{name, strconv.Itoa(done.Records[name])}})
+		}
+		if len(table.Rows) == 0 && p.Format == output.TableFormat {
+			a.say("There are no such records.")
+			return nil
+		}
+		return p.Print(done, table)
+	}
+	return command
+}
+
+func (a *app) importCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "import SITE", Short: "Import the records in files into a Site",
+		Long: `Imports the files *.ndjson of a directory, with one resource on each line. Resources keep their ids: a record that
+exists is updated, one with the same content stays unchanged. Lines that refer to a resource in a later line or file
+are sent again when that is imported.
+
+Lines that fail are in import-errors.jsonl in the directory, with file, line, expression and code, and the exit code
+is 1. An import that was interrupted goes on if the command is repeated.`,
+		Example: `  kubectl paddock import demo -n demo --as-service-account editor --directory demo-records --dry-run
+  kubectl paddock import demo -n demo --as-service-account editor --directory demo-records`,
+		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
+	}
+	flags := command.Flags()
+	directory := flags.String("directory", "", "path of the directory with the files (required)")
+	dryRun := flags.Bool("dry-run", false, "validate each line and write nothing; references are not checked")
+	site := addSiteFlags(command)
+	printer := a.formatFlag(command)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		p, err := printer()
+		if err != nil {
+			return err
+		}
+		if *directory == "" {
+			return usagef(command, "--directory is required")
+		}
+		opened, progress, err := a.openBulk(command, site, args[0])
+		if err != nil {
+			return err
+		}
+		counts, err := bulk.Import(command.Context(), opened.api, opened.base, *directory, *dryRun, progress)
+		if err != nil {
+			return err
+		}
+		table := output.Table{Columns: []string{"Result", "Lines"}}
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			row := output.Row{Cells: []string{name, strconv.Itoa(counts[name])}}
+			if name == "failed" && counts[name] > 0 {
+				row.Level = output.Failure
+			}
+			table.Rows = append(table.Rows, row)
+		}
+		if err := p.Print(counts, table); err != nil {
+			return err
+		}
+		if failed := counts["failed"]; failed > 0 {
+			return fmt.Errorf("%d lines failed; see %s", failed, filepath.Join(*directory, bulk.ErrorsName))
+		}
+		return nil
+	}
+	return command
+}
+
+// openBulk finds a Site, and makes what shows the progress of an export or an import.
+func (a *app) openBulk(command *cobra.Command, flags *siteFlags, name string) (*openSite, *bulk.Progress, error) {
+	opened, err := a.open(command.Context(), flags, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	progress := &bulk.Progress{Out: a.Streams.ErrOut, Terminal: a.Bars, Now: a.now}
+	opened.api.Retrying = func(reason error, wait time.Duration) {
+		progress.Say("%s; the request is sent again in %s", output.Safe(reason.Error()), wait)
+	}
+	return opened, progress, nil
+}

@@ -1,0 +1,227 @@
+package siteapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// bulkTimeout is the time limit of a request of an export or an import, and of its response.
+	bulkTimeout = 11 * time.Minute
+	// maxRetryWait is the maximum wait before a request is sent again, whatever Retry-After says.
+	maxRetryWait = time.Minute
+	// retryWait is the wait before a request is sent again if there is no Retry-After.
+	retryWait = 2 * time.Second
+	// maxUnreachable is how long requests are repeated while the site cannot be reached.
+	maxUnreachable = 5 * time.Minute
+)
+
+// Export is a bulk export in progress.
+type Export struct {
+	// ID identifies the export at its site.
+	ID string
+	// Progress is what the site says while the export is not complete.
+	Progress string
+	// Manifest is nil while the export is not complete.
+	Manifest *Manifest
+}
+
+// Manifest lists the files of an export. Bulk Data Access 2.0.
+type Manifest struct {
+	TransactionTime string         `json:"transactionTime"`
+	Request         string         `json:"request"`
+	Output          []ManifestFile `json:"output"`
+}
+
+// ManifestFile is a file of an export.
+type ManifestFile struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
+// StartExport starts an export of a site and returns its id. Errors: *Error.
+func (c *Client) StartExport(ctx context.Context, query url.Values) (string, error) {
+	answer, err := c.persist(ctx, http.MethodGet, "/fhir/$export?"+query.Encode(), http.Header{"Prefer": {"respond-async"}}, nil)
+	if err != nil {
+		return "", err
+	}
+	id := path.Base(answer.header.Get("Content-Location"))
+	if answer.status != http.StatusAccepted || id == "." {
+		return "", fmt.Errorf("the site responded to an export with status %d and no Content-Location", answer.status)
+	}
+	return id, nil
+}
+
+// ExportStatus returns the state of an export. wait is how long to wait until the next request.
+// Errors: *Error.
+func (c *Client) ExportStatus(ctx context.Context, id string) (e Export, wait time.Duration, err error) {
+	answer, err := c.persist(ctx, http.MethodGet, "/fhir/$export/"+url.PathEscape(id), nil, nil)
+	if err != nil {
+		return Export{}, 0, err
+	}
+	e = Export{ID: id, Progress: answer.header.Get("X-Progress")}
+	if answer.status == http.StatusAccepted {
+		return e, retryAfter(answer.header), nil
+	}
+	if err := json.Unmarshal(answer.body, &e.Manifest); err != nil {
+		return Export{}, 0, fmt.Errorf("read the manifest of the export: %w", err)
+	}
+	return e, 0, nil
+}
+
+// ExportFile returns a file of an export. Only the last segment of its URL is used, so that the token
+// is sent to the site only. Errors: *Error.
+func (c *Client) ExportFile(ctx context.Context, id string, file ManifestFile) ([]byte, error) {
+	answer, err := c.persist(ctx, http.MethodGet, "/fhir/$export/"+url.PathEscape(id)+"/"+url.PathEscape(path.Base(file.URL)), http.Header{"Accept": {"application/fhir+ndjson"}}, nil)
+	return answer.body, err
+}
+
+// EndExport deletes an export. Errors: *Error.
+func (c *Client) EndExport(ctx context.Context, id string) error {
+	_, err := c.persist(ctx, http.MethodDelete, "/fhir/$export/"+url.PathEscape(id), nil, nil)
+	return err
+}
+
+// ImportResult is the result of an import.
+type ImportResult struct {
+	// Counts has the numbers of lines that are created, updated, unchanged, valid and failed.
+	Counts map[string]int
+	Errors []LineError
+}
+
+// LineError is a problem of a line, which has the number 1 if it is the first.
+type LineError struct {
+	Line       int
+	Code       string
+	Expression string
+	Message    string
+}
+
+// Import sends lines of NDJSON to a site. Errors: *Error.
+func (c *Client) Import(ctx context.Context, lines []byte, dryRun bool) (ImportResult, error) {
+	answer, err := c.persist(ctx, http.MethodPost, "/fhir/$import?dryRun="+strconv.FormatBool(dryRun), http.Header{"Content-Type": {"application/fhir+ndjson"}}, lines)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	var parameters struct {
+		Parameter []struct {
+			Name         string
+			ValueInteger int
+			Part         []struct {
+				Name         string
+				ValueInteger int
+				Resource     document
+			}
+		}
+	}
+	if err := json.Unmarshal(answer.body, &parameters); err != nil {
+		return ImportResult{}, fmt.Errorf("read the result of the import: %w", err)
+	}
+	result := ImportResult{Counts: map[string]int{}}
+	for _, p := range parameters.Parameter {
+		if p.Name != "error" {
+			result.Counts[p.Name] = p.ValueInteger
+			continue
+		}
+		line := 0
+		for _, part := range p.Part {
+			if part.Name == "line" {
+				line = part.ValueInteger
+			}
+			for _, issue := range part.Resource.Issue {
+				result.Errors = append(result.Errors, LineError{Line: line, Code: issue.Details.Text, Expression: strings.Join(issue.Expression, ", "), Message: issue.Diagnostics})
+			}
+		}
+	}
+	return result, nil
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	// err is the error of a response other than 2xx.
+	err *Error
+}
+
+// persist sends a request until it is answered with another status than 429 and 502 to 504. While the
+// site cannot be reached, it repeats the request for up to maxUnreachable. Errors: *Error, and that of
+// the context.
+func (c *Client) persist(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
+	for began := time.Now(); ; {
+		token, err := c.token(ctx)
+		if err != nil {
+			return answer{}, err
+		}
+		got, err := c.attempt(ctx, method, path, token, header, body)
+		wait := retryWait
+		if err == nil {
+			switch {
+			case got.status == http.StatusTooManyRequests, got.status >= http.StatusBadGateway && got.status <= http.StatusGatewayTimeout:
+				err, wait = got.err, retryAfter(got.header)
+			case got.err != nil:
+				return answer{}, got.err
+			default:
+				return got, nil
+			}
+		} else if time.Since(began) > maxUnreachable {
+			return answer{}, err
+		}
+		if c.Retrying != nil {
+			c.Retrying(err, wait)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return answer{}, ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// attempt sends a request once and reads the response.
+func (c *Client) attempt(ctx context.Context, method, path, token string, header http.Header, body []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	client := *c.http
+	client.Timeout = 0 // the context limits the request
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	got := answer{status: response.StatusCode, header: response.Header, body: text}
+	if got.status < 200 || got.status > 299 {
+		got.err = newError(response, text)
+	}
+	return got, err
+}
+
+// retryAfter returns the time in Retry-After, at most maxRetryWait.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return retryWait
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryWait)
+}

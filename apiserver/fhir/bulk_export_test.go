@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
@@ -246,6 +247,25 @@ var _ = Describe("$export", func() {
 		second := s.startExport("/$export")
 		Expect(s.do(http.MethodDelete, second, "").status).To(Equal(http.StatusAccepted))
 		s.startExport("/$export")
+	}, engines)
+
+	DescribeTable("is in the audit log, with the records of each file", func(ctx context.Context, open opener) {
+		a := newAudited(ctx, open, audit.Settings{Parameters: true})
+		vet := with("X-Caller", "vet")
+		Expect(a.do(http.MethodPost, "/$import", patientOf("rex", ""), sendNDJSON, vet).status).To(Equal(http.StatusOK))
+		job := a.startExport("/$export?_type=Patient", vet)
+		a.exportLines(a.exportDone(job, vet), vet)
+		Expect(a.do(http.MethodDelete, job, "", vet).status).To(Equal(http.StatusAccepted))
+		vets := func() []string {
+			return slices.DeleteFunc(a.events(""), func(line string) bool { return !strings.HasPrefix(line, "vet") })
+		}
+		Eventually(vets).WithContext(ctx).Within(3 * time.Second).Should(Equal([]string{
+			"vet operation E 0",
+			"vet operation E 0 Patient/rex",
+			"vet operation E 0",
+			"vet operation E 0 parameters:_type",
+			"vet operation E 0 Patient/rex",
+		}))
 	}, engines)
 
 	It("exports a full site", func(ctx context.Context) {

@@ -222,7 +222,7 @@ func (h *handler) cancelExport(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key}}); err != nil {
+	if _, err := r.site.Store.Write(r.jobContext(), []store.Op{{Kind: store.Purge, Key: rec.Key}}); err != nil {
 		return err
 	}
 	return r.respondOutcome(w, http.StatusAccepted, information("export_deleted", "the export is deleted"))

@@ -1,12 +1,14 @@
 package fhir
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/settings"
@@ -70,6 +72,10 @@ type plannedFile struct {
 // exportSlot returns the line that the n-th incomplete export of a site claims.
 func exportSlot(n int) string { return "export " + strconv.Itoa(n) }
 
+// jobContext returns the context of reads and writes of jobs. They are not records of the site's users,
+// so the audit entry of the request does not name them.
+func (r *request) jobContext() context.Context { return audit.Without(r.Context()) }
+
 // startExport stores a job with the claim of a free slot. Errors: *limits.ExceededError.
 func (r *request) startExport(id string, job *exportJob) error {
 	refused := &limits.ExceededError{Policy: "exports", RetryAfter: exportRetry}
@@ -89,7 +95,7 @@ func (r *request) storeExport(key store.Key, job *exportJob, condition store.Pre
 	if err != nil {
 		return err
 	}
-	_, err = r.site.Store.Write(r.Context(), []store.Op{{
+	_, err = r.site.Store.Write(r.jobContext(), []store.Op{{
 		Kind: store.Put, Key: key, Method: store.MethodPut, Body: store.Body{JSON: text}, If: condition, Claims: claims,
 	}})
 	return err
@@ -108,7 +114,7 @@ func (r *request) exportJob(now time.Time) (store.Record, *exportJob, error) {
 	if !r4.ValidID(id) {
 		return store.Record{}, nil, store.ErrNotFound
 	}
-	rec, err := r.site.Store.Get(r.Context(), store.Key{Type: store.JobType, ID: id})
+	rec, err := r.site.Store.Get(r.jobContext(), store.Key{Type: store.JobType, ID: id})
 	if store.IsAbsent(err) {
 		err = store.ErrNotFound
 	}
@@ -136,7 +142,7 @@ func decodeExport(rec store.Record) (*exportJob, error) {
 // removeExpiredExports removes the jobs of the site that have expired, with their histories. Errors:
 // *limits.ExceededError if maxStoredExports remain.
 func (r *request) removeExpiredExports(now time.Time) error {
-	page, err := r.site.Store.Search(r.Context(), store.Query{
+	page, err := r.site.Store.Search(r.jobContext(), store.Query{
 		Types: []string{store.JobType}, Access: store.Access{store.JobType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,
 	})
 	if err != nil {
@@ -149,7 +155,7 @@ func (r *request) removeExpiredExports(now time.Time) error {
 			remaining++
 			continue
 		}
-		if _, err := r.site.Store.Write(r.Context(), []store.Op{{Kind: store.Purge, Key: rec.Key}}); err != nil {
+		if _, err := r.site.Store.Write(r.jobContext(), []store.Op{{Kind: store.Purge, Key: rec.Key}}); err != nil {
 			return err
 		}
 	}

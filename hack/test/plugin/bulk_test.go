@@ -135,7 +135,7 @@ var _ = Describe("export and import", Ordered, func() {
 		Expect(fails(ctx, bulk("export", "herd", filepath.Join(dir, "first"))...)).To(ContainSubstring("choose an empty directory"))
 	})
 
-	It("export only what is asked for", func(ctx context.Context) {
+	It("export the types and the time of the flags", func(ctx context.Context) {
 		some := filepath.Join(dir, "some")
 		before := decode[struct{ TransactionTime string }](contentOf(filepath.Join(dir, "first", "manifest.json"))).TransactionTime
 		apply := run(ctx, "token", "herd", "-n", "herd", "--as-service-account", "editor")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ var outputFormats = []string{ndjson, "application/ndjson", "ndjson"}
 // export serves GET …/$export, …/Patient/$export and …/Group/{id}/$export: it stores a job and
 // responds with its address. Bulk Data Access 2.0, "Bulk Data Kick-off Request".
 func (h *handler) export(w http.ResponseWriter, r *request) error {
-	if r.inBundle || r.kind.Name != "" && !isExportLevel(r.kind.Name, r.id) {
+	if r.inBundle {
 		return &operationUnknownError{name: "$export"}
 	}
 	if r.Method == http.MethodHead { // it would start an export
@@ -78,9 +79,15 @@ func (h *handler) export(w http.ResponseWriter, r *request) error {
 	return r.respondOutcome(w, http.StatusAccepted, information("export_accepted", "the export has started; GET the address in Content-Location until its status is 200"))
 }
 
-// isExportLevel reports whether an export of all patients, or of the group with the id, exists.
-func isExportLevel(typeName, id string) bool {
-	return typeName == "Patient" && id == "" || typeName == "Group" && id != ""
+// canExport reports whether the type in the path of r has an export: all patients, or one group. It is
+// true for other paths.
+func canExport(r *http.Request) bool {
+	if last := path.Base(r.Pattern); last != "$export" && last != "%24export" || !strings.Contains(r.Pattern, "{type}") {
+		return true
+	}
+	kind, _ := r4.TypeOf(r.PathValue("type"))
+	id := r.PathValue("id")
+	return kind.Name == "Patient" && id == "" || kind.Name == "Group" && id != ""
 }
 
 func (r *request) exportURL(id string) string { return r.pagesURL() + exportPath + "/" + id }

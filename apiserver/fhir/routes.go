@@ -153,7 +153,7 @@ func (routes router) find(r *http.Request) (methods, error) {
 
 // exists reports whether the facade has the path of r, for patterns that match more paths than the
 // facade has.
-func exists(r *http.Request) bool { return canHaveMembers(r) && canHaveEverything(r) }
+func exists(r *http.Request) bool { return canHaveMembers(r) && canHaveEverything(r) && canExport(r) }
 
 // existing returns a handler that serves next, but answers 404 for a path that the facade does not
 // have.

@@ -2,6 +2,7 @@ package fhir_test
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -55,7 +56,31 @@ func readQuestions(kind string) []question {
 	}
 	ask("HEAD", "/"+kind+"/_history")
 	ask("HEAD", "/"+kind)
-	return append(questions, append(compartmentQuestions(kind), everythingQuestions(kind)...)...)
+	return append(questions, slices.Concat(compartmentQuestions(kind), everythingQuestions(kind), bulkQuestions())...)
+}
+
+// bulkQuestions are requests of exports and imports whose responses name no job. What an export has is
+// compared in its own specs.
+func bulkQuestions() []question {
+	var questions []question
+	ask := func(method, path, body string, pairs ...string) {
+		questions = append(questions, question{method: method, path: path, body: body, header: header(pairs...)})
+	}
+	for _, operation := range []string{"$", "%24"} {
+		for _, path := range []string{"", "/Patient", "/Patient/seen-a", "/Group/seen-a", "/Group/hidden-r"} {
+			for _, method := range []string{"GET", "HEAD"} {
+				ask(method, path+"/"+operation+"export", "")
+			}
+		}
+		for _, path := range []string{"export/never", "export/never/1"} {
+			for _, method := range []string{"GET", "HEAD"} {
+				ask(method, "/"+operation+path, "")
+			}
+		}
+		ask("DELETE", "/"+operation+"export/never", "")
+		ask("POST", "/"+operation+"import?dryRun=true", `{"resourceType":"Patient","id":"hidden-r"}`, "Content-Type", "application/fhir+ndjson")
+	}
+	return questions
 }
 
 // everythingQuestions are those of the operation $everything on records of a type.

@@ -138,7 +138,7 @@ func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.R
 	case remains != nil:
 		before = usageOf(&remains.Spec)
 	}
-	if err := s.limits.check(&p, before, s.index.usage(), s.engine.usage(), s.engine.limits); err != nil {
+	if err := w.checkLimits(ctx, &p, before); err != nil {
 		return store.Result{}, err
 	}
 	p.next.SiteKey = s.key

@@ -24,6 +24,7 @@ func Run(t *testing.T, open Open) {
 		"create, update and delete":       testLifecycle,
 		"recreate":                        testRecreate,
 		"purge":                           testPurge,
+		"tombstones are no records":       testTombstonesAreNoRecords,
 		"preconditions":                   testPreconditions,
 		"put of the stored body":          testUnchanged,
 		"put the same JSON value":         testSameValue,

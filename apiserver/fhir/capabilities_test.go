@@ -169,8 +169,10 @@ var memberProofs = map[string]func(c claim, value any){
 	"searchInclude":    func(c claim, value any) { c.include("_include", value) },
 	"searchRevInclude": func(c claim, value any) { c.include("_revinclude", value) },
 	"operation": func(c claim, value any) {
-		Expect(value).To(HaveLen(1))
+		Expect(value).To(HaveLen(2))
 		Expect(value.([]any)[0]).To(HaveKeyWithValue("name", "validate"))
+		Expect(value.([]any)[1]).To(HaveKeyWithValue("name", "purge"))
+		Expect(c.succeed("POST", "/"+c.kind+"/"+c.create("purged")+"/$purge", "").body).To(ContainSubstring(`"purged"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", `{}`).body).To(ContainSubstring(`"error"`))
 	},

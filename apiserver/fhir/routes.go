@@ -44,6 +44,7 @@ const root = "/site/{siteId}/fhir"
 func (h *handler) paths() map[string]methods {
 	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
+	purge := methods{http.MethodPost: {verb: "purge", run: h.purge}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
 	return map[string]methods{
 		"/": {
@@ -76,6 +77,8 @@ func (h *handler) paths() map[string]methods {
 		},
 		"/{type}/{id}/$validate":         validateRecord,
 		"/{type}/{id}/%24validate":       validateRecord,
+		"/{type}/{id}/$purge":            purge,
+		"/{type}/{id}/%24purge":          purge,
 		"/{type}/{id}/history":           history,
 		"/{type}/{id}/_history":          history,
 		"/{type}/{id}/_search":           {http.MethodPost: {verb: "list", allTypes: true, run: h.searchByPost}},

@@ -18,6 +18,7 @@ func (w *write) addEvents(p *plan, current, remains *recordsv1.Record) error {
 	switch {
 	case p.Action == store.ActionNone:
 		return nil
+	case w.op.Erase: // Store.eraseEvents has removed the events about the record; those that came since are removed here
 	case current != nil:
 		p.carried = deliveries.Carry(current.Spec.Events, current.ResourceVersion)
 	case remains != nil:

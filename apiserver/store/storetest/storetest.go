@@ -73,6 +73,7 @@ func Run(t *testing.T, open Open) {
 		"events of several records":       testEventsOfSeveral,
 		"events of a record race":         testEventsRace,
 		"events of a subject race":        testSubjectRace,
+		"events of an erased record":      testErase,
 		"events survive a purge":          testEventsOfPurge,
 		"envelopes of events":             testEnvelopes,
 		"many events in one write":        testManyEvents,

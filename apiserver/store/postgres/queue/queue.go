@@ -29,6 +29,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
 // Sender makes the attempts of the deliveries of a site.
@@ -293,8 +294,8 @@ func name(site int32, webhook string) string {
 
 // The first keys of the advisory locks by which only one process at a time runs a task of a site.
 const (
-	relayLock = 0x70616465 + iota
-	trimLock
+	relayLock = outbox.RelayLock
+	trimLock  = relayLock + 1
 )
 
 // tryLock tries to lock a task of a site until the transaction ends. It returns false if another

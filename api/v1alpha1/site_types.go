@@ -251,6 +251,11 @@ type SiteSpec struct {
 	// +kubebuilder:default={}
 	Audit Audit `json:"audit,omitzero"`
 
+	// retention is how long deleted records, superseded versions, webhook deliveries and audit entries
+	// are kept. If unset, records and versions are kept for ever.
+	// +optional
+	Retention *Retention `json:"retention,omitempty"`
+
 	// fhir selects how the FHIR API of the site handles ids chosen by clients, unknown search
 	// parameters, and references to missing records.
 	// +optional

@@ -74,6 +74,7 @@ func Run(t *testing.T, open Open) {
 		"events of a record race":         testEventsRace,
 		"events of a subject race":        testSubjectRace,
 		"events of an erased record":      testErase,
+		"retention":                       testRetention,
 		"events survive a purge":          testEventsOfPurge,
 		"envelopes of events":             testEnvelopes,
 		"many events in one write":        testManyEvents,

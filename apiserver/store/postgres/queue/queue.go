@@ -55,8 +55,8 @@ type Options struct {
 	// Probes is the maximum number of concurrent attempts per process for webhooks with an open
 	// breaker. At the limit, jobs wait. Default: 16.
 	Probes int
-	// Retention is the time for which a delivery is kept after its end. Then it is deleted. Default:
-	// 7 days.
+	// Retention is the time for which a delivery is kept after its end. Then it is deleted. The
+	// Retention of a store takes precedence. Default: 7 days.
 	Retention time.Duration
 	// RescueAfter is the time after the start of an attempt at which its process is considered dead
 	// and the job is started again. An attempt is cancelled after 80 % of this time. Default: 75 s.

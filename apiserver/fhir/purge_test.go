@@ -14,10 +14,8 @@ import (
 
 // purgeEngines are the ways to open a site, by engine.
 var purgeEngines = []TableEntry{
-	Entry("in the cluster", func(ctx context.Context, changes ...func(*fhir.Endpoint)) site { return newSite(ctx, changes...) }),
-	Entry("in Postgres", func(ctx context.Context, changes ...func(*fhir.Endpoint)) site {
-		return newPostgresSite(ctx, changes...)
-	}),
+	Entry("in the cluster", newSite),
+	Entry("in Postgres", newPostgresSite),
 }
 
 type opener = func(context.Context, ...func(*fhir.Endpoint)) site

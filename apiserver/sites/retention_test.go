@@ -18,8 +18,10 @@ func TestRetentionOf(t *testing.T) {
 	}{
 		"none": {nil, store.Retention{}},
 		"some": {&sitesv1.Retention{Versions: hours(2)}, store.Retention{Versions: 2 * time.Hour}},
-		"all": {&sitesv1.Retention{Tombstones: hours(1), Versions: hours(2), Deliveries: hours(3), Audit: hours(24)},
-			store.Retention{Tombstones: time.Hour, Versions: 2 * time.Hour, Deliveries: 3 * time.Hour}},
+		"all": {
+			&sitesv1.Retention{Tombstones: hours(1), Versions: hours(2), Deliveries: hours(3), Audit: hours(24)},
+			store.Retention{Tombstones: time.Hour, Versions: 2 * time.Hour, Deliveries: 3 * time.Hour},
+		},
 	} {
 		if got := retentionOf(test.spec); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)

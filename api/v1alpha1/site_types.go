@@ -251,6 +251,11 @@ type SiteSpec struct {
 	// +kubebuilder:default={}
 	Audit Audit `json:"audit,omitzero"`
 
+	// retention is how long deleted records, superseded versions, webhook deliveries and audit entries
+	// are kept. If unset, records and versions are kept for ever.
+	// +optional
+	Retention *Retention `json:"retention,omitempty"`
+
 	// fhir selects how the FHIR API of the site handles ids chosen by clients, unknown search
 	// parameters, and references to missing records.
 	// +optional
@@ -340,8 +345,8 @@ type DSNReference struct {
 // ClusterStorage limits storage in etcd. etcd rejects requests over 1.5 MiB by default, and all
 // writes when its quota (2 GiB by default) is used up.
 type ClusterStorage struct {
-	// maxRecords is the maximum number of records. Deleted records count, because their history
-	// remains. At the limit, creating a record fails with 507. Default: 2000.
+	// maxRecords is the maximum number of records. Deleted records do not count. At the limit,
+	// creating a record fails with 507, and deletes still work. Default: 2000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxRecords *int32 `json:"maxRecords,omitempty"`
@@ -361,7 +366,8 @@ type ClusterStorage struct {
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
 
 	// maxSize is the maximum total size in bytes of the site's records and histories, at least 1Ki. At
-	// the limit, writes that need more space fail with 507. Default: 64Mi.
+	// the limit, a write removes the oldest deleted records and the oldest superseded versions to make
+	// room. If that is not enough, it fails with 507. Deletes still work. Default: 64Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0",message="maxSize must be at least 1Ki"
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`

@@ -25,6 +25,7 @@ const (
 	interactionSearchType   = "search-type"
 	interactionSearchSystem = "search-system"
 	interactionTransaction  = "transaction"
+	interactionPurge        = "purge"
 )
 
 // recordInteraction adds the interaction, its action, its record and the owner of its compartment
@@ -61,6 +62,8 @@ func (r *request) interaction() (string, audit.Action) {
 		return "vread", audit.Read
 	case last == "_history", last == "history" && r.id != "":
 		return "history" + level, audit.Read
+	case last == purgeOperation:
+		return interactionPurge, audit.Delete
 	case isOperation(last), strings.Contains(r.Pattern, "/{job}"):
 		return "operation", audit.Execute
 	case last == "_search", r.compartment != nil, r.id == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):

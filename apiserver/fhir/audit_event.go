@@ -163,7 +163,9 @@ func appendAuditEvent(dst []byte, e *audit.Entry) []byte {
 		text(`","type":{"system":"` + auditTypeSystem + `","code":"` + auditTypeRest + `","display":"RESTful Operation"}`)
 	if e.Interaction != "" {
 		system := auditSubtypeSystem
-		if e.API != "fhir" {
+		if e.Interaction == interactionPurge { // R4 has no code for it
+			system = "tag:paddock.health,2026:fhir"
+		} else if e.API != "fhir" {
 			system = "tag:paddock.health,2026:" + e.API
 		}
 		b.text(`,"subtype":[{"system":`).quote(system).text(`,"code":`).quote(e.Interaction).text(`}]`)

@@ -179,7 +179,7 @@ func resourceCapabilities(kind r4.Type, site Endpoint) resourceCapability {
 		ConditionalRead:   "full-support",
 		ConditionalUpdate: true,
 		ConditionalDelete: "single",
-		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}},
+		Operation:         []operation{{"validate", "http://hl7.org/fhir/OperationDefinition/Resource-validate"}, purgeOf(kind)},
 	}
 	switch kind.Name {
 	case patientType:

@@ -187,7 +187,10 @@ var memberProofs = map[string]func(c claim, value any){
 			want["export"] = "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/group-export"
 			c.startExport("/Group/" + c.create("export") + "/$export")
 		}
+		Expect(claimed).To(HaveKey("purge"))
+		delete(claimed, "purge") // its definition depends on the type
 		Expect(claimed).To(Equal(want))
+		Expect(c.succeed("POST", "/"+c.kind+"/"+c.create("purged")+"/$purge", "").body).To(ContainSubstring(`"purged"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", c.body("valid", "")).body).NotTo(ContainSubstring(`"error"`))
 		Expect(c.succeed("POST", "/"+c.kind+"/$validate", `{}`).body).To(ContainSubstring(`"error"`))
 	},

@@ -110,6 +110,7 @@ func requestProblem(err error) (problem, bool) {
 		idTaken      *idTakenError
 		tooMany      *tooManyEntriesError
 		tooCostly    *tooCostlyError
+		toPurge      *tooManyToPurgeError
 		outside      *notInCompartmentError
 	)
 	failed := func(status int, issue r4.IssueType, code string) (problem, bool) {
@@ -139,7 +140,7 @@ func requestProblem(err error) (problem, bool) {
 		return failed(http.StatusPreconditionFailed, issueMultipleMatches, codeMultipleMatches)
 	case errors.As(err, &tooMany):
 		return failed(http.StatusRequestEntityTooLarge, issueTooLong, web.CodeTooLarge)
-	case errors.As(err, &tooCostly):
+	case errors.As(err, &tooCostly), errors.As(err, &toPurge):
 		return failed(http.StatusUnprocessableEntity, issueTooCostly, codeTooCostly)
 	case errors.As(err, &idTaken):
 		return failed(http.StatusConflict, issueDuplicate, codeIDTaken)

@@ -48,6 +48,7 @@ func (h *handler) paths() map[string]methods {
 	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
 	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
+	purge := methods{http.MethodPost: {verb: "purge", run: h.purge}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
 	exportSite := methods{http.MethodGet: {run: h.export}}
 	exportPatients := methods{http.MethodGet: {verb: "list", run: h.export}}
@@ -99,6 +100,8 @@ func (h *handler) paths() map[string]methods {
 		"/{type}/{id}/%24everything":     everything,
 		"/{type}/{id}/$export":           exportGroup,
 		"/{type}/{id}/%24export":         exportGroup,
+		"/{type}/{id}/$purge":            purge,
+		"/{type}/{id}/%24purge":          purge,
 		"/{type}/{id}/history":           history,
 		"/{type}/{id}/_history":          history,
 		"/{type}/{id}/_search":           {http.MethodPost: {verb: "list", allTypes: true, run: h.searchByPost}},

@@ -46,7 +46,7 @@ func (s *Sites) auditOf(siteID string, object *sitesv1.Site, records store.Store
 		s.endAudit(siteID)
 		return nil
 	}
-	settings := auditSettings(&object.Spec.Audit)
+	settings := auditSettings(&object.Spec.Audit, object.Spec.Retention)
 	log, there := s.audits[siteID]
 	if !there {
 		log = auditLog{audit.NewLog(object.Namespace+"/"+object.Name, storage(), settings), place}
@@ -73,7 +73,7 @@ func (s *Sites) endAudit(siteID string) {
 	}()
 }
 
-func auditSettings(spec *sitesv1.Audit) audit.Settings {
+func auditSettings(spec *sitesv1.Audit, retention *sitesv1.Retention) audit.Settings {
 	settings := audit.Settings{
 		Retention:  defaultRetention,
 		Continue:   spec.OnFailure == sitesv1.AuditContinue,
@@ -81,6 +81,9 @@ func auditSettings(spec *sitesv1.Audit) audit.Settings {
 	}
 	if spec.Retention != nil {
 		settings.Retention = spec.Retention.Duration
+	}
+	if retention != nil && retention.Audit != nil {
+		settings.Retention = retention.Audit.Duration
 	}
 	return settings
 }

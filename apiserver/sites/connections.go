@@ -80,6 +80,7 @@ func (s *Sites) openDatabase(ctx context.Context, held heldSite, before store.St
 		return current
 	}
 	work := func(ctx context.Context, d *database) {
+		go d.keepRetention(ctx, s.databases.retained)
 		d.keepIndexed(ctx, func(records int64) { s.databases.reindexed.Add(records) })
 	}
 	if s.options.Delivery != nil {

@@ -28,6 +28,8 @@ type database struct {
 	opening singleflight.Group
 	site    atomic.Pointer[postgres.Store]
 	indexed atomic.Int32 // an indexState
+	// retention is nil until the Site is described.
+	retention atomic.Pointer[store.Retention]
 	// reported is the last indexState that this process reported.
 	reported indexState
 }
@@ -42,6 +44,9 @@ func (d *database) opened(ctx context.Context) (*postgres.Store, error) {
 	attempt := d.opening.DoChan("", func() (any, error) {
 		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor})
 		if err == nil {
+			if retention := d.retention.Load(); retention != nil {
+				site.SetRetention(*retention)
+			}
 			d.site.Store(site)
 		}
 		return nil, err

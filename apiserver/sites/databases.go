@@ -23,6 +23,8 @@ type databases struct {
 	delivers bool
 	// reindexed counts the records that reindexing has checked.
 	reindexed atomic.Int64
+	// retainedTombstones and retainedVersions count what retention has removed.
+	retainedTombstones, retainedVersions atomic.Int64
 
 	mu    sync.Mutex
 	pools map[dsn.Connection]*sharedPool

@@ -28,7 +28,7 @@ func storageMetrics(scope, who string, labels ...string) storage {
 		return prometheus.NewDesc("paddock_"+scope+"_"+name, help, labels, nil)
 	}
 	return storage{
-		records:    metric("records", "Records that "+who+" as objects of the cluster, tombstones included."),
+		records:    metric("records", "Records that "+who+" as objects of the cluster, without deleted ones."),
 		maxRecords: metric("limit_records", "Limit of the records that "+who+". Writes beyond it are refused."),
 		bytes:      metric("bytes", "Bytes that "+who+" as objects of the cluster: records and their history."),
 		maxBytes:   metric("limit_bytes", "Limit of the bytes that "+who+". Writes beyond it are refused."),
@@ -48,6 +48,10 @@ func (s storage) collect(stats store.Stats, metrics chan<- prometheus.Metric, la
 // auditFailing has a value only for Sites whose audit entries currently cannot be stored.
 var auditFailing = prometheus.NewDesc("paddock_site_audit_failing",
 	"1 while the entries of a site's audit log cannot be stored. There is no value for other sites.", []string{"namespace", "name"}, nil)
+
+// retentionRemoved counts what retention has removed, by kind: tombstones or versions.
+var retentionRemoved = prometheus.NewDesc("paddock_retention_removed_total",
+	"Deleted records (tombstones) and superseded versions that this process has removed because of spec.retention.", []string{"kind"}, nil)
 
 // Metrics of connection pools. The labels of a pool name its first Site, because a connection
 // contains a secret, and the pools of two users may have the same host and database.
@@ -73,7 +77,7 @@ type collector Sites
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range slices.Concat(siteStorage.all(), clusterStorage.all(), []*prometheus.Desc{
-		auditFailing, poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
+		auditFailing, retentionRemoved, poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
 	}) {
 		descriptions <- description
 	}
@@ -82,6 +86,9 @@ func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	clusterStorage.collect(c.options.Cluster.Stats(), metrics)
+	removed := (*Sites)(c).Retained()
+	metrics <- prometheus.MustNewConstMetric(retentionRemoved, prometheus.CounterValue, float64(removed.Tombstones), "tombstones")
+	metrics <- prometheus.MustNewConstMetric(retentionRemoved, prometheus.CounterValue, float64(removed.Versions), "versions")
 	pools := map[*pgxpool.Pool]poolUsers{}
 	for _, site := range c.all() {
 		if site.Audit != nil && site.Audit.Failing() {

@@ -47,6 +47,8 @@ type ServedSite struct {
 	key string
 	// sender sends the events of an etcd-backed Site. It is nil unless this process delivers.
 	sender Sender
+	// retention is how long the Site keeps what is no longer current.
+	retention store.Retention
 }
 
 // Options configure how stores are opened.
@@ -240,7 +242,7 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 // describe returns the served Site of an object. before is its previous store, if any.
 func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store) ServedSite {
 	object := &held.object
-	site := ServedSite{Settings: settingsOf(object), key: held.key}
+	site := ServedSite{Settings: settingsOf(object), key: held.key, retention: retentionOf(object.Spec.Retention)}
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
@@ -252,6 +254,7 @@ func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store)
 		site.Store = s.options.Cluster.Open(object.Namespace, held.key, clusterLimits(object.Spec.Storage.Cluster))
 	}
 	if site.Store != nil {
+		setRetention(site.Store, site.retention)
 		site.Deliveries, site.Tail = deliveriesOf(site.Store)
 	}
 	return site

@@ -38,6 +38,10 @@ type Op struct {
 	// Unreferenced makes a Delete or a Purge fail if, when the Write is done, a live record has a
 	// Reference or a Mention of the removed one. It has no effect if there is nothing to remove.
 	Unreferenced bool
+	// Erase makes a Purge also remove the events about the record and their deliveries, pending ones
+	// included: the events whose Subject is its type and id, whatever their case. It does so even if
+	// there is no such record, so that an interrupted Purge can be repeated.
+	Erase bool
 	// Referrers, if not nil, returns the condition of those records of a type that a
 	// *ReferencedError may name and count. The condition consists of All, Any, Not, HasLabel and
 	// LinksTo. If Referrers is nil, the error may name and count all records.

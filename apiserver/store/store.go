@@ -78,10 +78,10 @@ type Restricted interface {
 
 // Stats is the storage that a site uses, and its limits.
 type Stats struct {
-	// Records is the number of stored records, including tombstones. MaxRecords is its limit; 0 is no
-	// limit.
+	// Records is the number of live records. Tombstones do not count. MaxRecords is its limit; 0 is
+	// no limit.
 	Records, MaxRecords int64
-	// Bytes is the stored size of all records and their histories. MaxBytes is its limit; 0 is no
-	// limit.
+	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is its limit; 0 is
+	// no limit.
 	Bytes, MaxBytes int64
 }

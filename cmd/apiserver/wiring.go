@@ -96,7 +96,7 @@ func runDelivery(ctx context.Context, o *options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	runner, err := deliveries.New(config, deliveries.Options{Open: registry.Target, Namespace: o.delivery.namespace})
+	runner, err := deliveries.New(config, deliveries.Options{Open: registry.Target, Retention: registry.DeliveryRetention, Namespace: o.delivery.namespace})
 	if err != nil {
 		return err
 	}

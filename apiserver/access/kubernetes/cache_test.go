@@ -92,7 +92,7 @@ func forge(header, payload map[string]any) string {
 }
 
 var _ = Describe("Questions to the API server", func() {
-	const allRights = 1 + 6*19
+	const allRights = 1 + 7*19
 	caller := func(n int) access.Caller { return access.Caller{Name: fmt.Sprintf("stranger-%d", n)} }
 
 	It("are two at most for a request without the right", func(ctx SpecContext) {

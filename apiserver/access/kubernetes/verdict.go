@@ -17,7 +17,7 @@ const (
 	verdictParallelism = 8
 )
 
-var verbs = []string{"list", "get", "create", "update", "patch", "delete"}
+var verbs = []string{"list", "get", "create", "update", "patch", "delete", "purge"}
 
 // errFound cancels the remaining reviews of a verdict.
 var errFound = errors.New("the caller has a right")

@@ -58,6 +58,8 @@ type Cluster struct {
 	sites map[siteID]*index
 
 	records, bytes atomic.Int64
+	// retainedTombstones and retainedVersions count what retention has removed.
+	retainedTombstones, retainedVersions atomic.Int64
 	// seen is the resourceVersion that the watch of Records has reached. It is 0 before the first
 	// list.
 	seen    atomic.Int64

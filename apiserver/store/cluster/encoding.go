@@ -125,11 +125,8 @@ func versionKey(version int64) string {
 // historyPatch returns the merge patch (RFC 7396) that adds the newest version to a RecordHistory
 // and removes dropped versions.
 func historyPatch(spec *recordsv1.RecordSpec, past recordsv1.SupersededVersion) ([]byte, error) {
-	versions := map[string]*recordsv1.SupersededVersion{versionKey(spec.Version): &past}
-	oldest := spec.Version - int64(len(spec.History))
-	for i := range int64(spec.HistoryDropped) {
-		versions[versionKey(oldest-1-i)] = nil
-	}
+	versions := droppedVersions(spec)
+	versions[versionKey(spec.Version)] = &past
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{"managedFields": objects.NoManagedFields},
 		"spec":     map[string]any{"versions": versions},

@@ -18,6 +18,7 @@ func (w *write) addEvents(p *plan, current, remains *recordsv1.Record) error {
 	switch {
 	case p.Action == store.ActionNone:
 		return nil
+	case w.op.Erase: // Store.eraseEvents has removed the events about the record; those that came since are removed here
 	case current != nil:
 		p.carried = deliveries.Carry(current.Spec.Events, current.ResourceVersion)
 	case remains != nil:
@@ -42,7 +43,8 @@ func setEvents(spec *recordsv1.RecordSpec, events []recordsv1.PendingEvent) {
 const maxKeptFactor = 10
 
 // checkEventLimits returns a *store.LimitError if the events would exceed deliveries.MaxEventBytes,
-// or if the site would have too many deliveries. As for the other limits, writes of other replicas
+// or if the site would have too many deliveries. The latter limits neither deletes nor purges, whose
+// number is limited by that of the records. As for the other limits, writes of other replicas
 // are counted with a delay of at most a second.
 func (s *Store) checkEventLimits(p *plan) error {
 	if len(p.fresh) == 0 {
@@ -54,6 +56,9 @@ func (s *Store) checkEventLimits(p *plan) error {
 	}
 	if all, _ := deliveries.Size(p.next.Events); all > deliveries.MaxEventBytes {
 		return &store.LimitError{Scope: store.LimitRecord, What: store.PendingEventBytes, Max: deliveries.MaxEventBytes}
+	}
+	if p.Action == store.ActionPurge || p.next.Deleted { // a full site must be able to empty
+		return nil
 	}
 	waiting := s.index.usage().pending + more
 	pending, kept := s.engine.backlog.Count(s.namespace, s.key)

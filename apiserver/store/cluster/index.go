@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -52,6 +53,8 @@ type index struct {
 	used    usage
 
 	open openWrites
+	// retention is nil until Store.SetRetention is called.
+	retention atomic.Pointer[store.Retention]
 }
 
 // typeIndex holds the searchable records of one type: sorted by creation, update and id, and by

@@ -9,14 +9,16 @@ import (
 // Limits are the limits of a site. A write that would exceed one fails with *store.LimitError. At
 // MaxVersions, the write drops the oldest version instead. DefaultLimits has the defaults.
 type Limits struct {
-	// MaxRecords is the maximum number of records, including tombstones.
+	// MaxRecords is the maximum number of live records. Tombstones do not count.
 	MaxRecords int64
 	// MaxVersions is the maximum number of superseded versions of a record.
 	MaxVersions int
 	// MaxObjectBytes is the maximum size in bytes of a Record or RecordHistory as JSON. A history that
 	// would exceed it drops its oldest versions instead of failing the write.
 	MaxObjectBytes int64
-	// MaxBytes is the maximum size in bytes of all records of the site with their histories.
+	// MaxBytes is the maximum size in bytes of all records of the site with their histories. At the
+	// limit, a write removes the oldest tombstones and superseded versions to make room for its own
+	// record. It fails only if the newest versions alone are too large.
 	MaxBytes int64
 	// MaxPending is the maximum number of pending webhook deliveries. If it is 0, Cluster.Open uses
 	// the default.
@@ -44,9 +46,10 @@ func (l Limits) trimHistory(sizes []int64) []int64 {
 	return sizes
 }
 
-// usage is the number of stored records, their bytes, and the number of deliveries that their
-// events will have. Records of type Event do not count as records, because the delivery process
-// limits their number. Jobs do not count at all.
+// usage is the number of live records, the bytes of all records, and the number of deliveries that
+// their events will have. Records of type Event do not count as records, because the delivery
+// process limits their number. Tombstones do not either, so that a delete makes room for a create.
+// Jobs do not count at all.
 type usage struct {
 	records, bytes, pending int64
 }
@@ -57,7 +60,7 @@ func usageOf(spec *recordsv1.RecordSpec) usage {
 	}
 	events, pending := deliveries.Size(spec.Events)
 	used := usage{bytes: storedSize(spec) + inBase64(events), pending: pending}
-	if spec.Type != deliveries.EventType {
+	if spec.Type != deliveries.EventType && !spec.Deleted && !spec.Purging {
 		used.records = 1
 	}
 	return used

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
@@ -46,9 +47,13 @@ func TestLimits(t *testing.T) {
 		refused(t, site, noise("4", 10), store.LimitError{Scope: store.LimitSite, What: "records", Max: 3})
 		mustWrite(t, site, noise("1", 20)) // an update is no new record
 		mustWrite(t, site, store.Op{Kind: store.Delete, Key: noise("1", 0).Key})
-		refused(t, site, noise("4", 10), store.LimitError{Scope: store.LimitSite, What: "records", Max: 3})
-		mustWrite(t, site, store.Op{Kind: store.Purge, Key: noise("1", 0).Key})
 		mustWrite(t, site, noise("4", 10))
+		refused(t, site, noise("1", 10), store.LimitError{Scope: store.LimitSite, What: "records", Max: 3}) // a tombstone is no room for its own record
+		mustWrite(t, site, store.Op{Kind: store.Purge, Key: noise("4", 0).Key})
+		mustWrite(t, site, noise("1", 10))
+		if got := site.Stats().Records; got != 3 {
+			t.Errorf("Stats count %d records, want 3", got)
+		}
 	})
 	t.Run("bytes of a record", func(t *testing.T) {
 		namespace, key := newSite(t)
@@ -62,6 +67,83 @@ func TestLimits(t *testing.T) {
 		mustWrite(t, site, noise("2", 6000))
 		refused(t, site, noise("3", 6000), store.LimitError{Scope: store.LimitSite, What: "bytes", Max: 20 << 10})
 		mustWrite(t, site, store.Op{Kind: store.Delete, Key: noise("2", 0).Key})
+	})
+	t.Run("tombstones give way to new records", func(t *testing.T) {
+		namespace, key := newSite(t)
+		limits := small
+		limits.MaxObjectBytes = 16 << 10 // so that tombstones have histories
+		site := newEngine(t, cluster.Options{}).Open(namespace, key, limits)
+		full := store.LimitError{Scope: store.LimitSite, What: "bytes", Max: 20 << 10}
+		mustWrite(t, site, noise("1", 6000))
+		mustWrite(t, site, noise("2", 6000))
+		refused(t, site, noise("3", 7900), full)
+		for round := range 5 { // each round leaves a tombstone whose history is as large as the record
+			mustWrite(t, site, store.Op{Kind: store.Delete, Key: noise("2", 0).Key})
+			mustWrite(t, site, noise(fmt.Sprint("new", round), 6000))
+			mustWrite(t, site, store.Op{Kind: store.Delete, Key: noise(fmt.Sprint("new", round), 0).Key})
+			mustWrite(t, site, noise("2", 6000))
+		}
+		if used := site.Stats(); used.Bytes > used.MaxBytes || used.Records != 2 {
+			t.Errorf("stats %+v, want 2 records within the limit", used)
+		}
+		if _, err := site.Get(t.Context(), noise("new0", 0).Key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the oldest tombstone: got %v, want ErrNotFound", err)
+		}
+		refused(t, site, noise("3", 7900), full) // live records do not give way
+		if got, err := site.Get(t.Context(), noise("1", 0).Key); err != nil || got.Version != 1 {
+			t.Errorf("got version %d, %v; want the first record unchanged", got.Version, err)
+		}
+	})
+	t.Run("old versions give way to new records", func(t *testing.T) {
+		namespace, key := newSite(t)
+		engine := newEngine(t, cluster.Options{})
+		limits := cluster.DefaultLimits
+		site := engine.Open(namespace, key, limits)
+		mustWrite(t, site, noise("1", 6000))
+		mustWrite(t, site, noise("1", 10))
+		mustWrite(t, site, noise("2", 500))
+		mustWrite(t, site, noise("3", 500))
+		mustWrite(t, site, noise("3", 500))
+		limits.MaxBytes = site.Stats().Bytes
+		site = engine.Open(namespace, key, limits)
+		versions := func(id string) (numbers []int64) {
+			page, err := site.History(t.Context(), store.HistoryQuery{Key: noise(id, 0).Key, Count: 10})
+			if err != nil || page.Total != int64(len(page.Records)) {
+				t.Errorf("history of %s: %d versions, total %d, error %v", id, len(page.Records), page.Total, err)
+			}
+			for _, r := range page.Records {
+				numbers = append(numbers, r.Version)
+			}
+			return numbers
+		}
+		mustWrite(t, site, noise("2", 500)) // takes the room of the oldest version of the site
+		got := [][]int64{versions("1"), versions("2"), versions("3")}
+		if want := [][]int64{{2}, {2, 1}, {2, 1}}; !cmp.Equal(got, want) {
+			t.Errorf("got versions %v, want %v", got, want)
+		}
+		if _, err := site.GetVersion(t.Context(), noise("1", 0).Key, 1); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("version 1 of 1: got %v, want ErrNotFound", err)
+		}
+		page, err := site.History(t.Context(), store.HistoryQuery{Key: store.Key{Type: "Patient"}, Count: 10})
+		if err != nil || page.Total != 5 || len(page.Records) != 5 {
+			t.Errorf("history of the type: %d versions, total %d, error %v; want 5", len(page.Records), page.Total, err)
+		}
+		if used := site.Stats(); used.Bytes > used.MaxBytes {
+			t.Errorf("stats %+v, want them within the limit", used)
+		}
+		histories := recordsv1.RecordHistoryList{}
+		if err := objects(t).List(t.Context(), &histories, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range histories.Items {
+			if h := &histories.Items[i]; h.Spec.Record == "patient.1" && len(h.Spec.Versions) > 0 {
+				t.Errorf("the history of 1 has %d versions in etcd, want none", len(h.Spec.Versions))
+			}
+		}
+		mustWrite(t, site, noise("1", 20)) // the history goes on where it was cut
+		if got, err := site.Get(t.Context(), noise("1", 0).Key); err != nil || got.Version != 3 {
+			t.Errorf("got version %d, %v; want 3", got.Version, err)
+		}
 	})
 	t.Run("of all sites together", func(t *testing.T) {
 		namespace, key := newSite(t)

@@ -26,7 +26,7 @@ const (
 
 // sweep removes what interrupted writers left behind, until ctx ends: unfinished purges,
 // RecordHistories that a late writer created for a purged record, and entries of RecordClaims that
-// no Record lists. Each replica runs it.
+// no Record lists. It also enforces the retention of the sites. Each replica runs it.
 func (c *Cluster) sweep(ctx context.Context) {
 	select {
 	case <-c.synced:
@@ -38,6 +38,7 @@ func (c *Cluster) sweep(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		c.sweepPurges(ctx)
+		c.sweepRetention(ctx)
 		if now := c.now(); now.Sub(listed) >= listSweepInterval {
 			if err := errors.Join(c.sweepHistories(ctx), c.sweepClaimObjects(ctx)); err != nil && ctx.Err() == nil {
 				slog.WarnContext(ctx, "cannot remove orphaned histories and claims; it will be retried", "error", err)

@@ -41,7 +41,14 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady
 	}
-	w := &write{site: s, op: ops[0], name: recordName(ops[0].Key)}
+	if ops[0].Kind == store.Purge && ops[0].Erase {
+		return s.erase(ctx, ops[0])
+	}
+	return s.writeOne(ctx, ops[0])
+}
+
+func (s *Store) writeOne(ctx context.Context, op store.Op) ([]store.Result, error) {
+	w := &write{site: s, op: op, name: recordName(op.Key)}
 	number := s.index.open.open(s.engine.clock)
 	result, err := w.run(ctx)
 	var uncertainUntil time.Time
@@ -138,7 +145,7 @@ func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.R
 	case remains != nil:
 		before = usageOf(&remains.Spec)
 	}
-	if err := s.limits.check(&p, before, s.index.usage(), s.engine.usage(), s.engine.limits); err != nil {
+	if err := w.checkLimits(ctx, &p, before); err != nil {
 		return store.Result{}, err
 	}
 	p.next.SiteKey = s.key

@@ -61,6 +61,8 @@ type Store struct {
 	written atomic.Int64
 	// newest is the time of the latest write of this process, in milliseconds since 1970.
 	newest atomic.Int64
+	// retention is nil until SetRetention is called.
+	retention atomic.Pointer[store.Retention]
 
 	mu sync.Mutex
 	// referencePaths are the rows of ix_path that this process knows to exist.

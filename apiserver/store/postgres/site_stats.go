@@ -31,7 +31,7 @@ func (s *Store) Stats() store.Stats {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	const count = `SELECT count(*), COALESCE(sum(octet_length(body)), 0)::int8 +
+	const count = `SELECT count(*) FILTER (WHERE NOT deleted), COALESCE(sum(octet_length(body)), 0)::int8 +
 		(SELECT COALESCE(sum(octet_length(body)), 0)::int8 FROM hist WHERE site = $1) FROM res WHERE site = $1`
 	var counted store.Stats
 	if err := s.pool.QueryRow(ctx, count, s.site).Scan(&counted.Records, &counted.Bytes); err != nil {

@@ -27,6 +27,8 @@ type transaction struct {
 	// referenceLocks is the state of the operations that depend on other records.
 	referenceLocks referenceLocks
 	events         transactionEvents
+	// erased are the subjects of the events that the transaction deletes, in lower case.
+	erased map[string]bool
 }
 
 // queuedStatement is a statement to send at the end of the transaction. If mustChange is true, a
@@ -116,6 +118,7 @@ func (t *transaction) queueClaimLocks(batch *pgx.Batch) {
 func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 	results := make([]store.Result, len(ops))
 	for i, op := range ops {
+		t.noteErased(op)
 		key := foldKey(op.Key)
 		current := t.current[key]
 		p, err := t.site.decide(op, current, t.now)
@@ -197,6 +200,9 @@ func (t *transaction) write(p *decision, current *state) {
 
 // apply sends the queued statements. Errors: errStale, *store.ReferencedError.
 func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
+	if err := t.eraseEvents(ctx, tx); err != nil {
+		return fmt.Errorf("erase events: %w", err)
+	}
 	if len(t.queue) == 0 {
 		return nil
 	}

@@ -66,7 +66,7 @@ func backOff(ctx context.Context, attempt int) error {
 
 // attempt makes one attempt to write. Errors: errStale, and those of Write.
 func (s *Store) attempt(ctx context.Context, ops []store.Op, attempt int) ([]store.Result, error) {
-	if len(ops) != 1 || len(ops[0].Claims) > 0 || dependsOnOthers(ops[0]) || attempt >= optimisticAttempts {
+	if len(ops) != 1 || len(ops[0].Claims) > 0 || dependsOnOthers(ops[0]) || ops[0].Erase || attempt >= optimisticAttempts {
 		return s.transact(ctx, ops)
 	}
 	result, err := s.writeOne(ctx, ops[0], attempt)

@@ -99,6 +99,20 @@ func versions(page store.Page) []int64 {
 	return list
 }
 
+// testTombstonesAreNoRecords tests that Stats counts live records only.
+func testTombstonesAreNoRecords(t *testing.T, open Open) {
+	s, _ := open(t)
+	write(t, s, put("rex", body(1)))
+	write(t, s, put("bella", body(1)))
+	write(t, s, del("rex"))
+	same(t, "records after a delete", s.Stats().Records, int64(1))
+	write(t, s, put("rex", body(2)))
+	same(t, "records after a create over a tombstone", s.Stats().Records, int64(2))
+	write(t, s, del("rex"))
+	write(t, s, store.Op{Kind: store.Purge, Key: key("rex"), Method: store.MethodDelete})
+	same(t, "records after the purge of a tombstone", s.Stats().Records, int64(1))
+}
+
 func testPurge(t *testing.T, open Open) {
 	s, other := open(t)
 	write(t, s, put("rex", body(1)))

@@ -30,6 +30,7 @@ type Cluster struct {
 	stop    func() error
 	out     io.Writer
 
+	etcdURL           string
 	etcd              *Process
 	apiServer         *Process
 	controllerManager *Process
@@ -107,7 +108,7 @@ func (c *Cluster) define(opts Options, ports portSet) error {
 	if err != nil {
 		return err
 	}
-	c.etcd = c.process(etcd, opts)
+	c.etcd, c.etcdURL = c.process(etcd, opts), baseURL(ports.EtcdClient)
 	apiServer, err := apiServerCommand(opts, ports, c.paths, c.pki, c.config)
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ type Options struct {
 	// PerSite and PerWebhook limit the concurrent attempts of a namespace and of a webhook. At the
 	// limit, attempts wait. Default: 64 and 8.
 	PerSite, PerWebhook int
+	// Retention returns how long the failed deliveries of a site are kept, or 0 for the default, which
+	// is 7 days. If it is nil, the default applies to all sites.
+	Retention func(namespace, key string) time.Duration
 	// Clock is the clock by which attempts are due. Default: the real one.
 	Clock clock.Clock
 }

@@ -19,7 +19,7 @@ const (
 	// posted events were handed on since the last one.
 	trimInterval = 10 * time.Minute
 	trimPosted   = 100
-	// keepGivenUp is how long dead letters are kept.
+	// keepGivenUp is how long dead letters are kept if Options.Retention does not say otherwise.
 	keepGivenUp = 7 * 24 * time.Hour
 	// keepPosted and maxPosted limit the Records of posted events per site, by which an event that is
 	// posted again is recognized. After they were handed on, events older than keepPosted are
@@ -46,7 +46,11 @@ func (q *queue) trim(ctx context.Context) error {
 }
 
 func (q *queue) trimGivenUp(ctx context.Context, key string) error {
-	before := q.options.Clock.Now().Add(-keepGivenUp)
+	keep := time.Duration(0)
+	if q.options.Retention != nil {
+		keep = q.options.Retention(q.namespace, key)
+	}
+	before := q.options.Clock.Now().Add(-cmp.Or(keep, keepGivenUp))
 	return q.eachMetadataIn(ctx, objects.Delivery, "spec.siteKey="+key+",spec.status!="+string(recordsv1.DeliveryPending), func(obj *metav1.PartialObjectMetadata) error {
 		if s, err := summaryOf(obj); err != nil || !time.UnixMilli(s.Since).Before(before) {
 			return err

@@ -164,6 +164,17 @@ func TestTrim(t *testing.T) {
 	var events int
 	g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM event WHERE site = $1`, s.Number()).Scan(&events)).To(Succeed())
 	g.Expect(events).To(Equal(1))
+
+	// The retention of a site takes precedence.
+	post(t, s, "", []string{"a"}, "later")
+	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, patience).Should(Equal(1))
+	s.SetRetention(store.Retention{Deliveries: 3 * time.Hour})
+	c.set(c.now().Add(2 * time.Hour))
+	g.Expect(q.Trim(t.Context())).To(Succeed())
+	g.Expect(counts(t, s, "a")[delivery.Delivered]).To(Equal(1))
+	c.set(c.now().Add(2 * time.Hour))
+	g.Expect(q.Trim(t.Context())).To(Succeed())
+	g.Expect(counts(t, s, "a")[delivery.Delivered]).To(BeZero())
 }
 
 // TestRedeliverDuringAttempt redelivers while an attempt is under way: what that one comes to does

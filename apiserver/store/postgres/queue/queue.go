@@ -29,6 +29,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
 // Sender makes the attempts of the deliveries of a site.
@@ -54,8 +55,8 @@ type Options struct {
 	// Probes is the maximum number of concurrent attempts per process for webhooks with an open
 	// breaker. At the limit, jobs wait. Default: 16.
 	Probes int
-	// Retention is the time for which a delivery is kept after its end. Then it is deleted. Default:
-	// 7 days.
+	// Retention is the time for which a delivery is kept after its end. Then it is deleted. The
+	// Retention of a store takes precedence. Default: 7 days.
 	Retention time.Duration
 	// RescueAfter is the time after the start of an attempt at which its process is considered dead
 	// and the job is started again. An attempt is cancelled after 80 % of this time. Default: 75 s.
@@ -293,8 +294,8 @@ func name(site int32, webhook string) string {
 
 // The first keys of the advisory locks by which only one process at a time runs a task of a site.
 const (
-	relayLock = 0x70616465 + iota
-	trimLock
+	relayLock = outbox.RelayLock
+	trimLock  = relayLock + 1
 )
 
 // tryLock tries to lock a task of a site until the transaction ends. It returns false if another

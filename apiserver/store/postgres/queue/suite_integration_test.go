@@ -21,7 +21,11 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-var server *localpostgres.Server
+// server is the database server of this package, with its files in serverDir.
+var (
+	server    *localpostgres.Server
+	serverDir string
+)
 
 func TestMain(m *testing.M) {
 	if uri := os.Getenv(childURI); uri != "" {
@@ -33,6 +37,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
+		serverDir = dir
 		server, err = localpostgres.Start(context.Background(), localpostgres.Options{Dir: dir, UnsafeNoFsync: true, Settings: map[string]string{"max_connections": "200"}})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

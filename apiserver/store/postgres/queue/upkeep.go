@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -126,9 +127,9 @@ func (q *Queue) restart(ctx context.Context, stuck []chain) error {
 // process at a time does this for a site.
 func (q *Queue) trim(ctx context.Context) error {
 	var errs []error
-	before := q.options.Now().Add(-q.options.Retention)
 	for _, number := range q.numbers() {
 		if s := q.site(number); s != nil {
+			before := q.options.Now().Add(-cmp.Or(s.store.Retention().Deliveries, q.options.Retention))
 			errs = append(errs, q.trimSite(ctx, s, before))
 		}
 	}

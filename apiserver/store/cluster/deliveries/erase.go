@@ -1,0 +1,72 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// Erase removes the deliveries of a site whose events have a subject, whatever its case: first the
+// WebhookDeliveries, pending ones included, and then the entries of the WebhookDeliveryLogs. An
+// attempt that is in flight during the call can still add its delivery to the log. Errors:
+// store.ErrUnavailable.
+func Erase(ctx context.Context, client *objects.Client, namespace, key, subject string) error {
+	l := &log{client: client, namespace: namespace, key: key}
+	var names []string
+	if err := l.eachSummary(ctx, "", func(id string, s summary) {
+		if strings.EqualFold(s.Subject, subject) {
+			names = append(names, id)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := client.Delete(ctx, objects.Delivery, namespace, name, nil); err != nil {
+			return objects.StoreError("remove delivery "+name, err)
+		}
+	}
+	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + key, Limit: pageSize / 10}
+	for {
+		var page recordsv1.WebhookDeliveryLogList
+		if err := client.ListIn(ctx, objects.Logs, namespace, options, &page); err != nil {
+			return objects.StoreError("list delivery logs", err)
+		}
+		for i := range page.Items {
+			if err := l.eraseFromLog(ctx, page.Items[i].Spec.Webhook, subject); err != nil {
+				return err
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eraseFromLog removes the deliveries with a subject from the WebhookDeliveryLog of a webhook. The
+// delivery process then fails to write its own state of the log, and reads the log again.
+func (l *log) eraseFromLog(ctx context.Context, webhook, subject string) error {
+	for range maxConflicts {
+		r, err := readRing(ctx, l.client, l.namespace, l.key, webhook)
+		if err != nil {
+			return err
+		}
+		before := len(r.done)
+		r.done = slices.DeleteFunc(r.done, func(d delivered) bool { return strings.EqualFold(d.Subject, subject) })
+		if len(r.done) == before {
+			return nil
+		}
+		err = r.write(ctx, l.client, l.namespace, l.key, webhook)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return objects.StoreError("write delivery log "+logName(webhook), err)
+		}
+	}
+	return fmt.Errorf("remove deliveries from the log of webhook %s: it changed during each of %d attempts: %w", webhook, maxConflicts, store.ErrUnavailable)
+}

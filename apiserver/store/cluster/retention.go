@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+)
+
+// retentionBatch is the maximum number of records of a site that one pass of retention changes. The
+// next pass follows after sweepInterval.
+const retentionBatch = 200
+
+// Retain purges the tombstones and removes the superseded versions from before the cutoffs, of at
+// most retentionBatch records. The other versions keep their numbers. Several replicas may do this
+// at the same time: each removal is one guarded write, and does nothing if another was first.
+// Errors: store.ErrUnavailable.
+func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
+	for _, obj := range s.index.outdated(before, retentionBatch) {
+		if isOldTombstone(&obj.Spec, before.Tombstones) {
+			err = s.removeTombstone(ctx, obj)
+			removed.Tombstones++
+		} else {
+			n := supersededBefore(&obj.Spec, before.Versions)
+			err = s.dropVersions(ctx, obj, n)
+			removed.Versions += int64(n)
+		}
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// outdated returns up to most Records of which something is from before the cutoffs. It leaves out
+// Records with events, which the delivery process writes.
+func (x *index) outdated(before store.Cutoffs, most int) (found []*recordsv1.Record) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, e := range x.names {
+		spec := &e.obj.Spec
+		if len(found) == most {
+			break
+		}
+		if spec.Purging || spec.HasEvents || spec.Type == deliveries.EventType {
+			continue
+		}
+		if isOldTombstone(spec, before.Tombstones) || supersededBefore(spec, before.Versions) > 0 {
+			found = append(found, e.obj)
+		}
+	}
+	return found
+}
+
+func isOldTombstone(spec *recordsv1.RecordSpec, before time.Time) bool {
+	return spec.Deleted && spec.Updated.Time.Before(before)
+}
+
+// supersededBefore returns how many of the superseded versions of a record were superseded before a
+// time. These are the oldest ones. Versions whose times an older release did not store count with
+// the oldest version that has one.
+func supersededBefore(spec *recordsv1.RecordSpec, before time.Time) int {
+	if before.IsZero() || len(spec.History) == 0 {
+		return 0
+	}
+	if spec.Updated.Time.Before(before) {
+		return len(spec.History)
+	}
+	// The version at index i was superseded when the next one was written.
+	n := 0
+	unknown := len(spec.History) - len(spec.HistoryUpdated)
+	for i := range spec.HistoryUpdated {
+		if time.UnixMilli(spec.HistoryUpdated[i]).Before(before) {
+			n = unknown + i
+		}
+	}
+	return max(n, 0)
+}
+
+// SetRetention sets the retention of the site, which each replica enforces in the background.
+func (s *Store) SetRetention(retention store.Retention) { s.index.retention.Store(&retention) }
+
+// Retained returns what retention has removed in this process.
+func (c *Cluster) Retained() store.Retained {
+	return store.Retained{Tombstones: c.retainedTombstones.Load(), Versions: c.retainedVersions.Load()}
+}
+
+// sweepRetention enforces the retention of all sites.
+func (c *Cluster) sweepRetention(ctx context.Context) {
+	for id, index := range c.indexes() {
+		retention := index.retention.Load()
+		if retention == nil {
+			continue
+		}
+		site := &Store{engine: c, namespace: id.namespace, key: id.key, index: index}
+		removed, err := site.Retain(ctx, retention.Cutoffs(c.clock()))
+		c.retainedTombstones.Add(removed.Tombstones)
+		c.retainedVersions.Add(removed.Versions)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+			slog.WarnContext(ctx, "cannot enforce the retention of a site; it will be retried", "namespace", id.namespace, "error", err)
+		}
+	}
+}

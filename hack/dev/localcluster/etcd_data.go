@@ -1,0 +1,64 @@
+package localcluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+)
+
+// EtcdDatabase is the file in which etcd keeps its keys and values. Its write-ahead log is elsewhere.
+func (c *Cluster) EtcdDatabase() string {
+	return filepath.Join(c.paths.etcdData(), "member", "snap", "db")
+}
+
+// CompactEtcd removes all revisions before the current one from etcd, and defragments its database,
+// as "etcdctl compact --physical" and "etcdctl defrag" do.
+func (c *Cluster) CompactEtcd(ctx context.Context) error {
+	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAFile: c.pki.etcd.certFile, CertFile: c.pki.etcdClient.certFile, KeyFile: c.pki.etcdClient.keyFile,
+	}})
+	if err != nil {
+		return fmt.Errorf("make a client of etcd: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	var status struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	if err := c.callEtcd(ctx, client, "/v3/maintenance/status", "{}", &status); err != nil {
+		return err
+	}
+	if err := c.callEtcd(ctx, client, "/v3/kv/compaction", fmt.Sprintf(`{"revision":%q,"physical":true}`, status.Header.Revision), nil); err != nil {
+		return err
+	}
+	return c.callEtcd(ctx, client, "/v3/maintenance/defragment", "{}", nil)
+}
+
+// callEtcd calls a method of etcd through its JSON gateway. answer may be nil.
+func (c *Cluster) callEtcd(ctx context.Context, client *http.Client, path, body string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return fmt.Errorf("call etcd: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("call etcd: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("call etcd: %s responded with status %d", path, response.StatusCode)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		return fmt.Errorf("read the response of etcd: %w", err)
+	}
+	return nil
+}

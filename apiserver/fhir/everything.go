@@ -12,7 +12,7 @@ import (
 
 const (
 	// patientType is the only type of this facade for which R4 defines $everything, except Group,
-	// whose $everything is not supported.
+	// whose $everything is not supported. It is also the type whose compartment a $purge removes.
 	patientType         = "Patient"
 	everythingOperation = "$everything"
 )

@@ -41,9 +41,6 @@ func purgeOf(kind r4.Type) operation {
 	return operation{"purge", "https://paddock.health/fhir/OperationDefinition/purge"}
 }
 
-// patientType is the type whose compartment a $purge removes.
-const patientType = "Patient"
-
 // purge serves POST …/{type}/{id}/$purge. It removes the record, its tombstone and history, and the
 // events and deliveries about it. For a Patient it also removes the records of the compartment that
 // belong to no other record.

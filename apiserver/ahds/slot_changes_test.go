@@ -201,7 +201,7 @@ var _ = Describe("The changes of slots", func() {
 				Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
 				Expect(a.errs()).To(Equal([]string{"parameter since invalid_value"}))
 			}
-			Expect(s.do("GET", changesPath+"?pageSize=0&sinse=x&since=&since=", "").errs()).To(Equal([]string{"parameter pageSize out_of_range", "parameter since repeated_parameter", "parameter sinse unknown_parameter"}))
+			Expect(s.do("GET", changesPath+"?pageSize=0&sort=x&since=&since=", "").errs()).To(Equal([]string{"parameter pageSize out_of_range", "parameter since repeated_parameter", "parameter sort unknown_parameter"}))
 			Expect(s.do("GET", changesPath+"?pageSize=501", "").errs()).To(Equal([]string{"parameter pageSize out_of_range"}))
 			Expect(s.do("GET", changesPath, "", with("X-Caller", "no-list")).status).To(Equal(http.StatusForbidden))
 			Expect(s.do("POST", changesPath, "{}").status).To(Equal(http.StatusMethodNotAllowed))

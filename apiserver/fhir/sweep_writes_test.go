@@ -58,6 +58,9 @@ func writesOf(kind, id string, thorough bool) []question {
 	}
 	ask("POST", "/"+kind, unnamed, "If-None-Exist", "identifier=urn:only|"+id)
 	ask("POST", "/"+kind, sent, "If-None-Exist", "identifier=urn:only|"+id+"&_security=R")
+	for _, purge := range []string{"/$purge", "/%24purge", "/$purge?compartment=false", "/$purge?compartment=true"} {
+		ask("POST", record+purge, "")
+	}
 	for _, mode := range []string{"", "?mode=create", "?mode=update", "?mode=delete"} {
 		for _, fixed := range []string{"", "1"} {
 			ask("POST", "/"+kind+"/$validate"+mode, sent, headerFixedIDs, fixed)

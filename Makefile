@@ -44,16 +44,20 @@ build: ## Build Paddock's programs into bin/.
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen ./cmd/kubectl-paddock
 
 .PHONY: run
-run: cluster-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
+run: run-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR; KUBEBUILDER_ASSETS: folder of setup-envtest).
 	@go build -o $(BIN)/run ./hack/dev/run
 	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Run golangci-lint, and check generated files, go.mod and the chart.
+lint: $(GOLANGCI_LINT) verify-generated chart-lint workflow-lint ## Run golangci-lint, and check generated files, go.mod, the chart and the workflows.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
+
+.PHONY: workflow-lint
+workflow-lint: $(ACTIONLINT) # Check the workflows of .github.
+	@$(ACTIONLINT) -color=false
 
 .PHONY: vulncheck
 vulncheck: $(GOVULNCHECK) ## Check the code that the programs call for known vulnerabilities (VULNDB: URL of another database).
@@ -72,12 +76,14 @@ unit: ## Run the tests of packages that start no server processes.
 	@mkdir -p $(BIN)
 	$(GO_TEST) $(filter-out $(call packages-of,[a-z0-9]+),$(shell go list ./...))
 	cd hack/tools/images && go vet ./... && go test ./...
+	cd hack/tools/release && go vet ./... && go test ./...
+	cd hack/test/gitops && go vet ./... && go test ./...
 	cd hack/tools/issuer && go vet ./...
 
 # The packages are tested one after the other, because tests with time limits can fail when packages
 # share the processor.
 .PHONY: integration
-integration: cluster-tools helm-tools issuer build ## Run the tests against a real etcd and kube-apiserver.
+integration: cluster-tools helm-tools issuer release-tools build ## Run the tests against a real etcd and kube-apiserver.
 	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients
@@ -108,4 +114,5 @@ bench: cluster-tools build build-unaudited issuer ## Compare performance with ba
 	done
 
 include hack/tools/images/images.mk
+include hack/tools/release/release.mk
 include hack/test/e2e/e2e.mk

@@ -24,17 +24,25 @@ define copy-into
 	done
 endef
 
+# References of docs/ that are generated from the code. Those of flags are written by tests, because flags are in
+# packages that only their own tests can import.
+FLAG_REFERENCES := ./cmd/controller ./cmd/apiserver ./cmd/kubectl-paddock/commands
+generate-crd-reference = @$(CRD_REF_DOCS) --source-path=api/v1alpha1 --config=hack/gen/reference/crds.yaml --templates-dir=hack/gen/reference/templates \
+	--renderer=markdown --output-path=$(1) --log-level=ERROR
+
 ##@ Development
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies of config and table of values.
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deep-copy methods, CRDs, the controller's role, and the chart's copies of config and table of values.
 	$(call generate-into,.)
 	$(call copy-into,$(CHART_FILES))
 	@cd hack/gen/chartvalues && go run . ../../../charts/paddock
+	$(call generate-crd-reference,docs/reference/crds.md)
+	@UPDATE_GOLDEN=1 go test -vet=off -run '^TestReference$$' $(FLAG_REFERENCES)
 
 .PHONY: verify-generated
 verify-generated: GENERATED := $(BIN)/.generated
-verify-generated: $(CONTROLLER_GEN) ## Fail if a generated file is not up to date.
+verify-generated: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Fail if a generated file is not up to date.
 	@rm -rf $(GENERATED) && mkdir -p $(addprefix $(GENERATED)/,$(API_PACKAGES))
 	$(call generate-into,$(GENERATED))
 	@for path in $(addsuffix /zz_generated.deepcopy.go,$(API_PACKAGES)) config/crd/bases config/rbac/controller_role.yaml; do \
@@ -44,4 +52,7 @@ verify-generated: $(CONTROLLER_GEN) ## Fail if a generated file is not up to dat
 	@mkdir -p $(CHART_FILES)/admission && for folder in crd rbac admission audit; do \
 		diff -ruN $(CHART_FILES)/$$folder $(GENERATED)/chart/$$folder || { echo "$(CHART_FILES)/$$folder is not up to date: run make generate" >&2; exit 1; }; \
 	done
+	$(call generate-crd-reference,$(GENERATED)/crds.md)
+	@diff -u docs/reference/crds.md $(GENERATED)/crds.md || { echo "docs/reference/crds.md is not up to date: run make generate" >&2; exit 1; }
+	@$(GO_TEST) -run '^TestReference$$' $(FLAG_REFERENCES)
 	@rm -rf $(GENERATED)

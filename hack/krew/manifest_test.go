@@ -72,7 +72,7 @@ func TestManifest(t *testing.T) {
 		}
 		seen[fmt.Sprint(labels)] = true
 	}
-	if len(seen) != 5 {
-		t.Errorf("%d platforms, want 5 different ones", len(seen))
+	if len(seen) != 6 {
+		t.Errorf("%d platforms, want 6 different ones", len(seen))
 	}
 }

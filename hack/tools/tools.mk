@@ -2,7 +2,7 @@
 # Versions are pinned only in hack/tools/<group>/go.mod. A tool is rebuilt when that file changes.
 # Tools that use Kubernetes' libraries have them and their dependencies in the versions of
 # hack/tools/kubernetes, so that these are compiled once for all tools and for Paddock.
-# To use another control plane, set PADDOCK_BIN to a folder with its binaries.
+# To use another control plane, set PADDOCK_BIN to a folder with its binaries, or KUBEBUILDER_ASSETS to one of setup-envtest.
 
 ETCD           := $(BIN)/etcd
 KUBECTL        := $(BIN)/kubectl
@@ -10,12 +10,15 @@ GOLANGCI_LINT  := $(BIN)/golangci-lint
 CONTROLLER_GEN := $(BIN)/controller-gen
 HELM           := $(BIN)/helm
 HELM_UNITTEST  := $(BIN)/helm-unittest
-KUBE_BINARIES  := $(BIN)/kube-apiserver $(BIN)/kube-controller-manager $(KUBECTL)
+KUBE_APISERVER := $(BIN)/kube-apiserver $(KUBECTL)
+KUBE_BINARIES  := $(KUBE_APISERVER) $(BIN)/kube-controller-manager
 NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
 COREDNS        := $(BIN)/coredns
 SKIPPER        := $(BIN)/skipper
 GOVULNCHECK    := $(BIN)/govulncheck
 PROMTOOL       := $(BIN)/promtool
+ACTIONLINT     := $(BIN)/actionlint
+CRD_REF_DOCS   := $(BIN)/crd-ref-docs
 ISSUER         := $(BIN)/issuer
 CLOUDNATIVEPG  := $(BIN)/cloudnative-pg
 
@@ -31,6 +34,8 @@ COREDNS_VERSION        := $(call pinned-version,coredns,github.com/coredns/cored
 SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipper)
 CLOUDNATIVEPG_VERSION  := $(call pinned-version,cloudnative-pg,github.com/cloudnative-pg/cloudnative-pg)
 PROMETHEUS_VERSION     := $(call pinned-version,prometheus,github.com/prometheus/prometheus)
+CRD_REF_DOCS_VERSION   := $(call pinned-version,crd-ref-docs,github.com/elastic/crd-ref-docs)
+ACTIONLINT_VERSION     := $(call pinned-version,actionlint,github.com/rhysd/actionlint)
 GOVULNCHECK_VERSION    := $(call pinned-version,govulncheck,golang.org/x/vuln)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
 
@@ -58,7 +63,16 @@ endef
 tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build the control plane, golangci-lint and controller-gen into bin/.
 
 .PHONY: cluster-tools
-cluster-tools: $(ETCD) $(KUBE_BINARIES) ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/.
+cluster-tools: run-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+
+# What `make run` needs.
+.PHONY: run-tools
+ifdef KUBEBUILDER_ASSETS
+run-tools: # Copy etcd, kube-apiserver and kubectl from a folder of setup-envtest.
+	@hack/tools/envtest.sh '$(KUBEBUILDER_ASSETS)' $(BIN) $(KUBE_VERSION) $(ETCD_VERSION)
+else
+run-tools: $(ETCD) $(KUBE_APISERVER) # Build etcd, kube-apiserver and kubectl.
+endif
 
 .PHONY: issuer
 issuer: $(ISSUER) # Build the OpenID Connect issuer of the tests.
@@ -69,9 +83,13 @@ node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build kub
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
 
-# One go build for all three compiles shared packages once and uses all cores.
-$(KUBE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
-	$(call build-tools,$(notdir $(KUBE_BINARIES)) $(KUBE_VERSION),4 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_BINARIES))),$(kube-version-ldflags))
+# One go build for both compiles shared packages once and uses all cores.
+$(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
+	$(call build-tools,$(notdir $(KUBE_APISERVER)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_APISERVER))),$(kube-version-ldflags))
+
+# Tests need it, `make run` does not.
+$(BIN)/kube-controller-manager: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
+	$(call build-tools,$(@F) $(KUBE_VERSION),1 min,kubernetes,$@,k8s.io/kubernetes/cmd/$(@F),$(kube-version-ldflags))
 
 $(NODE_BINARIES) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(NODE_BINARIES)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(NODE_BINARIES))),$(kube-version-ldflags))
@@ -94,6 +112,12 @@ $(GOLANGCI_LINT): hack/tools/golangci-lint/go.mod hack/tools/golangci-lint/go.su
 
 $(CONTROLLER_GEN): hack/tools/controller-gen/go.mod hack/tools/controller-gen/go.sum
 	$(call build-tools,controller-gen $(CONTROLLER_GEN_VERSION),30 s,controller-gen,$@,sigs.k8s.io/controller-tools/cmd/controller-gen)
+
+$(ACTIONLINT): hack/tools/actionlint/go.mod hack/tools/actionlint/go.sum
+	$(call build-tools,actionlint $(ACTIONLINT_VERSION),15 s,actionlint,$@,github.com/rhysd/actionlint/cmd/actionlint)
+
+$(CRD_REF_DOCS): hack/tools/crd-ref-docs/go.mod hack/tools/crd-ref-docs/go.sum
+	$(call build-tools,crd-ref-docs $(CRD_REF_DOCS_VERSION),20 s,crd-ref-docs,$@,github.com/elastic/crd-ref-docs)
 
 $(GOVULNCHECK): hack/tools/govulncheck/go.mod hack/tools/govulncheck/go.sum
 	$(call build-tools,govulncheck $(GOVULNCHECK_VERSION),30 s,govulncheck,$@,golang.org/x/vuln/cmd/govulncheck)

@@ -10,7 +10,7 @@ import (
 // issuer of tokens, Paddock itself.
 var starters = []string{
 	module + "/hack/dev/localcluster", module + "/hack/dev/localissuer", module + "/hack/dev/localnode",
-	module + "/hack/dev/localpaddock", module + "/hack/dev/localpostgres",
+	module + "/hack/dev/localpaddock", module + "/hack/dev/localpostgres", module + "/hack/dev/localregistry",
 }
 
 // suiteFile matches the name of the file by which the Makefile finds the packages of a target.
@@ -19,7 +19,7 @@ var suiteFile = regexp.MustCompile(`^suite_(.*)_test\.go$`)
 // TestTiers checks that a package whose tests start server processes has exactly one file
 // suite_<target>_test.go, which names the target of the Makefile that runs them.
 func TestTiers(t *testing.T) {
-	targets := []string{"integration", "robustness", "clients", "e2e"}
+	targets := []string{"integration", "robustness", "clients", "e2e", "release"}
 	files := list(t, `{{.ImportPath}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}`)
 	imports := list(t, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`)
 	dependencies := listDependencies(t)

@@ -6,6 +6,10 @@ ARCHITECTURES  ?= amd64 arm64
 PROGRAMS       := apiserver controller
 # Files in images have the time of the commit, in seconds since 1970.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# Flags with which the same source makes the same program in any folder.
+REPRODUCIBLE   := -trimpath -buildvcs=false
+PROGRAMS_DIR   ?= $(BIN)
+ARCHIVES_DIR   ?= $(BIN)/archives
 
 title-apiserver         := Paddock API server
 description-apiserver   := FHIR R4 and AHDS APIs of every site
@@ -16,14 +20,14 @@ description-controller  := Reconciles Sites, WebhookEvents and Webhooks
 
 .PHONY: images
 images: $(BIN)/images ## Pack the programs as OCI images into bin/archives/*.tar (variables: ARCHITECTURES, IMAGE_REGISTRY, IMAGE_TAG).
-	@mkdir -p $(BIN)/archives
+	@mkdir -p $(ARCHIVES_DIR)
 	@for arch in $(ARCHITECTURES); do \
-		echo "building $(PROGRAMS) for linux/$$arch ..."; mkdir -p $(BIN)/linux-$$arch; \
-		GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' \
-			-o $(BIN)/linux-$$arch/ $(addprefix ./cmd/,$(PROGRAMS)) || exit 1; \
+		echo "building $(PROGRAMS) for linux/$$arch ..."; mkdir -p $(PROGRAMS_DIR)/linux-$$arch; \
+		GOOS=linux GOARCH=$$arch go build $(REPRODUCIBLE) -ldflags '-s -w -X main.version=$(VERSION)' \
+			-o $(PROGRAMS_DIR)/linux-$$arch/ $(addprefix ./cmd/,$(PROGRAMS)) || exit 1; \
 	done
-	$(foreach program,$(PROGRAMS),$(call pack-program,$(program),$(BIN)/archives/$(program).tar,$(IMAGE_TAG),\
-		$(foreach arch,$(ARCHITECTURES),-binary $(arch)=$(BIN)/linux-$(arch)/$(program))))
+	$(foreach program,$(PROGRAMS),$(call pack-program,$(program),$(ARCHIVES_DIR)/$(program).tar,$(IMAGE_TAG),\
+		$(foreach arch,$(ARCHITECTURES),-binary $(arch)=$(PROGRAMS_DIR)/linux-$(arch)/$(program))))
 
 # pack-program(program, archive, tag, binaries) packs the binaries of a program, one for each architecture, as an image.
 define pack-program

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const notesFile = "release-notes.md"
+
+// writeNotes writes the section of the version in the changelog.
+func (a assembly) writeNotes() error {
+	changelog, err := os.ReadFile(filepath.Join(a.source, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	section, err := changes(string(changelog), a.version)
+	if err != nil {
+		return err
+	}
+	notes := "# Paddock " + a.version + "\n\n" + strings.ReplaceAll(section, "](docs/", "]("+repositoryURL+"/blob/v"+a.version+"/docs/") + "\n\n" +
+		"Install: `helm install paddock oci://" + a.registry + "/charts/paddock --version " + a.version + " -n paddock-system --create-namespace`\n"
+	return os.WriteFile(filepath.Join(a.out, notesFile), []byte(notes), 0o644)
+}
+
+var heading = regexp.MustCompile(`(?m)^## \[([^\]]+)\].*\n`)
+
+// changes returns the section of a version. A version with a pre-release part has that of Unreleased.
+func changes(changelog, version string) (string, error) {
+	want := version
+	if strings.Contains(version, "-") {
+		want = "Unreleased"
+	}
+	places := heading.FindAllStringSubmatchIndex(changelog, -1)
+	for i, place := range places {
+		if changelog[place[2]:place[3]] != want {
+			continue
+		}
+		end := len(changelog)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		section := changelog[place[1]:end]
+		if links := regexp.MustCompile(`(?m)^\[[^\]]+\]: `).FindStringIndex(section); links != nil {
+			section = section[:links[0]]
+		}
+		if section = strings.TrimSpace(section); section == "" {
+			return "", fmt.Errorf("CHANGELOG.md: the section [%s] is empty: list the changes", want)
+		}
+		return section, nil
+	}
+	return "", fmt.Errorf("CHANGELOG.md has no section [%s]: rename [Unreleased] to it, with the date", want)
+}

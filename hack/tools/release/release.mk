@@ -1,0 +1,39 @@
+# Builds a release and pushes it to an OCI registry. The root Makefile includes this file and sets BIN.
+
+# Versions of the chart and of tags have no leading v, those of programs have one.
+RELEASE_VERSION      := $(VERSION:v%=%)
+RELEASE_DIR          ?= $(BIN)/releases/$(RELEASE_VERSION)
+# Where `make release` builds programs: a folder of its own, so that its programs are not mixed with others.
+RELEASE_BUILD        := $(BIN)/releases/.build-$(RELEASE_VERSION)
+PLUGIN_PLATFORMS     ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
+# The registry that the chart names. It is REGISTRY, if that is set.
+RELEASE_REGISTRY     := $(or $(REGISTRY),$(IMAGE_REGISTRY))
+RELEASE              := $(BIN)/release
+REGISTRY_SERVER      := $(BIN)/registry
+DISTRIBUTION_VERSION := $(call pinned-version,registry,github.com/distribution/distribution/v3)
+
+##@ Release
+
+.PHONY: release
+release: $(RELEASE) $(BIN)/images $(HELM) ## Build a release into bin/releases (VERSION=0.2.0), and push it (REGISTRY=ghcr.io/paddock-health, RELEASE_KEY: file with the private key).
+	@rm -rf $(RELEASE_BUILD)
+	@$(MAKE) --no-print-directory images VERSION=v$(RELEASE_VERSION) IMAGE_TAG=$(RELEASE_VERSION) IMAGE_REGISTRY=$(RELEASE_REGISTRY) \
+		PROGRAMS_DIR=$(RELEASE_BUILD) ARCHIVES_DIR=$(RELEASE_BUILD)/archives
+	@for platform in $(PLUGIN_PLATFORMS); do \
+		echo "building kubectl-paddock for $$platform ..."; mkdir -p $(RELEASE_BUILD)/$$platform; \
+		GOOS=$${platform%-*} GOARCH=$${platform#*-} go build $(REPRODUCIBLE) -ldflags '-s -w -X main.version=v$(RELEASE_VERSION)' \
+			-o $(RELEASE_BUILD)/$$platform/ ./cmd/kubectl-paddock || exit 1; \
+	done
+	@$(RELEASE) assemble -version $(RELEASE_VERSION) -revision "$$(git rev-parse HEAD)" -created $(SOURCE_DATE_EPOCH) -registry $(RELEASE_REGISTRY) \
+		-programs $(RELEASE_BUILD) -images $(RELEASE_BUILD)/archives -helm $(HELM) -out $(RELEASE_DIR)
+	@rm -rf $(RELEASE_BUILD)
+	$(if $(REGISTRY),@$(RELEASE) push -registry $(REGISTRY) -dir $(RELEASE_DIR) $(if $(RELEASE_KEY),-key $(RELEASE_KEY)))
+
+.PHONY: release-tools
+release-tools: $(RELEASE) $(REGISTRY_SERVER) $(BIN)/images $(HELM) # Build what the tests of releases need.
+
+$(RELEASE): $(wildcard hack/tools/release/*.go) hack/tools/release/go.mod hack/tools/release/go.sum
+	$(call build-tools,release on sigstore-go,1 min,release,$@,.)
+
+$(REGISTRY_SERVER): hack/tools/registry/main.go hack/tools/registry/go.mod hack/tools/registry/go.sum
+	$(call build-tools,the registry $(DISTRIBUTION_VERSION),1 min,registry,$@,.)

@@ -6,6 +6,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/part-of: paddock
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- range $name, $value := .Values.commonLabels }}
+{{ $name }}: {{ $value | quote }}
+{{- end }}
 {{- end }}
 
 {{/* Selector of a component's pods. It must never change. Takes the component's name. */}}
@@ -59,6 +62,8 @@ app.kubernetes.io/component: {{ .component }}
 {{ .Values.publicURL }}
 {{- else if .Values.ingress.hosts -}}
 {{ ternary "https" "http" (not (empty .Values.ingress.tls.secretName)) }}://{{ first .Values.ingress.hosts }}
+{{- else if and .Values.httpRoute.parentRefs .Values.httpRoute.hostnames -}}
+https://{{ first .Values.httpRoute.hostnames }}
 {{- else -}}
 {{ include "paddock.facadeAddress" . }}
 {{- end -}}

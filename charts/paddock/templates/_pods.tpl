@@ -10,6 +10,12 @@ imagePullSecrets:
 {{- with .root.Values.priorityClass.name }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- if $values.hostNetwork }}
+hostNetwork: true
+{{- end }}
+{{- with $values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" $values.hostNetwork) }}
+dnsPolicy: {{ . }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532

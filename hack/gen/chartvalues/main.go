@@ -1,5 +1,5 @@
-// Command chartvalues writes the table of the chart's values into its README, from the
-// comments of values.yaml that begin with "# -- ".
+// Command chartvalues writes the table of the chart's values into its README, and the
+// descriptions into its schema, from the comments of values.yaml that begin with "# -- ".
 package main
 
 import (
@@ -21,18 +21,25 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: chartvalues <folder of the chart>")
 		os.Exit(2)
 	}
-	if err := writeREADME(os.Args[1]); err != nil {
+	if err := write(os.Args[1]); err != nil {
 		fmt.Fprintf(os.Stderr, "chartvalues: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func writeREADME(chart string) error {
+func write(chart string) error {
 	readme, err := render(chart)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(chart, "README.md"), readme, 0o644)
+	schema, err := describe(chart)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(chart, "README.md"), readme, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(chart, "values.schema.json"), schema, 0o644)
 }
 
 // render is the chart's README with the table of its values as they are now.

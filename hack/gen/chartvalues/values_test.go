@@ -27,6 +27,21 @@ func TestREADMEIsCurrent(t *testing.T) {
 	}
 }
 
+// TestSchemaIsCurrent also shows that each value has a description, because describe fails otherwise.
+func TestSchemaIsCurrent(t *testing.T) {
+	want, err := describe(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("values.schema.json is not up to date, run make generate (-want +got):\n%s", diff)
+	}
+}
+
 // schema is what of a JSON schema says which names it knows.
 type schema struct {
 	Properties           map[string]schema `json:"properties"`

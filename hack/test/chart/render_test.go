@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,5 +74,29 @@ func TestTemplatesAreReproducible(t *testing.T) {
 	// The authority of a Secret that exists: without a cluster, rendering fails unless certificates.caBundle is set.
 	if diff := cmp.Diff([]string{"_names.tpl: lookup"}, found); diff != "" {
 		t.Errorf("functions whose result does not follow from the values (-want +got):\n%s", diff)
+	}
+}
+
+// TestTyposAreRefused renders the chart with values that it does not have, at all depths, and with values of other forms.
+func TestTyposAreRefused(t *testing.T) {
+	for set, want := range map[string]string{
+		"facad.replicas=1":                       "facad",
+		"facade.replica=1":                       "replica",
+		"facade.autoscaling.minReplica=1":        "minReplica",
+		"image.apiserver.digst=":                 "digst",
+		"httpRoute.parentRefs[0].nam=public":     "nam",
+		"certificates.certManager.issuerRef.n=a": "issuerRef",
+		"image.apiserver.digest=sha256:1":        "image/apiserver/digest",
+		"logLevel=loud":                          "logLevel",
+		"facade.replicas=two":                    "facade/replicas",
+		"commonLabels.helm\\.sh/chart=mine":      "helm.sh/chart",
+	} {
+		helm := exec.Command(filepath.Join(bin, "helm"), "template", release, chartDir, "--set", set)
+		out, err := helm.CombinedOutput()
+		if err == nil {
+			t.Errorf("--set %s was accepted", set)
+		} else if !strings.Contains(string(out), want) {
+			t.Errorf("--set %s: the error does not have %q: %s", set, want, out)
+		}
 	}
 }

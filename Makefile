@@ -115,4 +115,5 @@ bench: cluster-tools build build-unaudited issuer ## Compare performance with ba
 
 include hack/tools/images/images.mk
 include hack/tools/release/release.mk
+include hack/gen/site/site.mk
 include hack/test/e2e/e2e.mk

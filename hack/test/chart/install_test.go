@@ -154,6 +154,8 @@ var _ = Describe("The chart", Ordered, func() {
 		install(ctx, "logLevel=info")
 		Expect(deployments(ctx)).To(HaveLen(4))
 	}, NodeTimeout(time.Minute))
+
+	describeGitOps()
 })
 
 func deployments(ctx context.Context) []*appsv1.Deployment {

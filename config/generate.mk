@@ -24,9 +24,9 @@ define copy-into
 	done
 endef
 
-# References of docs/ that are generated from the code. Those of flags are written by tests, because flags are in
+# References of docs/ that are generated from the code. Those of flags and metrics are written by tests, because flags are in
 # packages that only their own tests can import.
-FLAG_REFERENCES := ./cmd/controller ./cmd/apiserver ./cmd/kubectl-paddock/commands
+CODE_REFERENCES := ./cmd/controller ./cmd/apiserver ./cmd/kubectl-paddock/commands ./hack/gen/metricdocs
 generate-crd-reference = @$(CRD_REF_DOCS) --source-path=api/v1alpha1 --config=hack/gen/reference/crds.yaml --templates-dir=hack/gen/reference/templates \
 	--renderer=markdown --output-path=$(1) --log-level=ERROR
 
@@ -38,7 +38,7 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deep-copy methods, CRDs,
 	$(call copy-into,$(CHART_FILES))
 	@cd hack/gen/chartvalues && go run . ../../../charts/paddock
 	$(call generate-crd-reference,docs/reference/crds.md)
-	@UPDATE_GOLDEN=1 go test -vet=off -run '^TestReference$$' $(FLAG_REFERENCES)
+	@UPDATE_GOLDEN=1 go test -vet=off -run '^TestReference$$' $(CODE_REFERENCES)
 
 .PHONY: verify-generated
 verify-generated: GENERATED := $(BIN)/.generated
@@ -54,5 +54,5 @@ verify-generated: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Fail if a generated file 
 	done
 	$(call generate-crd-reference,$(GENERATED)/crds.md)
 	@diff -u docs/reference/crds.md $(GENERATED)/crds.md || { echo "docs/reference/crds.md is not up to date: run make generate" >&2; exit 1; }
-	@$(GO_TEST) -run '^TestReference$$' $(FLAG_REFERENCES)
+	@$(GO_TEST) -run '^TestReference$$' $(CODE_REFERENCES)
 	@rm -rf $(GENERATED)

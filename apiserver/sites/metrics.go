@@ -11,28 +11,37 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
+// siteLabels are the labels of metrics of a Site.
+var siteLabels = []string{"namespace", "name"}
+
 // Metrics of records stored as objects of the cluster, per Site and for all. Storage in Postgres
 // has no such metrics.
 var (
-	siteStorage    = storageMetrics("site", "a site stores", "namespace", "name")
-	clusterStorage = storageMetrics("cluster", "all sites together store")
+	siteStorage = storage{
+		records: prometheus.NewDesc("paddock_site_records",
+			"Records that a site stores as objects of the cluster, without deleted ones.", siteLabels, nil),
+		maxRecords: prometheus.NewDesc("paddock_site_limit_records",
+			"Limit of the records that a site stores. Writes beyond it are refused.", siteLabels, nil),
+		bytes: prometheus.NewDesc("paddock_site_bytes",
+			"Bytes that a site stores as objects of the cluster: records and their history.", siteLabels, nil),
+		maxBytes: prometheus.NewDesc("paddock_site_limit_bytes",
+			"Limit of the bytes that a site stores. Writes beyond it are refused.", siteLabels, nil),
+	}
+	clusterStorage = storage{
+		records: prometheus.NewDesc("paddock_cluster_records",
+			"Records that all sites together store as objects of the cluster, without deleted ones.", nil, nil),
+		maxRecords: prometheus.NewDesc("paddock_cluster_limit_records",
+			"Limit of the records that all sites together store. Writes beyond it are refused.", nil, nil),
+		bytes: prometheus.NewDesc("paddock_cluster_bytes",
+			"Bytes that all sites together store as objects of the cluster: records and their history.", nil, nil),
+		maxBytes: prometheus.NewDesc("paddock_cluster_limit_bytes",
+			"Limit of the bytes that all sites together store. Writes beyond it are refused.", nil, nil),
+	}
 )
 
 // storage are the metrics of a store.Stats.
 type storage struct {
 	records, maxRecords, bytes, maxBytes *prometheus.Desc
-}
-
-func storageMetrics(scope, who string, labels ...string) storage {
-	metric := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("paddock_"+scope+"_"+name, help, labels, nil)
-	}
-	return storage{
-		records:    metric("records", "Records that "+who+" as objects of the cluster, without deleted ones."),
-		maxRecords: metric("limit_records", "Limit of the records that "+who+". Writes beyond it are refused."),
-		bytes:      metric("bytes", "Bytes that "+who+" as objects of the cluster: records and their history."),
-		maxBytes:   metric("limit_bytes", "Limit of the bytes that "+who+". Writes beyond it are refused."),
-	}
 }
 
 func (s storage) all() []*prometheus.Desc {
@@ -47,7 +56,7 @@ func (s storage) collect(stats store.Stats, metrics chan<- prometheus.Metric, la
 
 // auditFailing has a value only for Sites whose audit entries currently cannot be stored.
 var auditFailing = prometheus.NewDesc("paddock_site_audit_failing",
-	"1 while the entries of a site's audit log cannot be stored. There is no value for other sites.", []string{"namespace", "name"}, nil)
+	"1 while the entries of a site's audit log cannot be stored. There is no value for other sites.", siteLabels, nil)
 
 // retentionRemoved counts what retention has removed, by kind: tombstones or versions.
 var retentionRemoved = prometheus.NewDesc("paddock_retention_removed_total",
@@ -56,18 +65,21 @@ var retentionRemoved = prometheus.NewDesc("paddock_retention_removed_total",
 // Metrics of connection pools. The labels of a pool name its first Site, because a connection
 // contains a secret, and the pools of two users may have the same host and database.
 var (
-	poolSites       = poolMetric("sites", "Sites that share a pool of connections to Postgres. The pool is named after the first of them.")
-	poolConnections = poolMetric("connections", "Connections of a pool, by state: acquired for a statement or a transaction, idle, or constructing.", "state")
-	poolMax         = poolMetric("max_connections", "Maximum number of connections of a pool. Statements wait for a connection beyond it.")
-	poolAcquires    = poolMetric("acquires_total", "Acquisitions of a connection from a pool.")
-	poolWaits       = poolMetric("waited_acquires_total", "Acquisitions that waited, because no connection was idle.")
-	poolWaitTime    = poolMetric("wait_seconds_total", "Seconds that acquisitions of a connection waited, in total.")
-	poolCanceled    = poolMetric("canceled_acquires_total", "Acquisitions that were canceled, for example because the client disconnected.")
+	poolSites = prometheus.NewDesc("paddock_postgres_pool_sites",
+		"Sites that share a pool of connections to Postgres. The pool is named after the first of them.", siteLabels, nil)
+	poolConnections = prometheus.NewDesc("paddock_postgres_pool_connections",
+		"Connections of a pool, by state: acquired for a statement or a transaction, idle, or constructing.", []string{"namespace", "name", "state"}, nil)
+	poolMax = prometheus.NewDesc("paddock_postgres_pool_max_connections",
+		"Maximum number of connections of a pool. Statements wait for a connection beyond it.", siteLabels, nil)
+	poolAcquires = prometheus.NewDesc("paddock_postgres_pool_acquires_total",
+		"Acquisitions of a connection from a pool.", siteLabels, nil)
+	poolWaits = prometheus.NewDesc("paddock_postgres_pool_waited_acquires_total",
+		"Acquisitions that waited, because no connection was idle.", siteLabels, nil)
+	poolWaitTime = prometheus.NewDesc("paddock_postgres_pool_wait_seconds_total",
+		"Seconds that acquisitions of a connection waited, in total.", siteLabels, nil)
+	poolCanceled = prometheus.NewDesc("paddock_postgres_pool_canceled_acquires_total",
+		"Acquisitions that were canceled, for example because the client disconnected.", siteLabels, nil)
 )
-
-func poolMetric(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("paddock_postgres_pool_"+name, help, append([]string{"namespace", "name"}, labels...), nil)
-}
 
 // Collector returns a collector of the state of served Sites. It reads only memory.
 func (s *Sites) Collector() prometheus.Collector { return (*collector)(s) }

@@ -55,6 +55,8 @@ func (q *queue) handOn(ctx context.Context) error {
 	for _, e := range q.fresh {
 		if q.entries[e.name] == nil {
 			q.insert(e)
+		} else if e.claim != nil { // a target that is listed twice
+			q.release(e.claim.holding)
 		}
 	}
 	q.fresh = nil

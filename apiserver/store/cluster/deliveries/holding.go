@@ -41,26 +41,26 @@ type claim struct {
 	keepAt time.Time
 }
 
-// hold makes entries for the new events of a Record, without WebhookDeliveries. It stops without an
-// error at an invalid event.
+// hold makes entries for the new events of a Record, without WebhookDeliveries. Errors are those of
+// the API server; nothing has changed then.
 func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
-	events := make([]store.AcceptedEvent, 0, len(record.Spec.Events))
+	q.mu.Lock()
+	last := int64(0)
+	if h := q.holdings[record.Name]; h != nil {
+		last = h.last
+	}
+	q.mu.Unlock()
+	events := q.eventsAfter(ctx, record, last)
+	if len(events) == 0 {
+		return nil, nil
+	}
 	hooks := map[string]*hook{}
-	for i := range record.Spec.Events {
-		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
-		if err != nil {
-			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
-			break
-		}
+	for _, event := range events {
 		for _, webhook := range event.Targets {
 			if hooks[webhook], err = q.hook(ctx, hookID{record.Spec.SiteKey, webhook}); err != nil {
 				return nil, err
 			}
 		}
-		events = append(events, event)
-	}
-	if len(events) == 0 {
-		return nil, nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,18 +69,11 @@ func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*ent
 		h = &holding{}
 		q.holdings[record.Name] = h
 	}
-	h.record = record
-	h.open++ // release removes it, and takes the events out if there are no entries
+	h.record, h.last, h.takenOut = record, events[len(events)-1].Sequence, false
+	h.open++ // until all entries are made
 	for _, event := range events {
-		if event.Sequence <= h.last {
-			continue
-		}
-		h.last, h.takenOut = event.Sequence, false
 		for _, webhook := range event.Targets {
-			e, err := q.newHeld(hooks[webhook], event, h)
-			if err != nil {
-				slog.ErrorContext(ctx, "cannot create the delivery of an event", "namespace", q.namespace, "record", record.Name, "error", err)
-			} else if e != nil {
+			if e := q.newHeld(hooks[webhook], event, h); e != nil {
 				made = append(made, e)
 			}
 		}
@@ -89,14 +82,30 @@ func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*ent
 	return made, nil
 }
 
+// eventsAfter returns the events of a Record after a sequence, up to the first invalid one.
+func (q *queue) eventsAfter(ctx context.Context, record *recordsv1.Record, last int64) (events []store.AcceptedEvent) {
+	for i := range record.Spec.Events {
+		if sequence, err := Sequence(&record.Spec.Events[i], record.ResourceVersion); err == nil && sequence <= last {
+			continue
+		}
+		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
+		if err != nil {
+			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
+			break
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
 // newHeld returns the entry of an event for a webhook, or nil if the delivery is known already. The
 // caller holds mu.
-func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) (*entry, error) {
+func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry {
 	spec := newSpec(to.id.key, to.id.webhook, event, q.options.Clock.Now())
 	spec.Envelope = nil // create adds it
-	obj, err := newObject(q.namespace, spec)
-	if err != nil || q.entries[obj.Name] != nil || to.ring.find(obj.Name) != nil {
-		return nil, err
+	obj := bareObject(q.namespace, spec)
+	if q.entries[obj.Name] != nil || to.ring.find(obj.Name) != nil {
+		return nil
 	}
 	e := newEntry(to, obj)
 	e.first, e.envelope, e.claim = obj, event.Envelope, &claim{in, time.Now().Add(q.options.HoldTime)}
@@ -104,7 +113,7 @@ func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) (*entr
 		e.claim.keepAt = time.Time{} // the first attempt is not soon
 	}
 	in.open++
-	return e, nil
+	return e
 }
 
 // release notes that an entry does not need its Record any more. After the last one, it starts to

@@ -109,8 +109,8 @@ func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry
 	}
 	e := newEntry(to, obj)
 	e.first, e.envelope, e.claim = obj, event.Envelope, &claim{in, time.Now().Add(q.options.HoldTime)}
-	if !to.state.OpenUntil.IsZero() {
-		e.claim.keepAt = time.Time{} // the first attempt is not soon
+	if !to.state.FailingSince.IsZero() {
+		e.claim.keepAt = time.Time{} // it probably fails or waits for the breaker
 	}
 	in.open++
 	return e

@@ -19,6 +19,10 @@ import (
 // Options.HoldTime.
 const keepInterval = 500 * time.Millisecond
 
+// keepers is the maximum number of WebhookDeliveries that are created concurrently for such entries.
+// With more, deliveries to failing webhooks would delay those to others.
+const keepers = 4
+
 // holding is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
 // that a delivery that succeeds at once costs no object. The events stay in the Record until each
 // delivery is in the log of its webhook or has a WebhookDelivery. If the process dies earlier, the
@@ -174,7 +178,7 @@ func (q *queue) keepHeld(ctx context.Context) {
 		case <-ticker.C:
 		}
 		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(creators)
+		group.SetLimit(keepers)
 		for _, e := range q.overdue() {
 			group.Go(func() error { return q.keep(groupCtx, e) })
 		}

@@ -165,9 +165,12 @@ func (q *queue) offer(name, resourceVersion string, s summary) {
 	signal(q.intake)
 }
 
-// intakePause is the pause after each pass of takeIn. Without it, passes hand on few events each,
-// and list those that are held again and again.
-const intakePause = 50 * time.Millisecond
+// shortestPause and longestPause limit the pause after each pass of takeIn, which is as long as the
+// pass. Without it, passes hand on few events each, and list those that are held again and again.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = 500 * time.Millisecond
+)
 
 // takeIn hands events on, and then accepts the offered deliveries, until ctx ends. The order
 // matters: a delivery must not be sent before the deliveries of earlier events of its subject
@@ -180,12 +183,13 @@ func (q *queue) takeIn(ctx context.Context) {
 			return
 		case <-q.intake:
 		}
+		began := time.Now()
 		if err := q.takeInOnce(ctx); err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 			q.expectEvents()
 		}
-		q.sleep(ctx, intakePause)
+		q.sleep(ctx, min(max(time.Since(began), shortestPause), longestPause))
 	}
 }
 

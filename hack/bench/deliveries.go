@@ -28,6 +28,9 @@ const (
 	hostileShare = 0.1
 	// hostileGoal is how much longer the good receivers' p99 may be next to hostile ones.
 	hostileGoal = 1.5
+	// hostileSettling is how long programs have to learn of the hostile webhooks before events are sent:
+	// what kubectl and the controller take for ten webhooks is not what their receivers cost.
+	hostileSettling = 3 * time.Second
 	// hostileRecovery is how long hostile receivers may have an effect after they are gone.
 	hostileRecovery = 5 * time.Second
 )
@@ -84,8 +87,8 @@ func benchDeliveries(ctx context.Context, o options, in installation) error {
 	if _, err := in.paddock.Kubectl(ctx, "patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"cluster":{"maxPendingDeliveries":10000}}}}`); err != nil {
 		return err
 	}
-	for _, namespace := range []string{"demo", databaseSite} {
-		if !strings.Contains(namespace, o.only) {
+	for storage, namespace := range map[string]string{"cluster": "demo", "postgres": databaseSite} {
+		if !strings.Contains(storage, o.only) {
 			continue
 		}
 		token, err := in.paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+namespace, 2*time.Hour)
@@ -176,15 +179,23 @@ func (b *deliveriesBench) compare(ctx context.Context, o options, f *fan, pace r
 			}
 			requests += got
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(hostileRecovery):
+		if err := pause(ctx, hostileRecovery); err != nil {
+			return err
 		}
 	}
 	fmt.Fprintln(os.Stderr)
 	tellHostile(os.Stdout, took, float64(pace), requests)
 	return nil
+}
+
+// pause waits. Errors: ctx.Err().
+func pause(ctx context.Context, length time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(length):
+		return nil
+	}
 }
 
 func tellHostile(out io.Writer, took [][]time.Duration, perSecond float64, requests int64) {
@@ -303,6 +314,9 @@ func (b *deliveriesBench) turnsNextToHostile(ctx context.Context, f *fan, o opti
 		add(len(receivers)+n, url, "")
 	}
 	if err := b.apply(ctx, "hostile", manifest.String()); err != nil {
+		return nil, 0, err
+	}
+	if err := pause(ctx, hostileSettling); err != nil {
 		return nil, 0, err
 	}
 	for range len(hostileTurns) - 1 {

@@ -39,7 +39,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, greedy, deliveries, access, aggregated or memory")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
@@ -48,7 +48,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
 	flag.StringVar(&o.only, "only", "", "measure the searches whose name contains this")
-	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set")
+	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set, or pending events of the set pending")
 	flag.Parse()
 	if *static == "" && *floor == "" {
 		debug.SetGCPercent(gcPercent)
@@ -75,6 +75,10 @@ func main() {
 		err = withPaddock(ctx, o, benchGreedy)
 	case *set == "deliveries":
 		err = withPaddock(ctx, o, benchDeliveries)
+	case *set == "eventcost":
+		err = withPaddock(ctx, o, benchEventCost)
+	case *set == "pending":
+		err = withPaddock(ctx, o, benchPending)
 	case *set == "access":
 		err = withPaddock(ctx, o, benchAccess)
 	case *set == "aggregated":
@@ -84,7 +88,7 @@ func main() {
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchMemory)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, greedy, deliveries, access, aggregated or memory", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

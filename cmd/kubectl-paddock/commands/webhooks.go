@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
 )
 
 func (a *app) webhooksCommand() *cobra.Command {
@@ -269,13 +271,19 @@ right to create webhooks/deliveries of the group paddock.health.`,
 	return command
 }
 
-// awaitAttempt returns a delivery after its first attempt, or as it is after wait.
+// awaitAttempt returns a delivery after its first attempt, or as it is after wait. The log does not
+// have a delivery until its event is handed on.
 func (s *openSite) awaitAttempt(ctx context.Context, sent delivery, wait time.Duration) (delivery, error) {
 	deadline := time.Now().Add(wait)
 	path := "webhook/" + url.PathEscape(sent.WebhookID) + "/delivery/" + url.PathEscape(sent.DeliveryID)
 	for {
-		var found delivery
-		if err := s.api.AHDS(ctx, http.MethodGet, path, nil, nil, &found); err != nil {
+		found := sent
+		err := s.api.AHDS(ctx, http.MethodGet, path, nil, nil, &found)
+		var answered *siteapi.Error
+		if errors.As(err, &answered) && answered.Status == http.StatusNotFound && time.Now().Before(deadline) {
+			err = nil
+		}
+		if err != nil {
 			return sent, err
 		}
 		if found.Status != "pending" || len(found.Attempts) > 0 || !time.Now().Before(deadline) {

@@ -235,7 +235,7 @@ var _ = Describe("Hostile receivers", func() {
 				}
 				By("the hostile ones are not done")
 				for _, name := range []string{"slow", "hangs after headers", "429"} {
-					Expect(total(find(name).id, "pending")).To(BeNumerically(">", 0), name)
+					Eventually(func() int { return total(find(name).id, "pending") }).Within(10*time.Second).Should(BeNumerically(">", 0), name)
 				}
 				By("the one that is disabled gets nothing more")
 				gone := find("410")

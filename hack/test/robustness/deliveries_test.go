@@ -316,7 +316,7 @@ func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(killing.Wait()).To(Succeed())
 	began := time.Now()
-	Eventually(ctx, d.missing).WithTimeout(*drainPatience).Should(BeEmpty(), "accepted and not delivered")
+	Eventually(ctx, d.missing).WithTimeout(*drainPatience).WithPolling(time.Second).Should(BeEmpty(), "accepted and not delivered")
 	Eventually(ctx, d.pending).WithTimeout(*drainPatience).Should(HavePrefix("0 of 3"))
 	Expect(d.disorder()).To(BeEmpty(), "events that came after a later one of their subject")
 	counts := []string{}

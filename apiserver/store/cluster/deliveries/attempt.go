@@ -2,6 +2,7 @@ package deliveries
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,6 +23,9 @@ func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
 		return
 	}
 	event, err := eventOf(&obj.Spec)
+	if obj.ResourceVersion == "" {
+		event.Envelope = e.envelope
+	}
 	if err != nil {
 		q.postpone(ctx, e, "cannot decode a delivery", err)
 		return
@@ -52,7 +56,7 @@ func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
 	q.changeLog(ctx, late, e.hook)
 	q.mu.Unlock()
 	if outcome.Status != delivery.Delivered {
-		q.store(late, e, obj)
+		q.settle(late, e, obj)
 	}
 }
 
@@ -61,8 +65,13 @@ func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
 func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, error) {
 	q.mu.Lock()
 	obj := e.object
-	e.object = nil
+	if e.claim == nil {
+		e.object = nil
+	}
 	q.mu.Unlock()
+	if obj != nil && obj == e.first {
+		return obj.DeepCopy(), nil
+	}
 	if obj != nil {
 		return obj, nil
 	}
@@ -99,6 +108,47 @@ func (q *queue) postpone(ctx context.Context, e *entry, message string, err erro
 	q.land(e)
 }
 
+// settle stores the result of an attempt that did not succeed. If the delivery has no
+// WebhookDelivery yet, settle creates it with the result. It retries until ctx ends.
+func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) {
+	e.creation.Lock()
+	defer e.creation.Unlock()
+	fresh := e.meta == nil
+	for q.isClaimed(e) {
+		err := q.create(ctx, e, obj)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			q.postpone(ctx, e, "", nil)
+			return
+		}
+		slog.WarnContext(ctx, "cannot create a delivery; it will be retried", "namespace", q.namespace, "delivery", e.name, "error", err)
+		q.sleep(ctx, retryDelay)
+	}
+	meta := e.meta
+	e.meta = nil
+	switch {
+	case obj.ResourceVersion != "": // it was read, or created by handOnRecord
+		q.store(ctx, e, obj)
+	case meta == nil: // it exists in an unknown state, or was erased
+		q.stored(e, obj, "", errUnknownState)
+	case fresh:
+		q.stored(e, obj, meta.ResourceVersion, nil)
+	default:
+		obj.ObjectMeta = *meta
+		q.store(ctx, e, obj)
+	}
+}
+
+var errUnknownState = errors.New("the state of the WebhookDelivery is unknown")
+
+func (q *queue) isClaimed(e *entry) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return e.claim != nil
+}
+
 // store writes the result of an attempt that did not succeed to the WebhookDelivery. It retries
 // until ctx ends.
 func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) {
@@ -113,13 +163,19 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 		q.sleep(ctx, retryDelay)
 		err = nil
 	}
+	q.stored(e, obj, meta.ResourceVersion, err)
+}
+
+// stored updates an entry after the result of an attempt was stored, or after that failed.
+func (q *queue) stored(e *entry, obj *recordsv1.WebhookDelivery, resourceVersion string, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	e.object = nil
 	switch {
 	case err != nil: // It was redelivered or deleted, or ctx ended. The next attempt reads it again.
 		e.next = time.Time{}
 	case obj.Spec.Status == recordsv1.DeliveryPending:
-		e.next, e.resourceVersion = objects.FromMicro(obj.Spec.NextAttempt), meta.ResourceVersion
+		e.next, e.resourceVersion = objects.FromMicro(obj.Spec.NextAttempt), resourceVersion
 	default:
 		q.remove(e)
 	}

@@ -27,52 +27,65 @@ const creators = 16
 // Options.Open returns false. The list of Records is consistent: if it has an event, it has all
 // that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
 // sequence.
+//
+// The first complete pass creates WebhookDeliveries, of which an earlier holder of the shard may
+// have created some. Later passes hold the events, see hold.
 func (q *queue) handOn(ctx context.Context) error {
+	q.dropTakenOut()
+	take := q.handOnRecord
+	if q.caughtUp {
+		take = q.hold
+	}
 	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
-	var mu sync.Mutex
 	for {
 		var page recordsv1.RecordList
 		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
 			return objects.StoreError("list records with events", err)
 		}
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(creators)
-		for i := range page.Items {
-			record := &page.Items[i]
-			if _, open := q.options.Open(q.namespace, record.Spec.SiteKey); !open {
-				continue
-			}
-			q.mu.Lock()
-			q.keys[record.Spec.SiteKey] = true
-			q.mu.Unlock()
-			group.Go(func() error {
-				made, err := q.handOnRecord(groupCtx, record)
-				mu.Lock()
-				q.fresh = append(q.fresh, made...)
-				if record.Spec.Type == EventType {
-					q.posted++
-				}
-				mu.Unlock()
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
+		if err := q.takeEach(ctx, page.Items, take); err != nil {
 			return err
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			break
 		}
 	}
+	q.caughtUp = true
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.fresh {
 		if q.entries[e.name] == nil {
 			q.insert(e)
+		} else if e.claim != nil { // a target that is listed twice
+			q.release(e.claim.holding)
 		}
 	}
 	q.fresh = nil
 	signal(q.wake)
 	return nil
+}
+
+// takeEach calls take for each Record of an open site, and adds the new entries to fresh.
+func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, take func(context.Context, *recordsv1.Record) ([]*entry, error)) error {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for i := range records {
+		record := &records[i]
+		if _, open := q.options.Open(q.namespace, record.Spec.SiteKey); !open {
+			continue
+		}
+		q.mu.Lock()
+		q.keys[record.Spec.SiteKey] = true
+		q.mu.Unlock()
+		group.Go(func() error {
+			made, err := take(ctx, record)
+			mu.Lock()
+			defer mu.Unlock()
+			q.fresh = append(q.fresh, made...)
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // handOnRecord creates the deliveries of a Record's events, and then removes the events from the
@@ -165,6 +178,7 @@ func (q *queue) takeOut(ctx context.Context, record *recordsv1.Record, last int6
 		err := q.write(ctx, record, left)
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
+			q.notePosted(record)
 			return nil
 		case !apierrors.IsConflict(err):
 			return objects.StoreError("remove events from record "+record.Name, err)
@@ -178,6 +192,19 @@ func (q *queue) takeOut(ctx context.Context, record *recordsv1.Record, last int6
 		}
 	}
 	return fmt.Errorf("remove events from record %s: %w", record.Name, errContended)
+}
+
+// notePosted counts the records of type Event whose events were handed on, and wakes keepTrimmed when
+// there are many.
+func (q *queue) notePosted(record *recordsv1.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if record.Spec.Type == EventType {
+		q.posted++
+	}
+	if q.posted >= trimPosted {
+		signal(q.trims)
+	}
 }
 
 // write replaces the events of a Record by left, or deletes a purged Record if left is empty. It

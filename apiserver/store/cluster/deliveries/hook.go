@@ -2,10 +2,13 @@ package deliveries
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
@@ -41,13 +44,22 @@ type finished struct {
 	text   string
 }
 
-// room returns the maximum number of concurrent attempts: most, or 1 if the webhook's breaker was
-// opened and no attempt has succeeded since.
+// unprovenRoom is the maximum number of concurrent attempts of a webhook whose last attempt failed,
+// or that has had none. With more, receivers that do not answer would occupy Options.PerSite until
+// their breakers open.
+const unprovenRoom = 2
+
+// room returns the maximum number of concurrent attempts: most, unprovenRoom, or 1 if the webhook's
+// breaker was opened and no attempt has succeeded since.
 func (h *hook) room(most int) int {
-	if !h.state.OpenUntil.IsZero() {
+	switch {
+	case !h.state.OpenUntil.IsZero():
 		return 1
+	case h.state.LastSuccess.IsZero() || !h.state.FailingSince.IsZero():
+		return min(most, unprovenRoom)
+	default:
+		return most
 	}
-	return most
 }
 
 // hook returns the state of a webhook. The first call for a webhook reads its log.
@@ -112,9 +124,11 @@ func (q *queue) writeLog(ctx, late context.Context, h *hook) {
 		q.mu.Lock()
 		h.ring = next
 		q.mu.Unlock()
+		var removals sync.WaitGroup
 		for _, f := range done {
-			q.finish(late, f)
+			removals.Go(func() { q.finish(late, f) })
 		}
+		removals.Wait()
 		q.sleep(ctx, logInterval)
 	}
 }
@@ -138,23 +152,51 @@ func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed e
 	h.changed = true
 }
 
-// finish deletes the WebhookDelivery of a successful delivery that is in the log. If it was
-// redelivered in the meantime, the WebhookDelivery stays and is sent again.
+// finish deletes the WebhookDelivery of a successful delivery that is in the log, if it has one. If
+// it was redelivered in the meantime, the WebhookDelivery stays and is sent again.
 func (q *queue) finish(ctx context.Context, f *finished) {
+	e := f.entry
+	e.creation.Lock()
+	defer e.creation.Unlock()
+	meta := &f.object.ObjectMeta
+	if meta.ResourceVersion == "" {
+		meta = e.meta
+	}
+	if meta == nil && q.isClaimed(e) {
+		q.finished(e, true)
+		return
+	}
 	for ctx.Err() == nil {
-		err := q.client.Delete(ctx, objects.Delivery, q.namespace, f.object.Name, &f.object.ObjectMeta)
-		if err == nil || apierrors.IsConflict(err) {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			if err == nil {
-				q.remove(f.entry)
-				return
-			}
-			f.entry.done, f.entry.object, f.entry.next = false, nil, time.Time{}
-			signal(q.wake)
+		err := errUnknownState
+		if meta != nil {
+			err = q.delete(ctx, meta)
+		}
+		if err == nil || apierrors.IsConflict(err) || errors.Is(err, errUnknownState) {
+			q.finished(e, err == nil)
 			return
 		}
 		slog.WarnContext(ctx, "cannot delete a successful delivery; it will be retried", "namespace", q.namespace, "delivery", f.object.Name, "error", err)
 		q.sleep(ctx, retryDelay)
 	}
+}
+
+// delete deletes a WebhookDelivery in a known state.
+func (q *queue) delete(ctx context.Context, meta *metav1.ObjectMeta) error {
+	q.removals <- struct{}{}
+	defer func() { <-q.removals }()
+	return q.client.Delete(ctx, objects.Delivery, q.namespace, meta.Name, meta)
+}
+
+// finished removes an entry whose delivery has succeeded and is in the log. If gone is false, its
+// WebhookDelivery has changed since, and the next attempt reads it. The caller holds e.creation.
+func (q *queue) finished(e *entry, gone bool) {
+	q.unclaim(e, "")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if gone {
+		q.remove(e)
+		return
+	}
+	e.done, e.next = false, time.Time{}
+	signal(q.wake)
 }

@@ -38,15 +38,19 @@ func newSpec(key, webhook string, e store.AcceptedEvent, now time.Time) recordsv
 // newObject returns the WebhookDelivery with a spec. Its name depends only on the event and the
 // webhook, so that creating it again fails.
 func newObject(namespace string, spec recordsv1.WebhookDeliverySpec) (*recordsv1.WebhookDelivery, error) {
-	annotations, err := annotate(&spec)
+	obj := bareObject(namespace, spec)
+	var err error
+	obj.Annotations, err = annotate(&obj.Spec)
+	return obj, err
+}
+
+// bareObject is newObject without the annotation.
+func bareObject(namespace string, spec recordsv1.WebhookDeliverySpec) *recordsv1.WebhookDelivery {
 	return &recordsv1.WebhookDelivery{
-		TypeMeta: metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "WebhookDelivery"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: delivery.DeliveryID(spec.Event, spec.Webhook), Namespace: namespace,
-			Annotations: annotations, ManagedFields: objects.NoManagedFields,
-		},
-		Spec: spec,
-	}, err
+		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "WebhookDelivery"},
+		ObjectMeta: metav1.ObjectMeta{Name: delivery.DeliveryID(spec.Event, spec.Webhook), Namespace: namespace, ManagedFields: objects.NoManagedFields},
+		Spec:       spec,
+	}
 }
 
 // eventOf returns the event of a delivery with its envelope.

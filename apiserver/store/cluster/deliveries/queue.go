@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 )
 
@@ -43,10 +45,22 @@ type queue struct {
 	// inFlight is the number of attempts in progress.
 	inFlight int
 
-	// fresh are the created deliveries that are not in entries yet. posted is the number of records
-	// of type Event whose events were handed on since the last trim. Only takeIn uses both.
-	fresh  []*entry
+	// holdings are the Records whose events have deliveries without WebhookDeliveries, by name.
+	holdings map[string]*holding
+	// posted is the number of records of type Event whose events were handed on since the last trim.
 	posted int
+
+	// late is the context in which the results of attempts are stored. It outlives that of run.
+	late context.Context
+	// removals limits the concurrent removals of events from Records.
+	removals chan struct{}
+	// trims wakes keepTrimmed. It has a buffer of one.
+	trims chan struct{}
+
+	// fresh are the new deliveries that are not in entries yet. caughtUp reports whether the events
+	// that were in Records when the queue began have been handed on. Only takeIn uses both.
+	fresh    []*entry
+	caughtUp bool
 }
 
 // offer is a state of a WebhookDelivery from a watch or a list.
@@ -69,13 +83,26 @@ type entry struct {
 	inFlight bool
 	// done reports whether an attempt has succeeded. The WebhookDelivery is then about to be deleted.
 	done bool
-	// object is the WebhookDelivery if this queue created it and has made no attempt yet, else nil.
+	// object is the WebhookDelivery if this queue created it and has made no attempt yet, else nil. If
+	// it has no resourceVersion, it is first.
 	object *recordsv1.WebhookDelivery
+
+	// claim is set until the delivery is in the log or has a WebhookDelivery.
+	claim *claim
+	// first is the WebhookDelivery that keep creates if the first attempts take too long. It has no
+	// envelope. Both are nil if handOnRecord made the entry. They do not change.
+	first    *recordsv1.WebhookDelivery
+	envelope []byte
+	// creation guards meta, the metadata of the WebhookDelivery that keep created. It is nil if there
+	// is none, or if its state has changed since.
+	creation sync.Mutex
+	meta     *metav1.ObjectMeta
 }
 
 func newQueue(r *Runner, namespace string) *queue {
 	return &queue{
 		Runner: r, namespace: namespace, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{},
 		// The replica that had this shard before may have handed on a part of the events. The rest must
 		// be handed on before its deliveries are sent.
 		expected: true, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
@@ -86,9 +113,12 @@ func newQueue(r *Runner, namespace string) *queue {
 func (q *queue) run(ctx context.Context) {
 	late, cancel := linger(ctx)
 	defer cancel()
+	q.late = late
 	var loops sync.WaitGroup
 	loops.Go(func() { q.takeIn(ctx) })
 	loops.Go(func() { q.dispatch(ctx, late) })
+	loops.Go(func() { q.keepHeld(ctx) })
+	loops.Go(func() { q.keepTrimmed(ctx) })
 	loops.Wait()
 	q.attempts.Wait()
 }
@@ -135,30 +165,31 @@ func (q *queue) offer(name, resourceVersion string, s summary) {
 	signal(q.intake)
 }
 
+// shortestPause and longestPause limit the pause after each pass of takeIn, which is as long as the
+// pass. Without it, passes hand on few events each, and list those that are held again and again.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = 500 * time.Millisecond
+)
+
 // takeIn hands events on, and then accepts the offered deliveries, until ctx ends. The order
 // matters: a delivery must not be sent before the deliveries of earlier events of its subject
-// exist. takeIn also trims the namespace.
+// exist.
 func (q *queue) takeIn(ctx context.Context) {
 	signal(q.intake)
-	trims := time.NewTicker(trimInterval)
-	defer trims.Stop()
 	for {
-		var err error
 		select {
 		case <-ctx.Done():
 			return
-		case <-trims.C:
-			err = q.trim(ctx)
 		case <-q.intake:
-			if err = q.takeInOnce(ctx); err == nil && q.posted >= trimPosted {
-				err = q.trim(ctx)
-			}
 		}
-		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot create deliveries of events, or trim them; it will be retried", "namespace", q.namespace, "error", err)
+		began := time.Now()
+		if err := q.takeInOnce(ctx); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 			q.expectEvents()
 		}
+		q.sleep(ctx, min(max(time.Since(began), shortestPause), longestPause))
 	}
 }
 

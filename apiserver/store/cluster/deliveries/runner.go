@@ -51,6 +51,9 @@ type Options struct {
 	// PerSite and PerWebhook limit the concurrent attempts of a namespace and of a webhook. At the
 	// limit, attempts wait. Default: 64 and 8.
 	PerSite, PerWebhook int
+	// HoldTime is how long an event may stay in its Record while its first attempts are made. After
+	// that, the deliveries that have not succeeded get WebhookDeliveries. Default: 2 s.
+	HoldTime time.Duration
 	// Retention returns how long the failed deliveries of a site are kept, or 0 for the default, which
 	// is 7 days. If it is nil, the default applies to all sites.
 	Retention func(namespace, key string) time.Duration
@@ -96,6 +99,7 @@ func New(config *rest.Config, options Options) (*Runner, error) {
 	options.Shards = cmp.Or(options.Shards, 8)
 	options.LeaseDuration = cmp.Or(options.LeaseDuration, 15*time.Second)
 	options.PerSite, options.PerWebhook = cmp.Or(options.PerSite, 64), cmp.Or(options.PerWebhook, 8)
+	options.HoldTime = cmp.Or(options.HoldTime, 2*time.Second)
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}

@@ -3,6 +3,7 @@ package deliveries
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -28,10 +29,29 @@ const (
 	maxPosted  = 1000
 )
 
+// keepTrimmed trims the namespace every trimInterval and when q.trims says so, until ctx ends.
+func (q *queue) keepTrimmed(ctx context.Context) {
+	ticker := time.NewTicker(trimInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-q.trims:
+		}
+		if err := q.trim(ctx); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "cannot trim deliveries and events; it will be retried", "namespace", q.namespace, "error", err)
+			q.sleep(ctx, retryDelay)
+			signal(q.trims)
+		}
+	}
+}
+
 // trim removes the dead letters and the posted events of the namespace that are no longer kept.
 func (q *queue) trim(ctx context.Context) error {
-	q.posted = 0
 	q.mu.Lock()
+	q.posted = 0
 	keys := maps.Clone(q.keys)
 	q.mu.Unlock()
 	for key := range keys {

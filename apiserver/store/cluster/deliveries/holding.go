@@ -1,0 +1,290 @@
+package deliveries
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// keepInterval is the time between two searches for entries that have been held for
+// Options.HoldTime.
+const keepInterval = 500 * time.Millisecond
+
+// keepers is the maximum number of WebhookDeliveries that are created concurrently for such entries.
+// With more, deliveries to failing webhooks would delay those to others.
+const keepers = 4
+
+// holding is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
+// that a delivery that succeeds at once costs no object. The events stay in the Record until each
+// delivery is in the log of its webhook or has a WebhookDelivery. If the process dies earlier, the
+// next one finds the events in the Record. The mu of the queue guards it.
+type holding struct {
+	record *recordsv1.Record
+	// last is the greatest sequence of the events that have entries.
+	last int64
+	// open is the number of entries that are not in a log and have no WebhookDelivery.
+	open int
+	// removing reports whether takeOutHeld is running. takenOut reports whether the events up to last
+	// were removed from the Record.
+	removing, takenOut bool
+}
+
+// claim is what an entry without a WebhookDelivery needs: the events of its Record.
+type claim struct {
+	holding *holding
+	// keepAt is when the entry gets a WebhookDelivery if it has not succeeded.
+	keepAt time.Time
+}
+
+// hold makes entries for the new events of a Record, without WebhookDeliveries. Errors are those of
+// the API server; nothing has changed then.
+func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
+	q.mu.Lock()
+	last := int64(0)
+	if h := q.holdings[record.Name]; h != nil {
+		last = h.last
+	}
+	q.mu.Unlock()
+	events := q.eventsAfter(ctx, record, last)
+	if len(events) == 0 {
+		return nil, nil
+	}
+	hooks := map[string]*hook{}
+	for _, event := range events {
+		for _, webhook := range event.Targets {
+			if hooks[webhook], err = q.hook(ctx, hookID{record.Spec.SiteKey, webhook}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.holdings[record.Name]
+	if h == nil {
+		h = &holding{}
+		q.holdings[record.Name] = h
+	}
+	h.record, h.last, h.takenOut = record, events[len(events)-1].Sequence, false
+	h.open++ // until all entries are made
+	for _, event := range events {
+		for _, webhook := range event.Targets {
+			if e := q.newHeld(hooks[webhook], event, h); e != nil {
+				made = append(made, e)
+			}
+		}
+	}
+	q.release(h)
+	return made, nil
+}
+
+// eventsAfter returns the events of a Record after a sequence, up to the first invalid one.
+func (q *queue) eventsAfter(ctx context.Context, record *recordsv1.Record, last int64) (events []store.AcceptedEvent) {
+	for i := range record.Spec.Events {
+		if sequence, err := Sequence(&record.Spec.Events[i], record.ResourceVersion); err == nil && sequence <= last {
+			continue
+		}
+		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
+		if err != nil {
+			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
+			break
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// newHeld returns the entry of an event for a webhook, or nil if the delivery is known already. The
+// caller holds mu.
+func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry {
+	spec := newSpec(to.id.key, to.id.webhook, event, q.options.Clock.Now())
+	spec.Envelope = nil // create adds it
+	obj := bareObject(q.namespace, spec)
+	if q.entries[obj.Name] != nil || to.ring.find(obj.Name) != nil {
+		return nil
+	}
+	e := newEntry(to, obj)
+	e.first, e.envelope, e.claim = obj, event.Envelope, &claim{in, time.Now().Add(q.options.HoldTime)}
+	if !to.state.FailingSince.IsZero() {
+		e.claim.keepAt = time.Time{} // it probably fails or waits for the breaker
+	}
+	in.open++
+	return e
+}
+
+// release notes that an entry does not need its Record any more. After the last one, it starts to
+// remove the events from the Record, unless that was done. The caller holds mu.
+func (q *queue) release(h *holding) {
+	if h.open--; h.open == 0 && !h.takenOut && !h.removing {
+		h.removing = true
+		q.attempts.Go(func() { q.takeOutHeld(q.late, h) })
+	}
+}
+
+// takeOutHeld removes the events of a holding from its Record. It retries until ctx ends.
+func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
+	for {
+		q.mu.Lock()
+		record, last := h.record, h.last
+		q.mu.Unlock()
+		q.removals <- struct{}{}
+		err := q.takeOut(ctx, record, last)
+		<-q.removals
+		switch {
+		case err == nil && q.tookOut(h, last), ctx.Err() != nil:
+			return
+		case err != nil:
+			slog.WarnContext(ctx, "cannot remove events from a record; it will be retried", "namespace", q.namespace, "error", err)
+			q.sleep(ctx, retryDelay)
+		}
+	}
+}
+
+// tookOut notes that the events up to a sequence were removed from the Record of a holding. It
+// reports whether takeOutHeld ends. If there are open entries, release starts it again.
+func (q *queue) tookOut(h *holding, last int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h.takenOut = h.open == 0 && h.last == last
+	h.removing = h.open == 0 && !h.takenOut
+	return !h.removing
+}
+
+// dropTakenOut forgets the Records whose events were removed. It must be called before Records are
+// listed, so that a list from before the removal does not start their deliveries again.
+func (q *queue) dropTakenOut() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	maps.DeleteFunc(q.holdings, func(_ string, h *holding) bool { return h.takenOut })
+}
+
+// keepHeld creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx
+// ends.
+func (q *queue) keepHeld(ctx context.Context) {
+	ticker := time.NewTicker(keepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		group, groupCtx := errgroup.WithContext(ctx)
+		group.SetLimit(keepers)
+		for _, e := range q.overdue() {
+			group.Go(func() error { return q.keep(groupCtx, e) })
+		}
+		if err := group.Wait(); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
+		}
+	}
+}
+
+// overdue returns the entries that must get a WebhookDelivery now. Sites for which Options.Open
+// returns false are left out: they may have been erased.
+func (q *queue) overdue() []*entry {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var found []*entry
+	for _, e := range q.order {
+		if e.claim == nil || e.done || time.Now().Before(e.claim.keepAt) {
+			continue
+		}
+		if _, open := q.options.Open(q.namespace, e.hook.id.key); open {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// keep creates the WebhookDelivery of an entry in its state before the first attempt, which may be
+// in progress.
+func (q *queue) keep(ctx context.Context, e *entry) error {
+	e.creation.Lock()
+	defer e.creation.Unlock()
+	q.mu.Lock()
+	settled := e.claim == nil || e.done
+	q.mu.Unlock()
+	if settled {
+		return nil
+	}
+	return q.create(ctx, e, e.first.DeepCopy())
+}
+
+// create creates the WebhookDelivery of an entry, and releases the Record of its event. If the event
+// was erased from the Record in the meantime, create removes the WebhookDelivery and the entry. The
+// caller holds e.creation.
+func (q *queue) create(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) error {
+	if e.meta == nil {
+		var err error
+		obj.Spec.Envelope = objects.Compress(e.envelope, nil)
+		if obj.Annotations, err = annotate(&obj.Spec); err != nil {
+			return err
+		}
+		meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
+		if apierrors.IsAlreadyExists(err) {
+			// A replica that had this shard before created it. The next attempt reads it.
+			q.unclaim(e, "")
+			return nil
+		}
+		if err != nil {
+			return objects.StoreError("create delivery "+e.name, err)
+		}
+		e.meta = &meta
+	}
+	// An erasure removes the event from its Record first, and then WebhookDeliveries.
+	there, err := q.inRecord(ctx, e)
+	if err != nil {
+		return err
+	}
+	if there {
+		q.unclaim(e, e.meta.ResourceVersion)
+		return nil
+	}
+	if err := q.client.Delete(ctx, objects.Delivery, q.namespace, e.name, nil); err != nil {
+		return objects.StoreError("remove delivery "+e.name, err)
+	}
+	q.mu.Lock()
+	q.remove(e)
+	q.mu.Unlock()
+	q.unclaim(e, "")
+	return nil
+}
+
+// inRecord reports whether the event of an entry is still in its Record.
+func (q *queue) inRecord(ctx context.Context, e *entry) (bool, error) {
+	q.mu.Lock()
+	name := e.claim.holding.record.Name
+	q.mu.Unlock()
+	var record recordsv1.Record
+	err := q.client.Get(ctx, objects.Records, q.namespace, name, &record)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, objects.StoreError("read record "+name, err)
+	}
+	return slices.ContainsFunc(record.Spec.Events, func(event recordsv1.PendingEvent) bool { return event.ID == e.first.Spec.Event }), nil
+}
+
+// unclaim ends the time in which an entry needs its Record. resourceVersion is that of its
+// WebhookDelivery. If it is empty, the next attempt reads the WebhookDelivery.
+func (q *queue) unclaim(e *entry, resourceVersion string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e.resourceVersion = resourceVersion; resourceVersion == "" {
+		e.object, e.meta = nil, nil
+	}
+	if c := e.claim; c != nil {
+		e.claim = nil
+		q.release(c.holding)
+	}
+}

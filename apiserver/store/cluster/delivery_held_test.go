@@ -1,0 +1,169 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+)
+
+// TestHeldDeliveryCrashes is TestDeliveryCrashes with events that are accepted while the process
+// runs, so that their deliveries have no WebhookDeliveries at first. One of the webhooks fails.
+func TestHeldDeliveryCrashes(t *testing.T) {
+	engine := newEngine(t, cluster.Options{})
+	var survived atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(6)
+	for at := int64(1); at <= 12; at++ {
+		for _, after := range []bool{false, true} {
+			group.Go(func() error {
+				if !crashHeldDelivery(t, engine, &mortal{dieAt: at, after: after}) {
+					survived.Add(1)
+				}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	if survived.Load() == 0 {
+		t.Error("the process has more writes than were tried")
+	}
+}
+
+// crashHeldDelivery reports whether the process reached the write at which it stops.
+func crashHeldDelivery(t *testing.T, engine *cluster.Cluster, m *mortal) bool {
+	namespace, key := newSite(t)
+	site := engine.Open(namespace, key, cluster.DefaultLimits)
+	r := &receivers{answer: func(webhook string, _ store.AcceptedEvent, attempts int) delivery.Outcome {
+		if webhook == "b" && attempts == 0 {
+			return failed(delivery.Pending, time.Now().Add(50*time.Millisecond))
+		}
+		return delivered()
+	}}
+	sites := map[string]*receivers{namespace: r}
+	m.writes.Store(-1000)
+	stop := deliverTo(t, m.config(), namespace, sites)
+	mustWrite(t, site, to(rex(1), "e0", "Patient/rex", "a", "b"))
+	until(t, "the process works", []string{}, func() []string { return objectsLeft(t, namespace) })
+	m.writes.Store(0)
+	mustWrite(t, site, to(rex(2), "e1", "Patient/rex", "a", "b"))
+	mustWrite(t, site, to(store.Op{Kind: store.Purge, Key: rex(0).Key}, "e2", "Patient/rex", "a", "b"))
+	until(t, "the process works", true, func() bool { return m.dead.Load() || len(objectsLeft(t, namespace)) == 0 })
+	stop()
+	stop = deliverTo(t, control.Config(), newNamespace(t), sites)
+	defer stop()
+	step := fmt.Sprintf("death at write %d, after it: %v", m.dieAt, m.after)
+	until(t, step, []string{}, func() []string { return objectsLeft(t, namespace) })
+	for _, webhook := range []string{"a", "b"} {
+		if diff := cmp.Diff([]string{"e0", "e1", "e2"}, r.received(webhook), sorted); diff != "" {
+			t.Errorf("%s: delivered to %s (-want +got):\n%s", step, webhook, diff)
+		}
+	}
+	return m.dead.Load()
+}
+
+// TestSuccessCostsNoObject shows that only a delivery whose first attempt fails has a
+// WebhookDelivery.
+func TestSuccessCostsNoObject(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	r := &receivers{answer: func(webhook string, _ store.AcceptedEvent, attempts int) delivery.Outcome {
+		if webhook == "fails" {
+			return failed(delivery.Pending, time.Now().Add(time.Hour))
+		}
+		return delivered()
+	}}
+	var created atomic.Int64
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/webhookdeliveries") {
+				created.Add(1)
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r}, func(o *deliveries.Options) { o.HoldTime = time.Hour })
+	left := func() []string { return objectsLeft(t, namespace) }
+	mustWrite(t, site, to(rex(1), "e0", "Patient/rex", "a"))
+	until(t, "left", []string{}, left)
+	created.Store(0) // the first event may have been there before the process
+	for n := 2; n < 10; n++ {
+		mustWrite(t, site, to(rex(n), fmt.Sprint("e", n), "Patient/rex", "a", "b"))
+	}
+	until(t, "left", []string{}, left)
+	mustWrite(t, site, to(rex(10), "e10", "Patient/rex", "a", "fails", "b"))
+	until(t, "left", []string{"e10 to fails: Pending"}, left)
+	if n := created.Load(); n != 1 {
+		t.Errorf("%d WebhookDeliveries were created, want 1: all but one delivery succeeded at once", n)
+	}
+}
+
+// TestHeldDeliveriesAreKept shows that deliveries get WebhookDeliveries while their first attempt is
+// in progress, and that these are sent once.
+func TestHeldDeliveriesAreKept(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	hang := make(chan struct{})
+	var attempts atomic.Int64
+	r := &receivers{answer: func(webhook string, e store.AcceptedEvent, _ int) delivery.Outcome {
+		if e.ID != "e0" {
+			attempts.Add(1)
+			<-hang
+		}
+		if webhook == "fails" && e.ID != "e0" {
+			return failed(delivery.Failed, time.Time{})
+		}
+		return delivered()
+	}}
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: r}, func(o *deliveries.Options) { o.HoldTime = time.Millisecond })
+	left := func() []string { return slices.Sorted(slices.Values(objectsLeft(t, namespace))) }
+	mustWrite(t, site, to(rex(1), "e0", "Patient/rex", "a"))
+	until(t, "left", nil, left)
+	mustWrite(t, site, to(rex(2), "e1", "Patient/rex", "a", "fails"))
+	until(t, "left", []string{"e1 to a: Pending", "e1 to fails: Pending"}, left)
+	close(hang)
+	until(t, "left", []string{"e1 to fails: Failed"}, left)
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("%d attempts of 2 deliveries", n)
+	}
+}
+
+// TestErasedWhileHeld shows that no WebhookDelivery is left of an event that is erased from its Record
+// during the first attempt.
+func TestErasedWhileHeld(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	begun, hang := make(chan struct{}), make(chan struct{})
+	r := &receivers{answer: func(webhook string, e store.AcceptedEvent, _ int) delivery.Outcome {
+		if e.ID == "e0" {
+			return delivered()
+		}
+		if e.ID == "e1" {
+			close(begun)
+			<-hang
+		}
+		return failed(delivery.Failed, time.Time{})
+	}}
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: r}, func(o *deliveries.Options) { o.HoldTime = time.Hour })
+	left := func() []string { return objectsLeft(t, namespace) }
+	mustWrite(t, site, to(rex(1), "e0", "Patient/rex", "a"))
+	until(t, "left", []string{}, left)
+	mustWrite(t, site, to(rex(2), "e1", "Patient/rex", "a"))
+	<-begun
+	mustWrite(t, site, store.Op{Kind: store.Purge, Erase: true, Key: rex(0).Key})
+	close(hang)
+	mustWrite(t, site, to(rex(3), "e3", "Patient/rex", "a"))
+	until(t, "left", []string{"e3 to a: Failed"}, left)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/hack/dev/localreceiver"
+)
+
+const (
+	// pendingPace is how many events a second the measured site makes.
+	pendingPace = rate.Limit(50)
+	// pendingGoal is how much longer its deliveries' p99 may be next to the other site.
+	pendingGoal = 1.5
+	// relayDeadline is how long the events of the other site may take to become deliveries.
+	relayDeadline = 20 * time.Minute
+)
+
+// pendingTurns are the turns that are compared.
+var pendingTurns = []string{"alone", "while the events become deliveries", "next to pending deliveries"}
+
+// benchPending compares the deliveries of one site alone, while the outbox of another site in the same
+// database has o.records events for a receiver that does not answer, and when all of them are pending
+// deliveries.
+func benchPending(ctx context.Context, o options, in installation) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-pending")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := startDatabase(ctx, in, filepath.Join(dir, "postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Stop() }()
+	if err := openNeighbour(ctx, in, server.URL("demo")); err != nil {
+		return err
+	}
+	silent := localreceiver.StartHostile(localreceiver.AnswerNothing)
+	defer silent.Close()
+	crowded := &deliveriesBench{in: in, namespace: neighbourSite}
+	manifest := fmt.Sprintf(fanManifest, neighbourSite, pendingType) +
+		fmt.Sprintf(targetManifest, neighbourSite, "silent", "silent", pendingType, silent.URL, ", caBundle: "+silent.CABundle())
+	if err := crowded.apply(ctx, "silent", manifest); err != nil {
+		return err
+	}
+	token, err := in.paddock.Token(ctx, databaseSite, "editor", "paddock.health/"+databaseSite+"/"+databaseSite, 2*time.Hour)
+	if err != nil {
+		return err
+	}
+	b := &deliveriesBench{in: in, namespace: databaseSite, site: newSite(in.paddock.URLs[0]+"/site/"+databaseSite+"/ahds/v1", token)}
+	f := &fan{eventType: pendingType, size: 1}
+	if err := b.openFan(ctx, f); err != nil {
+		return err
+	}
+	defer f.close()
+	conn, err := pgx.Connect(ctx, server.URL("demo"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return b.compareNextTo(ctx, o, f, &backlog{in: in, conn: conn, events: o.records})
+}
+
+const pendingType = "appointment.created"
+
+// compareNextTo takes the turns and prints their table.
+func (b *deliveriesBench) compareNextTo(ctx context.Context, o options, f *fan, other *backlog) error {
+	took := make([][]time.Duration, len(pendingTurns))
+	turns := func(i, rounds int) error {
+		for range rounds {
+			t, err := b.turn(ctx, f, o, pendingPace)
+			if err != nil {
+				return err
+			}
+			took[i] = append(took[i], t.took...)
+		}
+		return nil
+	}
+	if _, err := b.turn(ctx, f, o, pendingPace); err != nil { // it warms caches and connections
+		return err
+	}
+	if err := turns(0, o.rounds); err != nil {
+		return err
+	}
+	if err := other.insert(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := turns(1, o.rounds); err != nil {
+		return err
+	}
+	if err := other.awaitRelay(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("the other site's %d events became deliveries in %s\n\n", other.events, time.Since(began).Round(time.Second))
+	if err := other.vacuum(ctx); err != nil {
+		return err
+	}
+	if err := turns(2, o.rounds); err != nil {
+		return err
+	}
+	tellPending(os.Stdout, took)
+	return nil
+}
+
+func tellPending(out io.Writer, took [][]time.Duration) {
+	fmt.Fprintf(out, "%.0f events/s\n\n| deliveries | of them | p50 | p99 | p99, per alone | goal |\n|---|---|---|---|---|---|\n", float64(pendingPace))
+	for i, name := range pendingTurns {
+		slices.Sort(took[i])
+		fmt.Fprintf(out, "| %s | %d | %s | %s | %.2f | %.2f |\n", name, len(took[i]), at(took[i], 50), at(took[i], 99),
+			float64(percentile(took[i], 99))/float64(percentile(took[0], 99)), pendingGoal)
+	}
+	fmt.Fprintln(out)
+}
+
+// backlog is the events of neighbourSite.
+type backlog struct {
+	in     installation
+	conn   *pgx.Conn
+	events int
+	number int32
+}
+
+// insert inserts the events into the outbox, in the form in which writes do.
+func (l *backlog) insert(ctx context.Context) error {
+	key, err := l.in.paddock.Kubectl(ctx, "get", "siteclaim", neighbourSite, "-o", "jsonpath={.spec.siteKey}")
+	if err != nil {
+		return err
+	}
+	if err := l.conn.QueryRow(ctx, `SELECT site FROM sites WHERE key = $1`, strings.TrimSpace(string(key))).Scan(&l.number); err != nil {
+		return err
+	}
+	text := `{"type":"` + pendingType + `","siteId":"` + neighbourSite + `","data":{"resourceType":"Patient","id":"p-1"},"sequence":}`
+	head, envelope := outbox.Pack(store.Event{
+		ID: "EVENT", Type: pendingType, Targets: []string{v1alpha1.ResourceID("webhooks", neighbourSite, "silent")},
+		Envelope: store.Envelope{JSON: []byte(text), SequenceOffset: len(text) - 1},
+	})
+	const insert = `INSERT INTO outbox (site, seq, at, version, event, envelope)
+		SELECT $1, nextval('outbox_seq'), (extract(epoch FROM now()) * 1000)::int8, 1, convert_to(replace($2, 'EVENT', gen_random_uuid()::text), 'UTF8'), $3 FROM generate_series(1, $4::int)`
+	_, err = l.conn.Exec(ctx, insert, l.number, string(head), envelope, l.events)
+	return err
+}
+
+// awaitRelay waits until no event is in the outbox.
+func (l *backlog) awaitRelay(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, time.Second, relayDeadline, true, func(ctx context.Context) (bool, error) {
+		var left bool
+		err := l.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox WHERE site = $1)`, l.number).Scan(&left)
+		return !left, err
+	})
+}
+
+// vacuum does what autovacuum does within minutes, so that turns do not depend on when it runs.
+func (l *backlog) vacuum(ctx context.Context) error {
+	_, err := l.conn.Exec(ctx, "VACUUM ANALYZE")
+	return err
+}

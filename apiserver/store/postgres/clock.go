@@ -2,12 +2,10 @@ package postgres
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
@@ -45,7 +43,7 @@ func (s *Store) timeTable(st *sqlplan.Statement, p *decision, current *state) st
 	}
 	var rid string
 	if current == nil || current.deleted {
-		rid = "((u.upd - " + strconv.FormatInt(indexrow.RidEpoch, 10) + ") << " + strconv.Itoa(indexrow.RidShift) + " | " + st.Arg(s.rids.Low()) + "::int8)"
+		rid = ridOf("u.upd", st.Arg(s.rids.Low())+"::int8")
 	} else {
 		rid = st.Arg(p.next.rid) + "::int8"
 	}

@@ -51,6 +51,7 @@ type Store struct {
 	renewPause time.Duration
 	loader     *recordLoader
 	queries    *queryBatcher
+	watermarks *batcher.Batcher[*pendingWatermark]
 	writes     *batcher.Batcher[*pendingWrite]
 	// minBatch is the number of writes from which they share a statement: 2, or 1 in tests.
 	minBatch     int
@@ -178,7 +179,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
-	s.loader, s.queries = newRecordLoader(s.findAll, s.timeout), newQueryBatcher(pool, s.timeout)
+	s.loader, s.watermarks = newRecordLoader(s.findAll, s.timeout), s.newWatermarks()
 	s.writes, s.minBatch = s.newWriteBatcher(), 2
 	if options.Extractor == nil {
 		options.Extractor = store.NoExtractor
@@ -186,6 +187,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
+	s.queries = newQueryBatcher(pool, s.site, s.timeout)
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
 	s.planIndex = sqlplan.Index{

@@ -9,6 +9,36 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
+// edit is what a write changes in the tables: a decision, and the index rows that it adds and
+// removes.
+type edit struct {
+	*decision
+	// current is the newest version on which the write was decided, or nil.
+	current *state
+	// rows are the index rows of the record after the write.
+	rows        indexrow.Rows
+	added, gone indexrow.Rows
+	events      []store.Event
+}
+
+// edit returns the changes of a decision. before are the index rows of the current state. events
+// are stored with the change.
+func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events []store.Event) *edit {
+	e := &edit{decision: p, current: current, events: events}
+	if p.Action == store.ActionAnnotate {
+		return e
+	}
+	if p.Action != store.ActionPurge && !p.next.deleted {
+		e.rows = s.index.Rows(p.next.key.Type, p.next.body)
+		p.next.sum = e.rows.Sum()
+	}
+	e.added, e.gone = e.rows, before
+	if current != nil && !current.deleted {
+		e.added, e.gone = e.rows.Without(&before), before.Without(&e.rows)
+	}
+	return e
+}
+
 // change is a statement that writes one record with its history and index rows. If the record is no
 // longer in the state on which the change was decided, the statement writes nothing and returns no
 // row.
@@ -19,45 +49,36 @@ type change struct {
 	referencePaths []indexrow.ReferencePath
 }
 
-// change returns the statement of a decision. before are the index rows of the current state.
-// events are stored with the change. timeTable writes the table t with the rid and the time of the
-// change.
-func (s *Store) change(p *decision, current *state, before indexrow.Rows, events []store.Event, timeTable func(*sqlplan.Statement, *decision, *state) string) change {
+// change returns the statement of an edit. timeTable writes the table t with the rid and the time of
+// the change.
+func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *state) string) change {
+	p, current := e.decision, e.current
 	if p.Action == store.ActionAnnotate {
 		return s.annotate(current, &p.next)
 	}
 	c := change{statement: s.planIndex.Statement()}
 	st := c.statement
-	var next indexrow.Rows
-	if p.Action != store.ActionPurge && !p.next.deleted {
-		next = s.index.Rows(p.next.key.Type, p.next.body)
-		p.next.sum = next.Sum()
-	}
 	var parts []string
 	switch p.Action {
 	case store.ActionCreate:
-		parts = []string{timeTable(st, p, current), insertRecord(st, &p.next, &next)}
+		parts = []string{timeTable(st, p, current), insertRecord(st, &p.next, &e.rows)}
 	case store.ActionUpdate:
-		parts = append([]string{timeTable(st, p, current)}, updateRecord(st, current, &p.next, &next)...)
+		parts = append([]string{timeTable(st, p, current)}, updateRecord(st, current, &p.next, &e.rows)...)
 	default:
 		parts = purgeRecord(st, current)
 	}
-	if len(events) > 0 {
+	if len(e.events) > 0 {
 		// Postgres runs modifying CTEs in reverse order. So the events must come first here: they lock
 		// their subjects after the index rows have been changed.
-		parts = append(parts, s.insertEvents(st, p, events)...)
-	}
-	added, gone := next, before
-	if current != nil && !current.deleted {
-		added, gone = next.Without(&before), before.Without(&next)
+		parts = append(parts, s.insertEvents(st, p, e.events)...)
 	}
 	if current != nil {
-		parts = append(parts, gone.Remove(st, current.rid, "w")...)
+		parts = append(parts, e.gone.Remove(st, current.rid, "w")...)
 	}
 	if p.Action != store.ActionPurge {
-		parts = append(parts, added.Insert(st, "(SELECT rid FROM t)", "w")...)
+		parts = append(parts, e.added.Insert(st, "(SELECT rid FROM t)", "w")...)
 	}
-	if c.referencePaths = s.unknownReferencePaths(next.Paths); len(c.referencePaths) > 0 {
+	if c.referencePaths = s.unknownReferencePaths(e.rows.Paths); len(c.referencePaths) > 0 {
 		parts = append(parts, indexrow.InsertPaths(st, c.referencePaths))
 	}
 	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT rid, upd FROM w"

@@ -1,13 +1,10 @@
 package postgres
 
 import (
-	"context"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
@@ -45,7 +42,7 @@ func (s *Store) timeTable(st *sqlplan.Statement, p *decision, current *state) st
 	}
 	var rid string
 	if current == nil || current.deleted {
-		rid = "((u.upd - " + strconv.FormatInt(indexrow.RidEpoch, 10) + ") << " + strconv.Itoa(indexrow.RidShift) + " | " + st.Arg(s.rids.Low()) + "::int8)"
+		rid = ridOf("u.upd", st.Arg(s.rids.Low())+"::int8")
 	} else {
 		rid = st.Arg(p.next.rid) + "::int8"
 	}
@@ -80,61 +77,4 @@ func (s *Store) noteNewest(updated time.Time) {
 			return
 		}
 	}
-}
-
-// maxWatermarkWait is the maximum time for which a search or history waits until the watermark is
-// later than the newest write of this process. After that time, the result does not have that
-// write.
-const maxWatermarkWait = 100 * time.Millisecond
-
-// Watermark implements store.Store.
-func (s *Store) Watermark(ctx context.Context) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	ms, err := s.watermark(ctx, s.newest.Load())
-	if err != nil {
-		return time.Time{}, storeError("find the watermark", err)
-	}
-	return time.UnixMilli(ms).UTC(), nil
-}
-
-// watermark returns the watermark in milliseconds since 1970: no further write will have a time
-// before it. It waits until the watermark is later than ownNewest, but at most maxWatermarkWait.
-func (s *Store) watermark(ctx context.Context, ownNewest int64) (int64, error) {
-	deadline := time.Now().Add(maxWatermarkWait)
-	for {
-		ms, err := s.oldestOpenWrite(ctx)
-		if err != nil || ms > ownNewest || time.Now().After(deadline) {
-			return ms, err
-		}
-		timer := time.NewTimer(time.Millisecond)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return 0, ctx.Err()
-		case <-timer.C:
-		}
-	}
-}
-
-// oldestOpenWrite returns the time of the oldest write in progress, or the database's current time
-// if there is none. A write that begins afterwards gets a later time. A write that has ended is
-// visible to the next statement.
-func (s *Store) oldestOpenWrite(ctx context.Context) (int64, error) {
-	const find = "SELECT c.ms, l.times FROM (SELECT s.site, " + clockMillis + ` AS ms FROM sites s WHERE s.site = $1 OFFSET 0) c CROSS JOIN LATERAL (
-		SELECT array_agg(l.objid::int8) AS times FROM pg_locks l
-		WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - c.site
-		AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) l`
-	var now int64
-	var times []int64
-	if err := s.pool.QueryRow(ctx, find, s.site).Scan(&now, &times); err != nil {
-		return 0, err
-	}
-	oldest := now
-	for _, at := range times {
-		// Of the times with this key, this is the one nearest to now.
-		distance := (at - now%lockMillis + lockMillis + lockMillis/2) % lockMillis
-		oldest = min(oldest, now+distance-lockMillis/2)
-	}
-	return oldest, nil
 }

@@ -79,6 +79,22 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
+// isUndone reports whether an error shows that the server has undone a statement, and that the
+// statement may be the cause. After the loss of a connection it may have been committed. If the
+// server is out of resources or shuts down, further statements would fail too.
+func isUndone(err error) bool {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Code[:min(2, len(answer.Code))] {
+	case "08", "25", "53", "57", "58", "XX":
+		return false
+	default:
+		return true
+	}
+}
+
 // isDisconnected reports whether the connection or its pool was closed during a statement.
 func isDisconnected(err error) bool {
 	for _, target := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, puddle.ErrClosedPool} {

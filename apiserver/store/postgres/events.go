@@ -63,6 +63,31 @@ func (s *Store) insertEvents(st *sqlplan.Statement, p *decision, events []store.
 	}
 }
 
+// insertBatchEvents returns the CTEs that store the events of a batch of writes, or none. The CTE r
+// must have the rids and times of the writes.
+func (s *Store) insertBatchEvents(st *sqlplan.Statement, batch []*pendingWrite) []string {
+	var events []store.Event
+	var of []int32
+	var versions []int64
+	for i, w := range batch {
+		for _, event := range w.events {
+			events, of, versions = append(events, event), append(of, int32(i+1)), append(versions, w.After.Version)
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	packed, envelopes := packEvents(events)
+	return []string{
+		// This reads r first, so that the rows of the records are locked before the subjects.
+		"l AS MATERIALIZED (SELECT count(*) FROM (SELECT pg_advisory_xact_lock(k.key) FROM r CROSS JOIN unnest(" + st.Arg(s.subjectLocks(events)) +
+			"::int8[]) k(key) OFFSET 0) k)",
+		"o AS (INSERT INTO outbox (site, seq, at, version, event, envelope) SELECT $1, nextval('outbox_seq'), r.upds[e.of], e.version, e.event, e.envelope" +
+			" FROM l CROSS JOIN r CROSS JOIN unnest(" + st.Arg(of) + "::int4[], " + st.Arg(versions) + "::int8[], " + st.Arg(packed) + "::bytea[], " + st.Arg(envelopes) +
+			"::bytea[]) e(of, version, event, envelope) WHERE r.rids[e.of] IS NOT NULL)",
+	}
+}
+
 type transactionEvents struct {
 	events   []store.Event
 	at       []int64

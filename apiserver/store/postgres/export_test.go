@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,7 +50,7 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 func (s *Store) Through(pool *pgxpool.Pool) *Store {
 	through := &Store{
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
-		queries: newQueryBatcher(pool, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
+		queries: newQueryBatcher(pool, s.site, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
 	through.planIndex.Database = planDatabase{through}
 	return through
@@ -64,7 +65,7 @@ func (s *Store) SetRenewPause(pause time.Duration) { s.renewPause = pause }
 // Prepared returns the statement that creates a record in a transaction.
 func (s *Store) Prepared(op store.Op, now time.Time) (sql string, args []any) {
 	p, _ := s.decide(op, nil, now) // without a precondition there is no error
-	c := s.change(&p, nil, indexrow.Rows{}, p.Events(op), func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
+	c := s.change(s.edit(&p, nil, indexrow.Rows{}, p.Events(op)), func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
 	return c.sql, c.statement.Args
 }
 
@@ -99,3 +100,32 @@ func (s *Store) AcceptedEvents(ctx context.Context) ([]store.AcceptedEvent, erro
 		return outbox.Unpack(seq, at, version, packed, envelope)
 	})
 }
+
+// BatchEveryWrite makes single writes use the statement of batches.
+func (s *Store) BatchEveryWrite() { s.minBatch = 1 }
+
+// WriteTogether decides on operations, calls then, and sends their writes as one batch. It returns
+// the outcome and the error of the first attempt of each.
+func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) ([]store.Outcome, []error) {
+	outcomes, errs := make([]store.Outcome, len(ops)), make([]error, len(ops))
+	batch := make([]*pendingWrite, len(ops))
+	for i, op := range ops {
+		e, err := s.prepare(ctx, op, 0)
+		if err != nil {
+			return nil, []error{err}
+		}
+		batch[i] = &pendingWrite{edit: e}
+	}
+	then()
+	s.sendWrites(ctx, slices.Clone(batch))
+	for i, w := range batch {
+		if !w.isDone {
+			s.sendWrite(ctx, w)
+		}
+		outcomes[i], errs[i] = w.Outcome, w.err
+	}
+	return outcomes, errs
+}
+
+// ErrStale is the error of a write whose record changed after it was decided.
+var ErrStale = errStale

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
@@ -40,16 +41,20 @@ type Options struct {
 
 // Store is the store of one site. It is safe for concurrent use.
 type Store struct {
-	pool         *pgxpool.Pool
-	site         int32
-	hash         indexrow.Hasher
-	salt         uint64 // the part of UIDs that is the same for all records of the site
-	rids         indexrow.RidSource
-	now          func() time.Time
-	timeout      time.Duration
-	renewPause   time.Duration
-	loader       *recordLoader
-	queries      *queryBatcher
+	pool       *pgxpool.Pool
+	site       int32
+	hash       indexrow.Hasher
+	salt       uint64 // the part of UIDs that is the same for all records of the site
+	rids       indexrow.RidSource
+	now        func() time.Time
+	timeout    time.Duration
+	renewPause time.Duration
+	loader     *recordLoader
+	queries    *queryBatcher
+	watermarks *batcher.Batcher[*pendingWatermark]
+	writes     *batcher.Batcher[*pendingWrite]
+	// minBatch is the number of writes from which they share a statement: 2, or 1 in tests.
+	minBatch     int
 	index        indexrow.Indexer
 	planIndex    sqlplan.Index
 	maxPageBytes int
@@ -94,6 +99,7 @@ func Config(uri string) (*pgxpool.Config, error) {
 	}
 	dsn.Bound(config.ConnConfig, maxMessageBytes)
 	limit(config, strings.Contains(uri, "pool_max_conns"))
+	config.AfterConnect = registerArrays
 	parameters := config.ConnConfig.RuntimeParams
 	for name, value := range session {
 		if _, set := parameters[name]; !set {
@@ -173,13 +179,15 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
 	}
-	s.loader, s.queries = newRecordLoader(s.findAll, s.timeout), newQueryBatcher(pool, s.timeout)
+	s.loader, s.watermarks = newRecordLoader(s.findAll, s.timeout), s.newWatermarks()
+	s.writes, s.minBatch = s.newWriteBatcher(), 2
 	if options.Extractor == nil {
 		options.Extractor = store.NoExtractor
 	}
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
+	s.queries = newQueryBatcher(pool, s.site, s.timeout)
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
 	s.planIndex = sqlplan.Index{

@@ -103,11 +103,6 @@ func (r *searcher) search() (store.Page, error) {
 	if err := r.loadReferencePaths(); err != nil {
 		return store.Page{}, err
 	}
-	if r.Query.ByTime() {
-		if err := r.limitToWatermark(); err != nil {
-			return store.Page{}, err
-		}
-	}
 	page := store.Page{Total: store.UnknownTotal}
 	r.Query.Skip = min(r.Query.Skip, maxSkip)
 	skip := int64(r.Query.Skip)
@@ -115,16 +110,19 @@ func (r *searcher) search() (store.Page, error) {
 	var hits []hit
 	more := r.Query.Count == 0
 	buffer := newPageBuffer()
-	if r.Query.Count > 0 {
-		var err error
-		if hits, more, err = r.readHits(buffer); err != nil {
-			return store.Page{}, err
-		}
-		if more {
-			page.Next = r.Order.Position(&hits[len(hits)-1].Place)
-		}
-	}
 	var err error
+	switch {
+	case r.Query.ByTime():
+		hits, more, err = r.readHitsByTime(buffer)
+	case r.Query.Count > 0:
+		hits, more, err = r.readHits(buffer)
+	}
+	if err != nil {
+		return store.Page{}, err
+	}
+	if len(hits) > 0 && more {
+		page.Next = r.Order.Position(&hits[len(hits)-1].Place)
+	}
 	if page.Records, err = r.unpackRecords(hits); err != nil {
 		return store.Page{}, err
 	}
@@ -143,19 +141,65 @@ func (r *searcher) search() (store.Page, error) {
 	return page, nil
 }
 
-// limitToWatermark excludes records that were updated at or after the watermark, because a write
-// that is still in progress may add records with earlier times (clock.go).
-func (r *searcher) limitToWatermark() error {
-	var ownNewest int64
-	if r.After == nil {
-		ownNewest = r.site.newest.Load()
+// readHitsByTime is like readHits, but for a query that must not find records that were updated at
+// or after the watermark, because a write that is still in progress may add records with earlier
+// times (clock.go). It first reads the watermark and the page in one round trip. Usually all hits are
+// older than the watermark. Otherwise it reads the page again, with the watermark as a condition.
+func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
+	if hits, more, err = r.tryHitsByTime(buffer); hits != nil || err != nil {
+		return hits, more, err
 	}
-	watermark, err := r.site.watermark(r.Context, ownNewest)
+	watermark, err := r.site.watermark(r.Context, r.ownNewest())
 	if err != nil {
-		return err
+		return nil, false, err
 	}
 	r.Query = r.Query.Before(time.UnixMilli(watermark))
-	return nil
+	if r.Query.Count == 0 {
+		return nil, true, nil
+	}
+	return r.readHits(buffer)
+}
+
+// tryHitsByTime reads a page and the watermark in one round trip. It returns nil if the query is not
+// one for a batch, or if a hit is not older than the watermark.
+func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
+	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
+		return nil, false, nil
+	}
+	page, err := r.Page(r.Query.Types[0])
+	if err != nil || !page.IsShort {
+		return nil, false, err
+	}
+	ownNewest := r.ownNewest()
+	r.cachedPlan = page
+	buffer.rows.maxBytes = r.site.maxPageBytes
+	watermark, err := r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, &buffer.rows)
+	if err != nil {
+		return nil, false, err
+	}
+	if hits, more, err = r.decodeHits(buffer); err != nil {
+		return nil, false, err
+	}
+	isLate := func(at state) bool { return at.updated.UnixMilli() >= watermark }
+	if watermark <= ownNewest || slices.ContainsFunc(buffer.states, isLate) {
+		buffer.rows.reset()
+		r.listsTooLong = 0
+		return nil, false, nil
+	}
+	r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total and includes
+	if hits == nil {
+		hits = []hit{}
+	}
+	return hits, more, nil
+}
+
+// ownNewest returns the time of the newest write of this process that the page must include if it
+// matches, or 0 for a page after the first one.
+func (r *searcher) ownNewest() int64 {
+	if r.After != nil {
+		return 0
+	}
+	return r.site.newest.Load()
 }
 
 // readHits reads the hits of a page into the buffer, and reports whether more matches follow. It
@@ -170,6 +214,11 @@ func (r *searcher) readHits(buffer *pageBuffer) (hits []hit, more bool, err erro
 	if err != nil {
 		return nil, false, err
 	}
+	return r.decodeHits(buffer)
+}
+
+// decodeHits returns the hits of the rows in the buffer, and reports whether more matches follow.
+func (r *searcher) decodeHits(buffer *pageBuffer) (hits []hit, more bool, err error) {
 	buffer.resize()
 	r.texts.Grow(buffer.rows.len() * textBytesPerRecord)
 	err = buffer.rows.each(func(n int, c *columns) (err error) {

@@ -94,6 +94,18 @@ func TestStoreOfLongLists(t *testing.T) {
 	})
 }
 
+// TestStoreOfBatches runs the suite with the statement for batches of writes, also for single ones.
+func TestStoreOfBatches(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
+		key := uuid.NewString()
+		first, second := open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+		first.BatchEveryWrite()
+		second.BatchEveryWrite()
+		return first, second
+	})
+}
+
 // extracting is an Extractor of another release, which finds other values.
 type extracting struct {
 	store.Extractor

@@ -193,7 +193,7 @@ func (t *transaction) write(p *decision, current *state) {
 			t.queue = append(t.queue, queuedStatement{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}
-	c := t.site.change(p, current, before, nil, func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
+	c := t.site.change(t.site.edit(p, current, before, nil), func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
 	t.referencePaths = append(t.referencePaths, c.referencePaths...)
 	t.queue = append(t.queue, queuedStatement{c.sql, c.statement.Args, true})
 }

@@ -79,47 +79,50 @@ func (s *Store) attempt(ctx context.Context, ops []store.Op, attempt int) ([]sto
 	return []store.Result{result}, nil
 }
 
-// writeOne writes one record by one statement. In the first attempt, it does not read the record
-// before if the record is likely new. Errors: errStale, errNeedsTransaction, and those of Write.
+// writeOne writes one record by one statement, which concurrent writes may share. Errors: errStale,
+// errNeedsTransaction, and those of Write.
 func (s *Store) writeOne(ctx context.Context, op store.Op, attempt int) (store.Result, error) {
+	e, err := s.prepare(ctx, op, attempt)
+	if err != nil {
+		return store.Result{}, err
+	}
+	if e.Action != store.ActionNone {
+		if err := s.send(ctx, e, attempt == 0); err != nil {
+			return store.Result{}, err
+		}
+	}
+	return s.result(e.decision), nil
+}
+
+// prepare decides on a write of one record. In the first attempt, it does not read the record before
+// if the record is likely new. Errors: errStale, errNeedsTransaction, and those of Write.
+func (s *Store) prepare(ctx context.Context, op store.Op, attempt int) (*edit, error) {
 	var current *state
 	likelyNew := op.Kind == store.Put && (op.Method == store.MethodPost || op.If.Absent)
 	if attempt > 0 || !likelyNew {
 		var err error
 		if current, err = s.find(ctx, op.Key); err != nil {
-			return store.Result{}, err
+			return nil, err
 		}
 		if current != nil && len(current.claims) > 0 {
-			return store.Result{}, errNeedsTransaction
+			return nil, errNeedsTransaction
 		}
 	}
 	p, err := s.decide(op, current, time.Time{}) // the statement sets the time
 	if err != nil {
 		if attempt == 0 && likelyNew {
-			return store.Result{}, errStale // because the record was not read, so the error may be wrong
+			return nil, errStale // because the record was not read, so the error may be wrong
 		}
-		return store.Result{}, err
+		return nil, err
 	}
 	if p.Action == store.ActionNone {
-		return s.result(&p), nil
+		return &edit{decision: &p}, nil
 	}
 	before, outdated := s.indexRows(current)
 	if outdated && p.Action != store.ActionAnnotate {
-		return store.Result{}, errNeedsTransaction
+		return nil, errNeedsTransaction
 	}
-	c := s.change(&p, current, before, p.Events(op), s.timeTable)
-	var updated int64
-	err = s.pool.QueryRow(ctx, c.sql, c.statement.Args...).Scan(&p.next.rid, &updated)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return store.Result{}, errStale
-	}
-	if err != nil {
-		return store.Result{}, storeError("write record", err)
-	}
-	p.next.updated = time.UnixMilli(updated).UTC()
-	s.noteNewest(p.next.updated)
-	s.cacheReferencePaths(c.referencePaths)
-	return s.result(&p), nil
+	return s.edit(&p, current, before, p.Events(op)), nil
 }
 
 // transact applies operations in a transaction, with locks on the lines of claims and on records.

@@ -4,6 +4,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -14,14 +15,12 @@ const (
 	// maxInFlight is the maximum number of batches of a Batcher that run concurrently. Each of them
 	// uses a connection. At the limit, queries stay queued.
 	maxInFlight = 4
-	// queueThreshold is the queue length, including the arriving query, at which that query starts
-	// another batch although one is in flight. The length of the queue has no limit.
+	// queueThreshold is the default of Limits.QueueThreshold. The length of the queue has no limit.
 	queueThreshold = 16
 	// overtakeInterval is the time between attempts of a queued query to start another batch, so that
 	// one slow batch does not delay all queries.
 	overtakeInterval = 5 * time.Millisecond
-	// maxBatch is the maximum number of queries in a batch. Further queries stay queued for the next
-	// batch.
+	// maxBatch is the default of Limits.MaxBatch.
 	maxBatch = 64
 )
 
@@ -33,10 +32,22 @@ const (
 type Batcher[Q any] struct {
 	run     func(ctx context.Context, batch []Q)
 	timeout time.Duration
+	limits  Limits
 
 	mu       sync.Mutex
 	inFlight int
 	queue    []*waiter[Q]
+}
+
+// Limits are the limits of a Batcher that depend on what its queries cost. Fields that are 0 have
+// the values of New.
+type Limits struct {
+	// MaxBatch is the maximum number of queries in a batch. Further queries stay queued for the next
+	// batch. Default: 64.
+	MaxBatch int
+	// QueueThreshold is the queue length, including the arriving query, at which that query starts
+	// another batch although one is in flight. Default: 16.
+	QueueThreshold int
 }
 
 // waiter is one call of Do. When done is closed, either the batch with the query has ended, or
@@ -48,13 +59,20 @@ type waiter[Q any] struct {
 	leader bool
 }
 
-// New returns a Batcher that calls run with 1 to maxBatch queries. run stores each result in its
+// New returns a Batcher that calls run with 1 to 64 queries. run stores each result in its
 // query, so Q is normally a pointer. run is called concurrently. Its context has the values of the
 // leader's context, is not canceled with that of any caller, and ends timeout after the batch
 // started. If run panics, Do panics in the leader and returns nil to the other callers. So run must
 // first mark all queries as having no result.
 func New[Q any](timeout time.Duration, run func(ctx context.Context, batch []Q)) *Batcher[Q] {
-	return &Batcher[Q]{run: run, timeout: timeout}
+	return NewLimited(timeout, Limits{}, run)
+}
+
+// NewLimited is like New, but with other limits.
+func NewLimited[Q any](timeout time.Duration, limits Limits, run func(ctx context.Context, batch []Q)) *Batcher[Q] {
+	limits.MaxBatch = cmp.Or(limits.MaxBatch, maxBatch)
+	limits.QueueThreshold = cmp.Or(limits.QueueThreshold, queueThreshold)
+	return &Batcher[Q]{run: run, timeout: timeout, limits: limits}
 }
 
 // Do runs a query as part of a batch and returns when the batch has ended. It returns ctx.Err() if
@@ -79,7 +97,7 @@ func (b *Batcher[Q]) Do(ctx context.Context, query Q) error {
 func (b *Batcher[Q]) leadOrEnqueue(w *waiter[Q]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inFlight == 0 || b.inFlight < maxInFlight && len(b.queue)+1 >= queueThreshold {
+	if b.inFlight == 0 || b.inFlight < maxInFlight && len(b.queue)+1 >= b.limits.QueueThreshold {
 		b.inFlight++
 		w.leader = true
 		return true
@@ -140,7 +158,7 @@ func (b *Batcher[Q]) leave(w *waiter[Q]) bool {
 	return w.leader
 }
 
-// runBatch runs the leader's query and up to maxBatch-1 queued ones.
+// runBatch runs the leader's query and up to MaxBatch-1 queued ones.
 func (b *Batcher[Q]) runBatch(ctx context.Context, leader *waiter[Q]) {
 	joined := b.dequeue()
 	defer b.finish()
@@ -160,11 +178,11 @@ func (b *Batcher[Q]) runBatch(ctx context.Context, leader *waiter[Q]) {
 	b.run(ctx, batch)
 }
 
-// dequeue removes up to maxBatch-1 waiters from the queue, oldest first, and returns them.
+// dequeue removes up to MaxBatch-1 waiters from the queue, oldest first, and returns them.
 func (b *Batcher[Q]) dequeue() []*waiter[Q] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(b.queue), maxBatch-1)
+	n := min(len(b.queue), b.limits.MaxBatch-1)
 	joined := slices.Clone(b.queue[:n])
 	b.queue = slices.Delete(b.queue, 0, n)
 	return joined

@@ -18,13 +18,18 @@ import (
 // whole texts.
 const MaxIndexedBytes = 1024
 
+// The rows of the index tables. of is the number of the row's record in a Batch, and 0 elsewhere.
 type (
 	tokenRow struct {
 		sys       int64
 		key, code int64
+		of        int32
 	}
-	referenceRow struct{ key, tgt, base int64 }
-	textRow      struct {
+	referenceRow struct {
+		key, tgt, base int64
+		of             int32
+	}
+	textRow struct {
 		key int64
 		val string
 		// whole and orig are the complete folded text and the original text. They are stored if they
@@ -32,11 +37,16 @@ type (
 		whole, orig       string
 		hasWhole, hasOrig bool
 		more, facets      int64
+		of                int32
 	}
-	periodRow struct{ key, lo, hi, facets int64 }
-	pointRow  struct {
+	periodRow struct {
+		key, lo, hi, facets int64
+		of                  int32
+	}
+	pointRow struct {
 		key      int64
 		lat, lon float64
+		of       int32
 	}
 	// ReferencePath means that records of type Type refer by Param to records of type Target.
 	ReferencePath struct{ Type, Param, Target string }
@@ -92,12 +102,17 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	var r Rows
 	values := x.Extractor.Extract(typeName, body.JSON)
 	r.Labels, r.Links = x.Labels(typeName, values)
+	r.reserve(values)
+	var param string
+	var key int64
 	for _, entry := range values {
 		if mention, ok := entry.Value.(store.Mention); ok {
 			x.addMention(&r, typeName, mention)
 			continue
 		}
-		key := x.Hash.Param(typeName, entry.Param)
+		if param == "" || entry.Param != param { // the values of a parameter follow each other
+			param, key = entry.Param, x.Hash.Param(typeName, entry.Param)
+		}
 		r.Marks = append(r.Marks, key)
 		switch v := entry.Value.(type) {
 		case store.Token:
@@ -110,14 +125,14 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 			r.texts = append(r.texts, x.textRow(key, v))
 		case store.Reference:
 			target, base := x.Hash.Target(v)
-			r.references = append(r.references, referenceRow{key, target, base})
+			r.references = append(r.references, referenceRow{key: key, tgt: target, base: base})
 			if v.Type != "" {
 				r.Paths = append(r.Paths, ReferencePath{typeName, entry.Param, v.Type})
 			}
 		case store.Period:
 			r.periods = append(r.periods, periodRow{key: key, lo: v.From, hi: v.Until})
 		case store.Point:
-			r.points = append(r.points, pointRow{key, v.Latitude, v.Longitude})
+			r.points = append(r.points, pointRow{key: key, lat: v.Latitude, lon: v.Longitude})
 		}
 	}
 	for i := range r.texts {
@@ -132,8 +147,22 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	return r
 }
 
+// reserve allocates the rows of values at once.
+func (r *Rows) reserve(values []store.IndexValue) {
+	var tokens, texts int
+	for _, entry := range values {
+		switch entry.Value.(type) {
+		case store.Token:
+			tokens++
+		case store.Text:
+			texts++
+		}
+	}
+	r.tokens, r.texts, r.Marks = make([]tokenRow, 0, tokens), make([]textRow, 0, texts), make([]int64, 0, len(values)+2*tokens)
+}
+
 func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
-	r.tokens = append(r.tokens, tokenRow{x.Hash.System(t.System), key, x.Hash.Code(t.Code)})
+	r.tokens = append(r.tokens, tokenRow{sys: x.Hash.System(t.System), key: key, code: x.Hash.Code(t.Code)})
 	r.Marks = append(r.Marks, x.Hash.SystemMark(key, t.System))
 	if x.Extractor.IsFacet(param) {
 		for _, mark := range []int64{
@@ -149,7 +178,7 @@ func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
 // to no parameter. It adds no reference path.
 func (x *Indexer) addMention(r *Rows, typeName string, mention store.Mention) {
 	target, base := x.Hash.Target(store.Reference(mention))
-	r.references = append(r.references, referenceRow{x.Hash.mentions(typeName), target, base})
+	r.references = append(r.references, referenceRow{key: x.Hash.mentions(typeName), tgt: target, base: base})
 }
 
 func (x *Indexer) textRow(key int64, text store.Text) textRow {
@@ -169,19 +198,19 @@ func (x *Indexer) textRow(key int64, text store.Text) textRow {
 func (r *Rows) sortUnique() {
 	sortUnique(&r.Marks, cmp.Compare)
 	sortUnique(&r.tokens, func(a, b tokenRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys))
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys), cmp.Compare(a.of, b.of))
 	})
 	sortUnique(&r.references, func(a, b referenceRow) int {
-		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base))
+		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base), cmp.Compare(a.of, b.of))
 	})
 	sortUnique(&r.texts, func(a, b textRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more))
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more), cmp.Compare(a.of, b.of))
 	})
 	sortUnique(&r.periods, func(a, b periodRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi))
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.of, b.of))
 	})
 	sortUnique(&r.points, func(a, b pointRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon))
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon), cmp.Compare(a.of, b.of))
 	})
 	sortUnique(&r.Paths, comparePaths)
 }
@@ -212,6 +241,12 @@ func markEnds[T any](rows []T, fields func(*T) (key int64, facets *int64)) {
 	}
 }
 
+// UniquePaths sorts paths and removes duplicates.
+func UniquePaths(paths []ReferencePath) []ReferencePath {
+	sortUnique(&paths, comparePaths)
+	return paths
+}
+
 func comparePaths(a, b ReferencePath) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Param, b.Param), cmp.Compare(a.Target, b.Target))
 }
@@ -221,9 +256,11 @@ func comparePaths(a, b ReferencePath) int {
 // record, because those that it computes from the old body are not the stored ones.
 func (r *Rows) Sum() int64 {
 	sum := fnv.New64a()
+	buffer := make([]byte, 8)
 	number := func(numbers ...int64) {
 		for _, n := range numbers {
-			_, _ = sum.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+			binary.LittleEndian.PutUint64(buffer, uint64(n))
+			_, _ = sum.Write(buffer)
 		}
 	}
 	number(r.Marks...)
@@ -233,9 +270,11 @@ func (r *Rows) Sum() int64 {
 	for _, t := range r.references {
 		number(2, t.key, t.tgt, t.base)
 	}
+	var text []byte
 	for _, t := range r.texts {
 		number(3, t.key, t.more, t.facets, int64(len(t.val)))
-		_, _ = sum.Write([]byte(t.val))
+		text = append(text[:0], t.val...)
+		_, _ = sum.Write(text)
 	}
 	for _, t := range r.periods {
 		number(4, t.key, t.lo, t.hi, t.facets)

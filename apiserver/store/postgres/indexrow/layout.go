@@ -65,36 +65,65 @@ func unnest(st Arguments, columns []column) (table, names string) {
 // tables returns the columns of the rows by table.
 func (r *Rows) tables() []tableRows {
 	var all []tableRows
-	// keyed is the number of columns, from the first one, that identify a row of a record.
-	add := func(name string, n, keyed int, columns ...column) {
-		if n > 0 {
-			all = append(all, tableRows{name, columns, keyed})
-		}
+	if t := r.tokens; len(t) > 0 {
+		all = append(all, tableRows{"ix_tok", 3, func() []int32 { return each(t, func(t *tokenRow) int32 { return t.of }) }, []column{
+			{"sys", "int8", each(t, func(t *tokenRow) int64 { return t.sys })},
+			{"key", "int8", each(t, func(t *tokenRow) int64 { return t.key })},
+			{"code", "int8", each(t, func(t *tokenRow) int64 { return t.code })},
+		}})
 	}
-	sys, key, code := Split3(r.tokens, func(t tokenRow) (int64, int64, int64) { return t.sys, t.key, t.code })
-	add("ix_tok", len(r.tokens), 3, column{"sys", "int8", sys}, column{"key", "int8", key}, column{"code", "int8", code})
-	key, tgt, base := Split3(r.references, func(t referenceRow) (int64, int64, int64) { return t.key, t.tgt, t.base })
-	add("ix_ref", len(r.references), 3, column{"key", "int8", key}, column{"tgt", "int8", tgt}, column{"base", "int8", base})
-	more, key, val := Split3(r.texts, func(t textRow) (int64, int64, []byte) { return t.more, t.key, []byte(t.val) })
-	facets, whole, orig := Split3(r.texts, func(t textRow) (int64, []byte, []byte) {
-		return t.facets, optional(t.whole, t.hasWhole), optional(t.orig, t.hasOrig)
-	})
-	add("ix_str", len(r.texts), 4, column{"more", "int8", more}, column{"key", "int8", key}, column{"val", "bytea", val},
-		column{"facets", "int8", facets},
-		column{"whole", "bytea", whole}, column{"orig", "bytea", orig})
-	facets, _, _ = Split3(r.periods, func(t periodRow) (int64, int, int) { return t.facets, 0, 0 })
-	key, lo, hi := Split3(r.periods, func(t periodRow) (int64, int64, int64) { return t.key, t.lo, t.hi })
-	add("ix_date", len(r.periods), 4, column{"key", "int8", key}, column{"lo", "int8", lo}, column{"hi", "int8", hi},
-		column{"facets", "int8", facets})
-	key, lat, lon := Split3(r.points, func(t pointRow) (int64, float64, float64) { return t.key, t.lat, t.lon })
-	add("ix_pos", len(r.points), 3, column{"key", "int8", key}, column{"lat", "float8", lat}, column{"lon", "float8", lon})
+	if t := r.references; len(t) > 0 {
+		all = append(all, tableRows{"ix_ref", 3, func() []int32 { return each(t, func(t *referenceRow) int32 { return t.of }) }, []column{
+			{"key", "int8", each(t, func(t *referenceRow) int64 { return t.key })},
+			{"tgt", "int8", each(t, func(t *referenceRow) int64 { return t.tgt })},
+			{"base", "int8", each(t, func(t *referenceRow) int64 { return t.base })},
+		}})
+	}
+	if t := r.texts; len(t) > 0 {
+		all = append(all, tableRows{"ix_str", 4, func() []int32 { return each(t, func(t *textRow) int32 { return t.of }) }, []column{
+			{"more", "int8", each(t, func(t *textRow) int64 { return t.more })},
+			{"key", "int8", each(t, func(t *textRow) int64 { return t.key })},
+			{"val", "bytea", each(t, func(t *textRow) []byte { return []byte(t.val) })},
+			{"facets", "int8", each(t, func(t *textRow) int64 { return t.facets })},
+			{"whole", "bytea", each(t, func(t *textRow) []byte { return optional(t.whole, t.hasWhole) })},
+			{"orig", "bytea", each(t, func(t *textRow) []byte { return optional(t.orig, t.hasOrig) })},
+		}})
+	}
+	if t := r.periods; len(t) > 0 {
+		all = append(all, tableRows{"ix_date", 4, func() []int32 { return each(t, func(t *periodRow) int32 { return t.of }) }, []column{
+			{"key", "int8", each(t, func(t *periodRow) int64 { return t.key })},
+			{"lo", "int8", each(t, func(t *periodRow) int64 { return t.lo })},
+			{"hi", "int8", each(t, func(t *periodRow) int64 { return t.hi })},
+			{"facets", "int8", each(t, func(t *periodRow) int64 { return t.facets })},
+		}})
+	}
+	if t := r.points; len(t) > 0 {
+		all = append(all, tableRows{"ix_pos", 3, func() []int32 { return each(t, func(t *pointRow) int32 { return t.of }) }, []column{
+			{"key", "int8", each(t, func(t *pointRow) int64 { return t.key })},
+			{"lat", "float8", each(t, func(t *pointRow) float64 { return t.lat })},
+			{"lon", "float8", each(t, func(t *pointRow) float64 { return t.lon })},
+		}})
+	}
 	return all
 }
 
+// tableRows are rows of one table.
 type tableRows struct {
-	table   string
+	table string
+	// keyed is the number of columns, from the first one, that identify a row of a record.
+	keyed int
+	// of returns the column with the numbers of the records in their Batch.
+	of      func() []int32
 	columns []column
-	keyed   int
+}
+
+// each returns a field of all rows as a slice, which can be an argument of unnest in SQL.
+func each[R, A any](rows []R, field func(*R) A) []A {
+	all := make([]A, len(rows))
+	for i := range rows {
+		all[i] = field(&rows[i])
+	}
+	return all
 }
 
 // Split3 returns three fields of rows as three slices, which can be arguments of unnest in SQL.
@@ -133,14 +162,19 @@ func (r *Rows) Remove(st Arguments, rid int64, when string) []string {
 		rid := st.Arg(rid)
 		columns := t.columns[:t.keyed]
 		table, _ := unnest(st, columns)
-		same := make([]string, len(columns))
-		for i, c := range columns {
-			same[i] = "x." + c.name + " = u." + c.name
-		}
 		parts = append(parts, "d_"+t.table+" AS (DELETE FROM "+t.table+" x USING "+table+" WHERE x.site = $1 AND x.rid = "+rid+" AND "+
-			strings.Join(same, " AND ")+" AND EXISTS (SELECT FROM "+when+"))")
+			same(columns)+" AND EXISTS (SELECT FROM "+when+"))")
 	}
 	return parts
+}
+
+// same returns the SQL of a test whether the columns of x and u are equal.
+func same(columns []column) string {
+	equal := make([]string, len(columns))
+	for i, c := range columns {
+		equal[i] = "x." + c.name + " = u." + c.name
+	}
+	return strings.Join(equal, " AND ")
 }
 
 // InsertPaths returns a CTE that inserts those of the reference paths that are not stored yet. It

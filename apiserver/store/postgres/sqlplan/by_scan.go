@@ -35,8 +35,7 @@ func (p *planner) scanByParam(guards []string) (string, error) {
 
 // scanByValue returns SQL that scans an index in the order of its values. Of the values of a
 // record, it reads the one that sorts first. If a predicate bounds the values, it scans only the
-// ranges of that predicate. For an order with several keys, it reads all records with the last
-// value of the page, because the other keys decide among these.
+// ranges of that predicate.
 func (p *planner) scanByValue(key string, guards []string) (string, error) {
 	first := p.order[0]
 	_, value, _ := valuesOf(first)
@@ -52,29 +51,47 @@ func (p *planner) scanByValue(key string, guards []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	rids := func(guards []string) string {
+		rids := p.valuesInOrder(key, guards, bounded) + " d"
+		if len(ofRid) > 0 {
+			rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
+		}
+		return rids
+	}
+	inOrder := " ORDER BY d." + value + " " + dir + ", d.rid " + dir + " LIMIT " + p.limit
+	if len(p.order) == 1 {
+		return "(SELECT " + p.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids(guards) + p.rowOf() + r.lateral + whereAll(ofRow) + inOrder + ")", nil
+	}
 	where := ofRow
-	end := " ORDER BY d." + value + " " + dir + ", d.rid " + dir + " LIMIT " + p.limit
-	if len(p.order) > 1 {
-		end = " ORDER BY d." + value + " " + dir + " FETCH FIRST (" + p.limit + ") ROWS WITH TIES"
-		if p.after != nil {
-			where = append(where, p.afterPlace(&r, p.inclusive))
-		}
+	if p.after != nil {
+		where = append(where, p.afterPlace(&r, p.inclusive))
 	}
-	rids := p.valuesInOrder(key, guards, bounded) + " d"
-	if len(ofRid) > 0 {
-		rids = "(SELECT d.rid, d." + value + " FROM " + rids + " WHERE " + strings.Join(ofRid, " AND ") + ") d"
+	row := ""
+	if len(ofRow) > 0 || r.usesRow {
+		row = p.rowOf()
 	}
-	if len(p.order) > 1 && len(ofRow) == 0 && !r.usesRow {
-		// The rows are joined after the limit, so that only those of the page are read.
-		names := rankNames(p.order)
-		page := "(SELECT * FROM (SELECT d.rid, " + strings.Join(r.columns, ", ") + " FROM " + rids + r.lateral + whereAll(where) + end + ") d(rid, " + names +
-			") ORDER BY " + byRanks(p.order) + " LIMIT " + p.limit + ") d"
-		if !p.onlyRid {
-			page += p.rowOf()
-		}
-		return "(SELECT " + p.columns("d.rid") + ", " + names + " FROM " + page + ")", nil
+	ranked := func(guards []string) string {
+		return "SELECT d.rid, " + strings.Join(r.columns, ", ") + ", d." + value + " FROM " + rids(guards) + row + r.lateral + whereAll(where)
 	}
-	return "(SELECT " + p.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids + p.rowOf() + r.lateral + whereAll(where) + end + ")", nil
+	return p.amongTies(ranked, guards, inOrder), nil
+}
+
+// amongTies returns SQL that reads a page in an order with several keys. It first reads as many
+// records as the page has, in the order of the first key, and then all others that have the value of
+// the last one, because the other keys decide among these. So it reads no further if no match has a
+// greater value. ranked returns SQL that selects rid, ranks and value of the records in an index range.
+func (p *planner) amongTies(ranked func(guards []string) string, guards []string, inOrder string) string {
+	_, value, _ := valuesOf(p.order[0])
+	names, top := rankNames(p.order), p.name("top")
+	p.with = append(p.with, top+"(rid, "+names+", value) AS MATERIALIZED ("+ranked(guards)+inOrder+")")
+	last := "(SELECT value FROM " + top + " OFFSET " + p.limit + " - 1)" // NULL if there are fewer
+	ties := ranked(append([]string{"x." + value + " = " + last}, guards...))
+	page := "(SELECT rid, " + names + " FROM (SELECT * FROM " + top + " WHERE value IS DISTINCT FROM " + last + " UNION ALL " + ties + ") d ORDER BY " +
+		byRanks(p.order) + " LIMIT " + p.limit + ") d"
+	if !p.onlyRid {
+		page += p.rowOf()
+	}
+	return "(SELECT " + p.columns("d.rid") + ", " + names + " FROM " + page + ")"
 }
 
 // valuesInOrder returns SQL that selects the index rows after the previous page, in the order of

@@ -197,7 +197,13 @@ const maxBatchedScan = 2_000_000
 // site. This is so if each index entry that the scan reads is a match. It is assumed for the scan
 // of a parameter that has at most maxBatchedScan entries and was not slow before.
 func (p *planner) isShort() bool {
-	if !p.order.ByCreation() || p.hasAccessFilter(p.typeName) {
+	if p.hasAccessFilter(p.typeName) {
+		return false
+	}
+	if p.isTimeRange() {
+		return p.order[0].Field == store.SortUpdated && len(p.order) == 1 || p.order.ByCreation() && !p.knownSlow
+	}
+	if !p.order.ByCreation() {
 		return false
 	}
 	if len(p.predicates) == 0 {
@@ -208,6 +214,14 @@ func (p *planner) isShort() bool {
 		return true
 	}
 	return len(p.triedLists) == 0 && !p.knownSlow && p.indexed > 0 && first.scannedKey != 0 && p.firstSuffices() && p.index.Database.EntryCount(p.ctx, first.scannedKey) <= maxBatchedScan
+}
+
+// isTimeRange reports whether all conditions are on the time of update.
+func (p *planner) isTimeRange() bool {
+	return !slices.ContainsFunc(p.predicates, func(part predicate) bool {
+		_, is := part.condition.(store.UpdatedIn)
+		return !is
+	})
 }
 
 // hasAccessFilter reports whether records of a type may be hidden from the caller.

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
+)
+
+// batchColumns are the columns that the new versions of a batch have in res, one element for each
+// version.
+type batchColumns struct {
+	selves, versions, sums, lows []int64
+	methods                      []int16
+	deleted                      []bool
+	labelled                     []int32
+	bodies, metadata             [][]byte
+	// packed has the arrays of all versions: marks, labels and links of each. ends are the subscripts
+	// of the last elements of each of the three. Postgres has no arrays of arrays of different lengths.
+	packed              []int64
+	begins              []int32
+	marks, labels, ends []int32
+}
+
+// versionNames are the names of the columns of unnested.
+const versionNames = "self, ver, ixsum, low, method, deleted, labelled, body, metadata, n0, n1, n2, n3"
+
+func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
+	c := &batchColumns{packed: []int64{}}
+	for _, w := range writes {
+		low, body := int64(-1), noBody
+		if w.Outcome == store.Created {
+			low = s.rids.Low()
+		}
+		if !w.next.deleted {
+			body = packBody(w.next.body)
+		}
+		c.selves, c.versions, c.sums, c.lows = append(c.selves, w.next.self), append(c.versions, w.next.version), append(c.sums, w.next.sum), append(c.lows, low)
+		c.methods, c.deleted = append(c.methods, methodNumber(w.next.method)), append(c.deleted, w.next.deleted)
+		c.labelled = append(c.labelled, indexrow.LabelledColumn(w.next.sum))
+		c.bodies, c.metadata = append(c.bodies, body), append(c.metadata, w.next.metadata.pack())
+		c.begins = append(c.begins, int32(len(c.packed)))
+		c.packed = append(c.packed, w.rows.Marks...)
+		c.marks = append(c.marks, int32(len(c.packed)))
+		c.packed = append(c.packed, w.rows.Labels...)
+		c.labels = append(c.labels, int32(len(c.packed)))
+		c.packed = append(c.packed, w.rows.Links...)
+		c.ends = append(c.ends, int32(len(c.packed)))
+	}
+	return c
+}
+
+// unnested returns the arguments of unnest for all columns.
+func (c *batchColumns) unnested(st *sqlplan.Statement) string {
+	return strings.Join([]string{
+		st.Arg(c.selves) + "::int8[]", st.Arg(c.versions) + "::int8[]", st.Arg(c.sums) + "::int8[]", st.Arg(c.lows) + "::int8[]",
+		st.Arg(c.methods) + "::int2[]", st.Arg(c.deleted) + "::boolean[]", st.Arg(c.labelled) + "::int4[]",
+		st.Arg(c.bodies) + "::bytea[]", st.Arg(c.metadata) + "::bytea[]",
+		st.Arg(c.begins) + "::int4[]", st.Arg(c.marks) + "::int4[]", st.Arg(c.labels) + "::int4[]", st.Arg(c.ends) + "::int4[]",
+	}, ", ")
+}
+
+// hashes returns the SQL of marks, labelled, labels and links.
+func (c *batchColumns) hashes(st *sqlplan.Statement) string {
+	marks, labels, links := c.arrays(st)
+	return marks + ", u.labelled, " + labels + ", " + links
+}
+
+// hashesOr is like hashes, but labels and links of tombstones are those of a table.
+func (c *batchColumns) hashesOr(st *sqlplan.Statement, table string) string {
+	marks, labels, links := c.arrays(st)
+	or := func(column, value string) string {
+		return "CASE WHEN u.deleted THEN " + table + "." + column + " ELSE " + value + " END"
+	}
+	return marks + ", " + or("labelled", "u.labelled") + ", " + or("labels", labels) + ", " + or("links", links)
+}
+
+// arrays returns the SQL of marks, labels and links. Empty labels and links are NULL.
+func (c *batchColumns) arrays(st *sqlplan.Statement) (marks, labels, links string) {
+	packed := "(" + st.Arg(c.packed) + "::int8[])"
+	return packed + "[u.n0+1:u.n1]", "NULLIF(" + packed + "[u.n1+1:u.n2], '{}')", "NULLIF(" + packed + "[u.n2+1:u.n3], '{}')"
+}

@@ -1,0 +1,61 @@
+package indexrow
+
+import "strings"
+
+// Batch collects index rows that several records gain or lose, so that one statement inserts or
+// deletes them all. The rows of a table are in the order of its primary key, so that neighbors touch
+// the same pages. The zero value is empty.
+type Batch struct{ rows Rows }
+
+// Add adds rows of the record with a number in the batch. Numbers start at 1, as the subscripts of
+// arrays do.
+func (b *Batch) Add(of int32, rows *Rows) {
+	b.rows.tokens = numbered(b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
+	b.rows.references = numbered(b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
+	b.rows.texts = numbered(b.rows.texts, rows.texts, of, func(t *textRow) *int32 { return &t.of })
+	b.rows.periods = numbered(b.rows.periods, rows.periods, of, func(t *periodRow) *int32 { return &t.of })
+	b.rows.points = numbered(b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
+}
+
+// numbered appends rows with a number to all.
+func numbered[R any](all, rows []R, of int32, field func(*R) *int32) []R {
+	from := len(all)
+	all = append(all, rows...)
+	for i := from; i < len(all); i++ {
+		*field(&all[i]) = of
+	}
+	return all
+}
+
+// Insert returns CTEs that insert the rows. rids is the SQL of an array of the rids of the records,
+// in the FROM item from. The rows of a record whose rid is NULL are left out.
+func (b *Batch) Insert(st Arguments, from, rids string) []string {
+	b.rows.sortUnique()
+	var parts []string
+	for _, t := range b.rows.tables() {
+		table, names := unnest(st, append(t.columns, column{"of", "int4", t.of()}))
+		names = strings.TrimSuffix(names, ", of")
+		parts = append(parts, "i_"+t.table+" AS (INSERT INTO "+t.table+" (site, rid, "+names+") SELECT $1, "+rids+"[u.of], "+names+
+			" FROM "+from+" CROSS JOIN "+table+" WHERE "+rids+"[u.of] IS NOT NULL)")
+	}
+	return parts
+}
+
+// Remove returns CTEs that delete the rows of the records whose rid in rids is not NULL. old are the
+// rids that the records have had. rids and from are those of Insert.
+func (b *Batch) Remove(st Arguments, from, rids string, old []int64) []string {
+	b.rows.sortUnique()
+	tables := b.rows.tables()
+	if len(tables) == 0 {
+		return nil
+	}
+	olds := "(" + st.Arg(old) + "::int8[])"
+	var parts []string
+	for _, t := range tables {
+		keyed := t.columns[:t.keyed:t.keyed]
+		table, _ := unnest(st, append(keyed, column{"of", "int4", t.of()}))
+		parts = append(parts, "d_"+t.table+" AS (DELETE FROM "+t.table+" x USING "+from+" CROSS JOIN "+table+
+			" WHERE x.site = $1 AND x.rid = "+olds+"[u.of] AND "+same(keyed)+" AND "+rids+"[u.of] IS NOT NULL)")
+	}
+	return parts
+}

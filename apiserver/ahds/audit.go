@@ -37,5 +37,7 @@ func (r *request) auditOperation(what operation) {
 
 // auditParameters records the names of a list's parameters in the audit log.
 func (r *request) auditParameters() {
-	audit.From(r.Context()).Parameters(slices.Sorted(maps.Keys(r.query))...)
+	if recorder := audit.From(r.Context()); recorder.NamesParameters() {
+		recorder.Parameters(slices.Sorted(maps.Keys(r.query))...)
+	}
 }

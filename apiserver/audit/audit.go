@@ -76,6 +76,6 @@ func (q Query) Matches(e *Entry) bool {
 		(q.Action == "" || q.Action == e.Action) &&
 		(len(q.Interactions) == 0 || slices.Contains(q.Interactions, e.Interaction)) &&
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, e.Outcome())) &&
-		(q.Entity == "" || e.isAbout(q.Entity)) &&
+		(q.Entity == "" || e.Records.have(q.Entity)) &&
 		(q.After == Position{} || q.After.Before(e.Position()))
 }

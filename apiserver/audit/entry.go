@@ -75,9 +75,10 @@ type Entry struct {
 	Method      string `json:"method"`
 	// Type is the record type of the request. It is empty for several.
 	Type string `json:"type,omitempty"`
-	// Records are the records in the response, or the written ones, as Type/id.
-	Records []string `json:"records,omitempty"`
-	Status  int      `json:"status"`
+	// Records are the records in the response, or the written ones. No two differ only in the case of
+	// their ids.
+	Records Records `json:"records,omitempty"`
+	Status  int     `json:"status"`
 	// Rule is the rule that denied the request: token, rbac, or the name of a privacy rule.
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
@@ -87,9 +88,6 @@ type Entry struct {
 	Requests int `json:"requests,omitempty"`
 	// Parameters are the names of the request's parameters, if spec.audit.level is Request.
 	Parameters []string `json:"parameters,omitempty"`
-
-	// text is the result of JSON, after its first call.
-	text []byte
 }
 
 // Subject is the kind of a caller.
@@ -123,113 +121,86 @@ func (e *Entry) Outcome() Outcome {
 // the same.
 func Entity(key store.Key) string { return key.Type + "/" + strings.ToLower(key.ID) }
 
-// Entities returns the records of the entry in the form of Entity, each once.
-func (e *Entry) Entities() []string {
-	entities := make([]string, 0, len(e.Records))
-	var seen map[string]struct{}
-	if len(e.Records) > fewRecords {
-		seen = make(map[string]struct{}, len(e.Records))
-	}
-	for _, record := range e.Records {
-		entity := entityOf(record)
-		if seen == nil && slices.Contains(entities, entity) {
-			continue
-		}
-		if seen != nil {
-			if _, twice := seen[entity]; twice {
-				continue
-			}
-			seen[entity] = struct{}{}
-		}
-		entities = append(entities, entity)
-	}
-	return entities
-}
-
-// entityOf returns the form of Entity for a record in Entry.Records.
-func entityOf(record string) string {
-	typeName, id, _ := strings.Cut(record, "/")
-	lower := strings.ToLower(id)
-	if lower == id {
-		return record
-	}
-	return typeName + "/" + lower
-}
-
-// isAbout reports whether the entry has a record, in the form of Entity.
-func (e *Entry) isAbout(entity string) bool {
-	for _, record := range e.Records {
-		if entityOf(record) == entity {
-			return true
-		}
-	}
-	return false
-}
-
 // newID returns a random id. It is positive, so that every language and database can store it.
 func newID() int64 { return int64(rand.Uint64()>>2) + 1 } //nolint:gosec // not a secret
 
-// Parse parses an entry in the form that JSON returns.
+// Parse parses an entry in the form that AppendJSON appends.
 func Parse(text []byte) (Entry, error) {
 	var e Entry
 	err := json.Unmarshal(text, &e)
 	return e, err
 }
 
-// JSON returns the entry as one line of JSON without a line break. It caches the result, so the
-// entry must not change after the first call.
-func (e *Entry) JSON() []byte {
-	if e.text != nil {
-		return e.text
+// JSON returns the entry as one line of JSON without a line break.
+func (e *Entry) JSON() []byte { return e.AppendJSON(make([]byte, 0, e.SizeHint())) }
+
+// SizeHint returns about the size of the entry in JSON.
+func (e *Entry) SizeHint() int { return 512 + 2*len(e.Records) }
+
+// AppendJSON appends the entry as one line of JSON without a line break.
+func (e *Entry) AppendJSON(b []byte) []byte {
+	b = e.appendMembers(b, &Entry{})
+	if e.Records != "" {
+		b = e.Records.appendJSON(append(b, `,"records":`...))
 	}
-	b := make([]byte, 0, 512+48*len(e.Records))
-	b = e.Time.UTC().AppendFormat(append(b, `{"time":"`...), "2006-01-02T15:04:05.000000Z07:00")
-	b = strconv.AppendInt(append(b, `","id":"`...), e.ID, 10)
-	b = append(b, '"')
-	for _, member := range []struct{ name, value string }{
-		{"site", e.Site},
-		{"request", e.Request},
-		{"correlation", e.Correlation},
-		{"caller", e.Caller},
-		{"subject", string(e.Subject)},
-		{"issuer", e.Issuer},
-		{"address", e.Address},
-		{"api", e.API},
-		{"interaction", e.Interaction},
-		{"action", string(e.Action)},
-		{"method", e.Method},
-		{"type", e.Type},
-		{"rule", e.Rule},
-	} {
-		if member.value != "" {
-			b = append(append(append(b, `,"`...), member.name...), `":`...)
-			b, _ = jsontext.AppendQuote(b, member.value) // invalid UTF-8 is replaced
-		}
-	}
-	b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
-	if e.BreakGlass {
-		b = append(b, `,"breakGlass":true`...)
-	}
-	if e.Requests > 0 {
-		b = strconv.AppendInt(append(b, `,"requests":`...), int64(e.Requests), 10)
-	}
-	b = appendList(b, "records", e.Records)
-	b = appendList(b, "parameters", e.Parameters)
-	b = append(b, '}')
-	e.text = b
-	return e.text
+	return append(b, '}')
 }
 
-func appendList(b []byte, name string, values []string) []byte {
-	if len(values) == 0 {
+// appendMembers appends an object that is not closed. Its members are the time, the id, and what
+// differs from the entry before. Records are left out.
+func (e *Entry) appendMembers(b []byte, before *Entry) []byte {
+	b = appendTime(append(b, `{"time":"`...), e.Time)
+	b = strconv.AppendInt(append(b, `","id":"`...), e.ID, 10)
+	b = append(b, '"')
+	for _, member := range [...]struct{ name, value, before string }{
+		{`,"site":`, e.Site, before.Site},
+		{`,"request":`, e.Request, before.Request},
+		{`,"correlation":`, e.Correlation, before.Correlation},
+		{`,"caller":`, e.Caller, before.Caller},
+		{`,"subject":`, string(e.Subject), string(before.Subject)},
+		{`,"issuer":`, e.Issuer, before.Issuer},
+		{`,"address":`, e.Address, before.Address},
+		{`,"api":`, e.API, before.API},
+		{`,"interaction":`, e.Interaction, before.Interaction},
+		{`,"action":`, string(e.Action), string(before.Action)},
+		{`,"method":`, e.Method, before.Method},
+		{`,"type":`, e.Type, before.Type},
+		{`,"rule":`, e.Rule, before.Rule},
+	} {
+		if member.value != member.before {
+			b, _ = jsontext.AppendQuote(append(b, member.name...), member.value) // invalid UTF-8 is replaced
+		}
+	}
+	if e.Status != before.Status {
+		b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
+	}
+	if e.BreakGlass != before.BreakGlass {
+		b = strconv.AppendBool(append(b, `,"breakGlass":`...), e.BreakGlass)
+	}
+	if e.Requests != before.Requests {
+		b = strconv.AppendInt(append(b, `,"requests":`...), int64(e.Requests), 10)
+	}
+	if slices.Equal(e.Parameters, before.Parameters) {
 		return b
 	}
-	b = append(append(append(b, `,"`...), name...), `":`...)
-	separator := byte('[')
-	for _, value := range values {
-		b = append(b, separator)
-		b, _ = jsontext.AppendQuote(b, value)
-		separator = ','
+	b = append(b, `,"parameters":[`...)
+	for i, name := range e.Parameters {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b, _ = jsontext.AppendQuote(b, name)
 	}
 	return append(b, ']')
+}
+
+// appendTime appends a time in UTC with six digits of its second. It is much faster than
+// Time.AppendFormat with that layout.
+func appendTime(b []byte, at time.Time) []byte {
+	b = at.UTC().AppendFormat(b, time.RFC3339)
+	micros := at.Nanosecond() / 1000
+	b[len(b)-1] = '.' // was the Z
+	for unit := 100_000; unit > 0; unit /= 10 {
+		b = append(b, byte('0'+micros/unit%10))
+	}
+	return append(b, 'Z')
 }

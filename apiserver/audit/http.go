@@ -200,9 +200,9 @@ func (r *Recorder) identify(id, correlation string) {
 func (r *Recorder) stored() (log *Log, wrote, concealed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wrote = len(r.written) > 0
+	wrote = r.wrote
 	for _, part := range r.parts {
-		wrote = wrote || len(part.written) > 0
+		wrote = wrote || part.wrote
 	}
 	return r.site.Log, wrote, r.concealed
 }

@@ -66,12 +66,11 @@ func (l *Lines) add(entries []*Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
-		text := e.JSON()
-		if len(l.buffer)+len(text) >= maxLines {
+		if len(l.buffer)+e.SizeHint() >= maxLines {
 			l.dropped++
 			continue
 		}
-		l.buffer = append(append(l.buffer, text...), '\n')
+		l.buffer = append(e.AppendJSON(l.buffer), '\n')
 	}
 }
 

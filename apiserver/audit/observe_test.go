@@ -40,20 +40,20 @@ func TestObserve(t *testing.T) {
 	for name, test := range map[string]struct {
 		call          func(context.Context, store.Store)
 		err           error
-		looked, wrote []store.Key
+		looked, wrote Records
 	}{
-		"a read":                 {call: func(ctx context.Context, s store.Store) { _, _ = s.Get(ctx, key("A")) }, looked: []store.Key{key("a")}},
-		"a read of a version":    {call: func(ctx context.Context, s store.Store) { _, _ = s.GetVersion(ctx, key("a"), 1) }, looked: []store.Key{key("a")}},
+		"a read":                 {call: func(ctx context.Context, s store.Store) { _, _ = s.Get(ctx, key("A")) }, looked: RecordsOf("Patient/a")},
+		"a read of a version":    {call: func(ctx context.Context, s store.Store) { _, _ = s.GetVersion(ctx, key("a"), 1) }, looked: RecordsOf("Patient/a")},
 		"a read that fails":      {call: func(ctx context.Context, s store.Store) { _, _ = s.Get(ctx, key("a")) }, err: store.ErrNotFound},
-		"a search":               {call: func(ctx context.Context, s store.Store) { _, _ = s.Search(ctx, store.Query{}) }, looked: []store.Key{key("a"), key("b"), key("c")}},
-		"a history":              {call: func(ctx context.Context, s store.Store) { _, _ = s.History(ctx, store.HistoryQuery{}) }, looked: []store.Key{key("a"), key("b"), key("c")}},
-		"a write":                {call: func(ctx context.Context, s store.Store) { _, _ = s.Write(ctx, ops) }, wrote: []store.Key{key("w"), key("v")}},
-		"a write that may be in": {call: func(ctx context.Context, s store.Store) { _, _ = s.Write(ctx, ops) }, err: store.ErrUnavailable, wrote: []store.Key{key("w"), key("v")}},
+		"a search":               {call: func(ctx context.Context, s store.Store) { _, _ = s.Search(ctx, store.Query{}) }, looked: RecordsOf("Patient/a", "Patient/b", "Patient/c")},
+		"a history":              {call: func(ctx context.Context, s store.Store) { _, _ = s.History(ctx, store.HistoryQuery{}) }, looked: RecordsOf("Patient/a", "Patient/b", "Patient/c")},
+		"a write":                {call: func(ctx context.Context, s store.Store) { _, _ = s.Write(ctx, ops) }, wrote: RecordsOf("Patient/w", "Patient/v")},
+		"a write that may be in": {call: func(ctx context.Context, s store.Store) { _, _ = s.Write(ctx, ops) }, err: store.ErrUnavailable, wrote: RecordsOf("Patient/w", "Patient/v")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := &Recorder{}
 			test.call(recorder.with(t.Context()), Observe(&shelf{record: store.Record{Key: key("a")}, page: page, err: test.err}))
-			if diff := cmp.Diff([][]store.Key{test.looked, test.wrote}, [][]store.Key{recorder.read, recorder.written}); diff != "" {
+			if diff := cmp.Diff([]Records{test.looked, test.wrote}, []Records{recorder.read.records(), recorder.written.records()}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -28,11 +28,9 @@ type Recorder struct {
 	entry Entry
 	site  Sink
 	// read and written are the records that the store returned and wrote.
-	read, written []store.Key
-	// distinct reports whether read has no duplicates, as one page of a search.
-	distinct bool
-	// writes reports whether the request may write.
-	writes bool
+	read, written recordList
+	// writes reports whether the request may write, and wrote whether the store was called to.
+	writes, wrote bool
 	// skipped reports whether the request accesses no records.
 	skipped bool
 	// concealed reports whether the response must not reveal that the Site exists.
@@ -109,7 +107,7 @@ func (r *Recorder) Interaction(name string, action Action, key store.Key) {
 	r.entry.Interaction, r.entry.Action, r.entry.Type, r.skipped = name, action, key.Type, false
 	r.writes = action == Create || action == Update || action == Delete
 	if key.ID != "" {
-		r.entry.Records = []string{key.Type + "/" + key.ID}
+		r.entry.Records = Records(key.Type + "/" + key.ID)
 	}
 }
 
@@ -143,7 +141,10 @@ func (r *Recorder) AddRead(keys ...store.Key) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read, r.distinct = append(r.read, keys...), false
+	r.read.repeats = true
+	for _, key := range keys {
+		r.read.add(key)
+	}
 }
 
 // addReadPage is AddRead for the records of a page. distinct reports whether records has no
@@ -154,14 +155,9 @@ func (r *Recorder) addReadPage(records, included []store.Record, distinct bool) 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.distinct = distinct && len(r.read)+len(included) == 0
-	r.read = slices.Grow(r.read, len(records)+len(included))
-	for i := range records {
-		r.read = append(r.read, records[i].Key)
-	}
-	for i := range included {
-		r.read = append(r.read, included[i].Key)
-	}
+	r.read.repeats = r.read.repeats || !distinct || r.read.n+len(included) > 0
+	r.read.addPage(records)
+	r.read.addPage(included)
 }
 
 // AddWritten adds records that the request has written.
@@ -171,7 +167,10 @@ func (r *Recorder) AddWritten(keys ...store.Key) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.written = append(r.written, keys...)
+	r.written.repeats, r.wrote = true, r.wrote || len(keys) > 0
+	for _, key := range keys {
+		r.written.add(key)
+	}
 }
 
 // Deny sets the rule that denies the request.
@@ -184,10 +183,20 @@ func (r *Recorder) Deny(rule string) {
 	r.entry.Rule = rule
 }
 
-// Parameters adds names of parameters. They must be names that the API defines, because an unknown
-// name may be a value.
-func (r *Recorder) Parameters(names ...string) {
+// NamesParameters reports whether the entries have the names of the request's parameters.
+func (r *Recorder) NamesParameters() bool {
 	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.site.Log != nil && r.site.Log.namesParameters()
+}
+
+// Parameters adds names of parameters, if NamesParameters is true. They must be names that the API
+// defines, because an unknown name may be a value.
+func (r *Recorder) Parameters(names ...string) {
+	if !r.NamesParameters() {
 		return
 	}
 	r.mu.Lock()
@@ -204,8 +213,8 @@ func Part(ctx context.Context, method string) context.Context {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	part := &Recorder{entry: r.entry}
-	part.entry.Method, part.entry.Records, part.entry.Parameters, part.entry.Type = method, nil, nil, ""
+	part := &Recorder{entry: r.entry, site: r.site}
+	part.entry.Method, part.entry.Records, part.entry.Parameters, part.entry.Type = method, "", nil, ""
 	part.entry.Interaction, part.entry.Action = "", ""
 	r.parts = append(r.parts, part)
 	return part.with(ctx)
@@ -252,32 +261,25 @@ func (r *Recorder) finish(status int, now time.Time) (entries []*Entry, durable 
 	}
 	now = now.UTC().Truncate(time.Microsecond)
 	r.entry.Status = status
-	durable = isDenial(status) || r.writes || r.entry.BreakGlass || len(r.written) > 0
-	var known map[string]bool
-	if len(r.parts) > 0 {
-		known = map[string]bool{}
+	durable = isDenial(status) || r.writes || r.wrote || r.entry.BreakGlass
+	records := r.records()
+	if len(r.parts) == 0 {
+		return r.split(nil, records, now), durable
 	}
+	known := map[string]bool{}
 	for _, part := range r.parts {
 		part.entry.Status = cmp.Or(part.entry.Status, status)
 		part.entry.BreakGlass = r.entry.BreakGlass
-		if r.site.Log == nil || !r.site.Log.namesParameters() {
-			part.entry.Parameters = nil
-		}
-		durable = durable || part.writes || len(part.written) > 0 || isDenial(part.entry.Status)
-		records := part.records()
-		for _, record := range records {
+		durable = durable || part.writes || part.wrote || isDenial(part.entry.Status)
+		ofPart := part.records()
+		for record := range ofPart.All() {
 			known[record] = true
 		}
-		entries = part.split(entries, records, now)
+		entries = part.split(entries, ofPart, now)
 	}
-	records := r.records()
-	if len(r.parts) > 0 { // records of a part are only in the part's entry
-		records = slices.DeleteFunc(records, func(record string) bool { return known[record] })
-	}
-	if r.site.Log == nil || !r.site.Log.namesParameters() {
-		r.entry.Parameters = nil
-	}
-	return r.split(entries, records, now), durable
+	// Records of a part are only in the part's entry.
+	own := slices.DeleteFunc(slices.Collect(records.All()), func(record string) bool { return known[record] })
+	return r.split(entries, RecordsOf(own...), now), durable
 }
 
 // isDenial reports whether a status means that the caller, a right, a record or the Site is
@@ -286,68 +288,28 @@ func isDenial(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound
 }
 
-// fewRecords is the number of records up to which duplicates are found by comparing each pair. More
-// records need a map.
-const fewRecords = 32
-
-// records returns the records of the entry: that of the path, and those written or, if there are
-// none, those read.
-func (r *Recorder) records() []string {
-	keys := r.written
-	if len(keys) == 0 {
-		keys = r.read
+// records returns the records of the entry, each once: that of the path, and those written or, if
+// there are none, those read.
+func (r *Recorder) records() Records {
+	list := &r.written
+	if list.n == 0 {
+		list = &r.read
 	}
-	if len(r.entry.Records) == 1 && len(keys) == 1 && keys[0].ID != "" && isKey(r.entry.Records[0], keys[0]) {
+	records := list.records()
+	switch {
+	case r.entry.Records == "" && (list.n < 2 || !list.repeats):
+		return records
+	case r.entry.Records == "":
+		return records.distinct(list.n)
+	case list.n == 0, list.n == 1 && isSame(string(r.entry.Records), string(records)):
 		return r.entry.Records
+	default:
+		return RecordsOf(string(r.entry.Records), string(records)).distinct(list.n + 1)
 	}
-	if len(r.entry.Records)+len(keys) == 0 {
-		return nil
-	}
-	records := append(make([]string, 0, len(r.entry.Records)+len(keys)), r.entry.Records...)
-	var seen map[string]struct{}
-	distinct := r.distinct && len(r.written)+len(records) == 0
-	if len(keys) > fewRecords && !distinct {
-		seen = make(map[string]struct{}, len(keys)+1)
-		for _, record := range records {
-			seen[entityOf(record)] = struct{}{}
-		}
-	}
-	size := 0
-	for _, key := range keys {
-		size += len(key.Type) + 1 + len(key.ID)
-	}
-	var text strings.Builder // the memory of all records
-	text.Grow(size)
-	for _, key := range keys {
-		if key.ID == "" || !distinct && seen == nil && slices.ContainsFunc(records, func(record string) bool { return isKey(record, key) }) {
-			continue
-		}
-		if seen != nil {
-			entity := Entity(key)
-			if _, twice := seen[entity]; twice {
-				continue
-			}
-			seen[entity] = struct{}{}
-		}
-		start := text.Len()
-		text.WriteString(key.Type)
-		text.WriteByte('/')
-		text.WriteString(key.ID)
-		records = append(records, text.String()[start:])
-	}
-	return records
-}
-
-// isKey reports whether a record of an entry has a key. It compares the ends first, because ids
-// that the server chose start with the time.
-func isKey(record string, key store.Key) bool {
-	n, last := len(key.Type), len(key.ID)-1
-	return len(record) == n+1+len(key.ID) && strings.EqualFold(record[n+1+last:], key.ID[last:]) &&
-		record[n] == '/' && record[:n] == key.Type && strings.EqualFold(record[n+1:], key.ID)
 }
 
 // split appends the entry with its records, as several entries if there are more than maxRecords.
-func (r *Recorder) split(entries []*Entry, records []string, now time.Time) []*Entry {
+func (r *Recorder) split(entries []*Entry, records Records, now time.Time) []*Entry {
 	switch r.entry.Status {
 	case http.StatusUnauthorized:
 		r.entry.Rule = cmp.Or(r.entry.Rule, "token")
@@ -356,11 +318,11 @@ func (r *Recorder) split(entries []*Entry, records []string, now time.Time) []*E
 	}
 	r.entry.Time = now
 	for {
-		n := min(len(records), maxRecords)
 		entry := r.entry
-		entry.ID, entry.Records = newID(), records[:n:n]
+		entry.ID = newID()
+		entry.Records, records = records.cut(maxRecords)
 		entries = append(entries, &entry)
-		if records = records[n:]; len(records) == 0 {
+		if records == "" {
 			return entries
 		}
 	}

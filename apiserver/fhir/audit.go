@@ -91,7 +91,7 @@ func (r *request) interaction() (string, audit.Action) {
 // parameters in ignored are left out, because an unknown name may be a misplaced value.
 func (r *request) recordParameters(ignored []string) {
 	recorder := audit.From(r.Context())
-	if recorder == nil {
+	if !recorder.NamesParameters() {
 		return
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(r.query)), func(name string) bool { return slices.Contains(ignored, name) })

@@ -202,7 +202,7 @@ func appendAuditEvent(dst []byte, e *audit.Entry) []byte {
 // auditEntities writes the records of an audit entry and the details of its request.
 func (b *bundleWriter) auditEntities(e *audit.Entry) *bundleWriter {
 	b.text(`,"entity":[`)
-	for _, record := range e.Records {
+	for record := range e.Records.All() {
 		typeName, _, _ := strings.Cut(record, "/")
 		element := "display" // records of other APIs are not FHIR resources
 		if _, ok := r4.TypeOf(typeName); ok {

@@ -82,13 +82,13 @@ func texts(entries ...*audit.Entry) []string {
 
 func testFilters(t *testing.T, open Open) {
 	log, _ := open(t)
-	read := Entry(1*time.Second, func(e *audit.Entry) { e.Records = []string{"Patient/Rex"} })
+	read := Entry(1*time.Second, func(e *audit.Entry) { e.Records = audit.RecordsOf("Patient/Rex") })
 	found := Entry(2*time.Second, func(e *audit.Entry) {
-		e.Interaction, e.Records, e.Parameters = "search-type", []string{"Patient/ace", "Patient/rex", "Organization/o"}, []string{"name"}
+		e.Interaction, e.Records, e.Parameters = "search-type", audit.RecordsOf("Patient/ace", "Patient/rex", "Organization/o"), []string{"name"}
 	})
 	denied := Entry(3*time.Second, func(e *audit.Entry) { e.Status, e.Rule, e.Caller, e.Issuer = 403, "rbac", "bob", "clinic" })
 	wrote := Entry(90*time.Minute, func(e *audit.Entry) {
-		e.Interaction, e.Action, e.Records, e.Caller = "update", audit.Update, []string{"Patient/rex"}, "bob \"é\""
+		e.Interaction, e.Action, e.Records, e.Caller = "update", audit.Update, audit.RecordsOf("Patient/rex"), "bob \"é\""
 	})
 	down := Entry(49*time.Hour, func(e *audit.Entry) {
 		e.Status, e.BreakGlass, e.Caller, e.Action, e.Interaction = 503, true, "", "", ""
@@ -131,7 +131,7 @@ func testPages(t *testing.T, open Open) {
 	for i := range 25 { // several at one time, over three hours
 		all = append(all, Entry(0, func(e *audit.Entry) {
 			e.Time = at.Add(-time.Duration(i/3) * 20 * time.Minute)
-			e.Records = []string{"Patient/rex"}
+			e.Records = audit.RecordsOf("Patient/rex")
 		}))
 	}
 	appendAll(t, log, all...)
@@ -164,7 +164,7 @@ func testPages(t *testing.T, open Open) {
 // testAppendTwice appends the same batch twice, as after a lost response.
 func testAppendTwice(t *testing.T, open Open) {
 	log, _ := open(t)
-	first, second := Entry(time.Second, nil), Entry(0, func(e *audit.Entry) { e.Records = []string{"Patient/rex", "Patient/ace"} })
+	first, second := Entry(time.Second, nil), Entry(0, func(e *audit.Entry) { e.Records = audit.RecordsOf("Patient/rex", "Patient/ace") })
 	appendAll(t, log, first, second)
 	appendAll(t, log, first, second)
 	if diff := cmp.Diff(texts(second, first), search(t, log, audit.Query{})); diff != "" {
@@ -181,7 +181,7 @@ func testMany(t *testing.T, open Open) {
 		for i := range batch {
 			batch[i] = Entry(time.Duration(b)*time.Minute, func(e *audit.Entry) {
 				e.Request = fmt.Sprintf("%x-%x", rand.Uint64(), rand.Uint64())
-				e.Records = []string{fmt.Sprintf("Patient/%x", rand.Uint64()), fmt.Sprintf("Patient/%d-%d", b, i)}
+				e.Records = audit.RecordsOf(fmt.Sprintf("Patient/%x", rand.Uint64()), fmt.Sprintf("Patient/%d-%d", b, i))
 			})
 		}
 		appendAll(t, log, batch...)
@@ -217,7 +217,7 @@ func testReplicas(t *testing.T, open Open) {
 func testSites(t *testing.T, open Open) {
 	log, _ := open(t)
 	foreign, _ := open(t)
-	appendAll(t, log, Entry(0, func(e *audit.Entry) { e.Records = []string{"Patient/rex"} }))
+	appendAll(t, log, Entry(0, func(e *audit.Entry) { e.Records = audit.RecordsOf("Patient/rex") }))
 	for _, query := range []audit.Query{{}, {Entity: "Patient/rex"}, {Caller: "alice"}} {
 		if got := search(t, foreign, query); len(got) != 0 {
 			t.Errorf("another site's entries: %s", strings.Join(got, "\n"))

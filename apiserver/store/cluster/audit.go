@@ -22,9 +22,10 @@ import (
 
 const (
 	// segmentSize is the maximum size of the lines of a segment in bytes, before compression. At the
-	// limit the next segment starts. Lines compress to about a fifth. A segment is written again with
-	// each batch of entries that is added, up to twice a second.
-	segmentSize = 256 << 10
+	// limit the next segment starts. Lines have only what differs from the line before, and compress to
+	// less than a half. A segment is written again with each batch of entries that is added, up to
+	// twice a second.
+	segmentSize = 128 << 10
 	// frameSize is the size in bytes at which the lines added so far become a frame of their own.
 	// Until then they are compressed again with each batch.
 	frameSize = 32 << 10
@@ -62,6 +63,8 @@ type auditLog struct {
 	// added since then.
 	bytes   int64
 	counted time.Time
+	// spare is the memory of the tail of a full segment, for the next segment.
+	spare []byte
 }
 
 // segment is an AuditSegment that this replica writes.
@@ -71,6 +74,8 @@ type segment struct {
 	meta metav1.ObjectMeta
 	// frames are the compressed lines of complete frames. tail are the lines after them, uncompressed.
 	frames, tail []byte
+	// last is the entry of the last line. It is nil before the first one.
+	last *audit.Entry
 	// size is the uncompressed size of all lines in bytes. count is their number.
 	size  int
 	count int32
@@ -87,30 +92,49 @@ func (l *auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	if err := l.checkSize(ctx); err != nil {
 		return err
 	}
-	var changed []*segment
-	for _, e := range entries {
-		hour := e.Time.UTC().Truncate(time.Hour)
-		s := l.open[hour]
-		if s == nil || s.size+len(e.JSON()) > segmentSize && s.count > 0 {
-			s = &segment{hour: hour}
-			l.open[hour] = s
-		}
-		if !slices.Contains(changed, s) {
-			changed = append(changed, s)
-		}
-		s.tail = append(append(s.tail, e.JSON()...), '\n')
-		s.size += len(e.JSON()) + 1
-		s.count++
-	}
-	for _, s := range changed {
-		if err := l.write(ctx, s); err != nil {
-			clear(l.open)
-			return objects.StoreError("write an audit segment", err)
-		}
+	if err := l.add(ctx, entries); err != nil {
+		clear(l.open)
+		return objects.StoreError("write an audit segment", err)
 	}
 	for hour := range l.open { // later entries of that hour start a new segment
 		if l.engine.now().Sub(hour) > 2*time.Hour {
 			delete(l.open, hour)
+		}
+	}
+	return nil
+}
+
+// add writes the segments with the entries. The caller holds mu.
+func (l *auditLog) add(ctx context.Context, entries []*audit.Entry) error {
+	var changed []*segment
+	for _, e := range entries {
+		hour := e.Time.UTC().Truncate(time.Hour)
+		s := l.open[hour]
+		if s != nil && s.size >= segmentSize { // the segment is full
+			if i := slices.Index(changed, s); i >= 0 {
+				if err := l.write(ctx, s); err != nil {
+					return err
+				}
+				changed = slices.Delete(changed, i, i+1)
+			}
+			l.spare, s = s.tail[:0], nil
+		}
+		if s == nil {
+			s = &segment{hour: hour, tail: l.spare}
+			l.open[hour], l.spare = s, nil
+		}
+		if !slices.Contains(changed, s) {
+			changed = append(changed, s)
+		}
+		before := len(s.tail)
+		s.tail = append(e.AppendAfter(s.tail, s.last), '\n')
+		s.size += len(s.tail) - before
+		s.last = e
+		s.count++
+	}
+	for _, s := range changed {
+		if err := l.write(ctx, s); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -156,7 +180,7 @@ func (l *auditLog) write(ctx context.Context, s *segment) error {
 	l.bytes += int64(len(whole)) - s.stored
 	s.stored = int64(len(whole))
 	if len(s.tail) >= frameSize {
-		s.frames, s.tail = whole, nil
+		s.frames, s.tail = whole, s.tail[:0]
 	}
 	return nil
 }
@@ -254,9 +278,9 @@ func (l *auditLog) searchHour(ctx context.Context, infos []segmentInfo, query au
 		if err != nil {
 			return nil, objects.StoreError("decompress audit segment "+info.name, err)
 		}
+		var e audit.Entry
 		for line := range bytes.Lines(lines) {
-			e, err := audit.Parse(line)
-			if err != nil {
+			if e, err = audit.ParseAfter(line, e); err != nil {
 				return nil, objects.StoreError("read audit segment "+info.name, err)
 			}
 			if query.Matches(&e) {

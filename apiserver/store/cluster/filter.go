@@ -57,6 +57,11 @@ func (c *compiler) accessFilter(typeName string) (filter, error) {
 	if !allowed {
 		condition = store.Any{}
 	}
+	if testsLabels(condition) {
+		f := labelFilter(condition)
+		c.accessFilters[typeName] = f
+		return f, nil
+	}
 	// A condition of access may test hidden records too: LinksTo does.
 	unrestricted := compiler{index: c.index, bases: c.bases, budget: c.budget}
 	f, err := unrestricted.compile(typeName, condition)

@@ -41,8 +41,7 @@ func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 // more expensive to send than all other data.
 type auditRows struct {
 	at, id []int64
-	// entities are the records that each entry names, as one text. Line feeds separate the records,
-	// because no id contains one.
+	// entities are the records that each entry names, as one text each.
 	entities       []string
 	caller, action []string
 	outcome        []int16
@@ -56,10 +55,17 @@ func newAuditRows(entries []*audit.Entry) *auditRows {
 		at: make([]int64, n), id: make([]int64, n), entities: make([]string, n), caller: make([]string, n), action: make([]string, n),
 		outcome: make([]int16, n), interactions: make([]string, n), entry: make([][]byte, n),
 	}
+	size := 0
+	for _, e := range entries {
+		size += e.SizeHint()
+	}
+	texts := make([]byte, 0, size) // the memory of all entries
 	for i, e := range entries {
-		r.at[i], r.id[i], r.entities[i] = e.Time.UnixMicro(), e.ID, strings.Join(e.Entities(), "\n")
+		start := len(texts)
+		texts = e.AppendJSON(texts)
+		r.at[i], r.id[i], r.entities[i] = e.Time.UnixMicro(), e.ID, string(e.Records.Entities())
 		r.caller[i], r.action[i], r.outcome[i] = e.Caller, string(e.Action), int16(e.Outcome()) //nolint:gosec // at most 12
-		r.interactions[i], r.entry[i] = e.Interaction, e.JSON()
+		r.interactions[i], r.entry[i] = e.Interaction, texts[start:len(texts):len(texts)]
 	}
 	return r
 }

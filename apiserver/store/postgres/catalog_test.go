@@ -123,7 +123,7 @@ func TestEveryStatementNamesTheSite(t *testing.T) {
 // exercise makes every call, on records whose ids other sites use, too.
 func exercise(t *testing.T, s *postgres.Store) {
 	t.Helper()
-	if err := s.Audit().Append(t.Context(), []*audit.Entry{{Time: time.Now(), ID: 1, Records: []string{"Patient/a", "Patient/b"}}}); err != nil {
+	if err := s.Audit().Append(t.Context(), []*audit.Entry{{Time: time.Now(), ID: 1, Records: audit.RecordsOf("Patient/a", "Patient/b")}}); err != nil {
 		t.Fatal(err)
 	}
 	code := "c"

@@ -1,0 +1,37 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// afterMark is the first byte of a line that has only what differs from the line before. A program
+// that does not know such lines cannot parse them.
+const afterMark = '+'
+
+// AppendAfter appends the entry as a line for a sequence of entries, without a line break. The line
+// has only what differs from the entry before in the sequence, which is nil for the first. It is a
+// fraction of the size of AppendJSON's, because most entries have the same site, caller and
+// interaction as the entry before.
+func (e *Entry) AppendAfter(b []byte, before *Entry) []byte {
+	if before == nil {
+		return e.AppendJSON(b)
+	}
+	b = e.appendMembers(append(b, afterMark), before)
+	if e.Records != before.Records {
+		b = e.Records.appendShortJSON(append(b, `,"records":`...))
+	}
+	return append(b, '}')
+}
+
+// ParseAfter parses a line of a sequence, which follows the entry before. It does not change before.
+func ParseAfter(line []byte, before Entry) (Entry, error) {
+	changes, isAfter := bytes.CutPrefix(line, []byte{afterMark})
+	if !isAfter {
+		return Parse(line)
+	}
+	before.Parameters = slices.Clone(before.Parameters) // Unmarshal writes into it
+	err := json.Unmarshal(changes, &before)
+	return before, err
+}

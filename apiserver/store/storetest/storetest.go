@@ -85,6 +85,9 @@ func Run(t *testing.T, open Open) {
 		"references within one write":     testReferencesInOneWrite,
 		"references race with removals":   testReferencesRace,
 		"circular references race":        testCircleRace,
+		"archive":                         testArchive,
+		"archive catches up":              testArchiveCatchesUp,
+		"archive refuses":                 testArchiveRefuses,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}

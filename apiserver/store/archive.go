@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Archive copies records from one engine to another, with everything that is stored of them. It
+// knows no caller: it neither applies privacy rules nor makes events. Engines implement it in
+// addition to Store.
+type Archive interface {
+	// Dump returns a page of records with all their versions, tombstones included, in the order of
+	// type and id in lower case, as bytes. It leaves out jobs. Each record is in the state of one
+	// moment; it is as fresh as Search. Errors: ErrNotReady, ErrQueryTimeout, ErrUnavailable.
+	Dump(ctx context.Context, query DumpQuery) (DumpPage, error)
+	// Restore stores records as another engine dumped them: ids, versions, times, bodies, claims and
+	// metadata. UIDs and revisions are new. A record that exists already gets the versions that it
+	// lacks. Restore returns a result for each record, in the same order. An error means that it is
+	// unknown which records are stored; Restore can be repeated with any records. It does not check
+	// references. Errors: ErrNotReady, ErrUnavailable.
+	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
+}
+
+// DumpQuery selects a page of a dump.
+type DumpQuery struct {
+	// After is the last record of the page before. The zero value selects the first page.
+	After Key
+	// Since selects only records that have a version from this time or later. The zero value selects
+	// all.
+	Since time.Time
+	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold:
+	// when the bodies of the page exceed it, in bytes, no further record is added.
+	MaxRecords, MaxBytes int
+}
+
+// DumpPage is a page of a dump. More reports whether further records may follow the last one.
+type DumpPage struct {
+	Records []Dumped
+	More    bool
+}
+
+// Dumped is a record with all its versions.
+type Dumped struct {
+	Key Key
+	// Versions are in ascending order. Old ones may be missing. Only the last one has Claims,
+	// Metadata and MetadataVersion.
+	Versions []Record
+}
+
+// Newest returns the newest version.
+func (d *Dumped) Newest() *Record { return &d.Versions[len(d.Versions)-1] }
+
+// Restored is the result of one record of Archive.Restore.
+type Restored struct {
+	// Outcome is Created for a new record, Updated for one that got versions, claims or metadata, and
+	// Unchanged for one that had all of them.
+	Outcome Outcome
+	// Dropped is the number of versions that the engine did not store because of its limits.
+	Dropped int
+	// Err is nil if the record is stored. Otherwise the record is as it was before: *DivergedError,
+	// *ClaimError, *LimitError, *InvalidDumpError.
+	Err error
+}
+
+// DivergedError means that the stored record has a version that the record to restore does not
+// have, or has with other content.
+type DivergedError struct {
+	Key Key
+	// Version is the number of the version that differs.
+	Version int64
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%s/%s exists with another version %d; restore into an empty site, or purge the record first", e.Key.Type, e.Key.ID, e.Version)
+}
+
+// InvalidDumpError means that a record to restore is not in a state that an engine can have.
+type InvalidDumpError struct {
+	// At is the member that is wrong, such as versions[2].updated.
+	At      string
+	Problem string
+}
+
+func (e *InvalidDumpError) Error() string { return e.At + " " + e.Problem }
+
+// The times of a dump must be within these bounds, which all engines can store.
+var (
+	earliestDump = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	latestDump   = time.Date(2089, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Check returns an error unless an engine can have the record. Errors: *InvalidDumpError.
+func (d *Dumped) Check() error {
+	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
+		return &InvalidDumpError{"type", "and id must be those of a record"}
+	}
+	if len(d.Versions) == 0 {
+		return &InvalidDumpError{"versions", "must have at least one version"}
+	}
+	for i := range d.Versions {
+		var before *Record
+		if i > 0 {
+			before = &d.Versions[i-1]
+		}
+		if member, problem := checkDumped(before, &d.Versions[i]); problem != "" {
+			return &InvalidDumpError{fmt.Sprintf("versions[%d].%s", i, member), problem}
+		}
+	}
+	return checkNewest(d.Newest())
+}
+
+// checkDumped checks a version, and that it can follow the version before it, which is nil for the
+// first one.
+func checkDumped(before, v *Record) (member, problem string) {
+	switch {
+	case v.Version < 1:
+		return "version", "must be at least 1"
+	case !isDumpTime(v.Created):
+		return "created", "must be a time from 2020 to 2088 in whole milliseconds"
+	case !isDumpTime(v.Updated) || v.Updated.Before(v.Created):
+		return "updated", "must be a time from 2020 to 2088 in whole milliseconds, and not before created"
+	case v.Deleted != (len(v.Body.JSON) == 0):
+		return "body", "must be missing if the version is deleted, and only then"
+	case before == nil:
+		return "", ""
+	case v.Version <= before.Version:
+		return "version", "must be greater than that of the version before"
+	case !v.Updated.After(before.Updated):
+		return "updated", "must be later than that of the version before"
+	case v.Created.Before(before.Created):
+		return "created", "must not be before that of the version before"
+	case v.Version > before.Version+1: // versions between them are missing
+		return "", ""
+	case !before.Deleted && !v.Created.Equal(before.Created):
+		return "created", "must be that of the version before, unless that is deleted"
+	case before.Deleted && (v.Deleted || v.Created.Before(before.Updated)):
+		return "created", "must be later than the deletion of the version before"
+	}
+	return "", ""
+}
+
+func isDumpTime(at time.Time) bool {
+	return !at.Before(earliestDump) && at.Before(latestDump) && at.Equal(at.Truncate(time.Millisecond))
+}
+
+func checkNewest(v *Record) error {
+	if v.Deleted && (len(v.Claims) > 0 || len(v.Metadata) > 0) {
+		return &InvalidDumpError{"claims", "and metadata must be missing if the newest version is deleted"}
+	}
+	if len(v.Metadata) > 0 && (v.MetadataVersion < 1 || v.MetadataVersion > v.Version) {
+		return &InvalidDumpError{"metadataVersion", "must be that of a version of the record"}
+	}
+	for i, claim := range v.Claims {
+		if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
+			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a line, and from must be before until"}
+		}
+	}
+	return nil
+}
+
+// ActiveClaims returns the claims that have not expired at a time. A dump has only those, and only
+// those are restored.
+func ActiveClaims(claims []Claim, now time.Time) []Claim {
+	var active []Claim
+	for _, claim := range claims {
+		if !claim.Expired(now) {
+			active = append(active, claim)
+		}
+	}
+	return active
+}
+
+// IsOlder reports whether the stored record has a newer version than the dumped one. The engine then
+// compares the dumped version with the stored one of the same number by SameVersion.
+func (d *Dumped) IsOlder(current *Record) bool {
+	return current != nil && d.Newest().Version < current.Version
+}
+
+// Missing returns the versions that a stored record lacks. current is its newest version, or nil if
+// there is none. If changed is true, only the claims or the metadata of the newest version differ.
+// IsOlder must be false. Claims that have expired at now are not compared. Errors: *DivergedError.
+func (d *Dumped) Missing(current *Record, now time.Time) (missing []Record, changed bool, err error) {
+	if current == nil {
+		return d.Versions, false, nil
+	}
+	for i := range d.Versions {
+		v := &d.Versions[i]
+		switch {
+		case v.Version == current.Version && !SameVersion(v, current):
+			return nil, false, &DivergedError{Key: d.Key, Version: v.Version}
+		case v.Version == current.Version:
+			if i == len(d.Versions)-1 {
+				return nil, !sameExtras(v, current, now), nil
+			}
+			return d.Versions[i+1:], false, nil
+		case v.Version > current.Version:
+			// The dump lacks the stored version, so it cannot be known whether it belongs to the record.
+			return nil, false, &DivergedError{Key: d.Key, Version: current.Version}
+		}
+	}
+	return nil, false, &DivergedError{Key: d.Key, Version: current.Version}
+}
+
+// SameVersion reports whether two versions with the same number have the same content and times.
+func SameVersion(a, b *Record) bool {
+	return a.Version == b.Version && a.Updated.Equal(b.Updated) && a.Created.Equal(b.Created) && a.Deleted == b.Deleted &&
+		a.Method == b.Method && bytes.Equal(a.Body.JSON, b.Body.JSON)
+}
+
+// sameExtras reports whether two newest versions have the same active claims and metadata.
+func sameExtras(a, b *Record, now time.Time) bool {
+	return bytes.Equal(a.Metadata, b.Metadata) && slices.EqualFunc(ActiveClaims(a.Claims, now), ActiveClaims(b.Claims, now), Claim.Same)
+}

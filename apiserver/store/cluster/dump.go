@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+var _ store.Archive = (*Store)(nil)
+
+// Dump implements store.Archive. The newest versions come from the index, and the superseded ones
+// from kube-apiserver.
+func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
+	if !s.engine.isSynced() {
+		return store.DumpPage{}, store.ErrNotReady
+	}
+	found := s.index.dumped(query)
+	page := store.DumpPage{Records: make([]store.Dumped, len(found))}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchers)
+	size := 0
+	for i, obj := range found {
+		if size > query.MaxBytes {
+			page.Records, page.More = page.Records[:i], true
+			break
+		}
+		size += len(obj.Spec.Body) + int(sum(obj.Spec.History))
+		group.Go(func() (err error) {
+			page.Records[i], err = s.dump(groupCtx, obj)
+			return err
+		})
+	}
+	page.More = page.More || len(found) == query.MaxRecords
+	return page, group.Wait()
+}
+
+// dumped returns the Records of a page, in the order of a dump.
+func (x *index) dumped(query store.DumpQuery) []*recordsv1.Record {
+	after := store.Key{Type: query.After.Type, ID: strings.ToLower(query.After.ID)}
+	x.mu.RLock()
+	var found []*indexedRecord
+	for _, e := range x.names {
+		spec := &e.obj.Spec
+		if spec.Purging || spec.Type == store.JobType || spec.Updated.Time.Before(query.Since) {
+			continue
+		}
+		if cmp.Or(cmp.Compare(spec.Type, after.Type), cmp.Compare(e.id, after.ID)) > 0 {
+			found = append(found, e)
+		}
+	}
+	x.mu.RUnlock()
+	slices.SortFunc(found, func(a, b *indexedRecord) int {
+		return cmp.Or(cmp.Compare(a.obj.Spec.Type, b.obj.Spec.Type), cmp.Compare(a.id, b.id))
+	})
+	page := make([]*recordsv1.Record, 0, min(len(found), query.MaxRecords))
+	for _, e := range found[:min(len(found), query.MaxRecords)] {
+		page = append(page, e.obj)
+	}
+	return page
+}
+
+// dump returns a record with all its versions.
+func (s *Store) dump(ctx context.Context, obj *recordsv1.Record) (store.Dumped, error) {
+	past, err := s.superseded(ctx, obj)
+	if err != nil {
+		return store.Dumped{}, err
+	}
+	d := store.Dumped{Key: store.Key{Type: obj.Spec.Type, ID: obj.Spec.ID}}
+	for _, v := range slices.Backward(storedVersions(obj, past)) {
+		record, err := s.read(v, past)
+		if err != nil {
+			return store.Dumped{}, err
+		}
+		record.UID, record.Revision, record.Claims = "", "", store.ActiveClaims(record.Claims, s.engine.clock())
+		d.Versions = append(d.Versions, record)
+	}
+	return d, nil
+}

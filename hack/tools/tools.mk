@@ -11,7 +11,6 @@ CONTROLLER_GEN := $(BIN)/controller-gen
 HELM           := $(BIN)/helm
 HELM_UNITTEST  := $(BIN)/helm-unittest
 KUBE_APISERVER := $(BIN)/kube-apiserver $(KUBECTL)
-KUBE_BINARIES  := $(KUBE_APISERVER) $(BIN)/kube-controller-manager
 NODE_BINARIES  := $(BIN)/kubelet $(BIN)/kube-proxy $(BIN)/kube-scheduler
 COREDNS        := $(BIN)/coredns
 SKIPPER        := $(BIN)/skipper

@@ -59,7 +59,7 @@ func Start(ctx context.Context, bin, dir string, out io.Writer) (*Registry, erro
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		response, err := r.get(ctx, "/v2/", "")
 		if err != nil {
-			return false, nil // it does not listen yet
+			return false, nil //nolint:nilerr // it does not listen yet
 		}
 		return true, response.Body.Close()
 	})

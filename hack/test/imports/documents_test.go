@@ -49,3 +49,36 @@ func TestDocumentsNameFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestVersions fails if docs/versions.md names other releases of Kubernetes than those that the chart accepts, that
+// manifests are checked with, and that tests run with.
+func TestVersions(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	find := func(file, pattern string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		match := regexp.MustCompile(pattern).FindSubmatch(text)
+		if match == nil {
+			t.Fatalf("%s has nothing like %s", file, pattern)
+		}
+		return string(match[1])
+	}
+	oldest := find("charts/paddock/Chart.yaml", `kubeVersion: ">=1\.(\d+)\.`)
+	newest := find("hack/tools/kubernetes/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`)
+	for what, got := range map[string]string{
+		"the oldest release in docs/versions.md":         find("docs/versions.md", `\| Kubernetes \| 1\.(\d+) and later`),
+		"the release with which manifests are checked":   find("hack/test/manifests/oldest/go.mod", `k8s\.io/api => k8s\.io/api v0\.(\d+)\.`),
+		"the types that docs/versions.md says is tested": find("docs/versions.md", `types of 1\.(\d+)`),
+		"the oldest release in the guide":                find("docs/guides/install.md", `requires Kubernetes 1\.(\d+) or later`),
+	} {
+		if got != oldest {
+			t.Errorf("%s is 1.%s, the chart accepts 1.%s and later", what, got, oldest)
+		}
+	}
+	if got := find("docs/versions.md", `and later; the chart refuses older ones .* \| 1\.(\d+);`); got != newest {
+		t.Errorf("docs/versions.md says that 1.%s is tested, it is 1.%s", got, newest)
+	}
+}

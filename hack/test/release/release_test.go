@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ var _ = Describe("A release", func() {
 			Expect(err).NotTo(HaveOccurred())
 			once, err := os.ReadFile(filepath.Join(first, entry.Name()))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(again) == string(once)).To(BeTrue(), "%s differs", entry.Name())
+			Expect(bytes.Equal(again, once)).To(BeTrue(), "%s differs", entry.Name())
 		}
 	})
 
@@ -65,7 +66,7 @@ var _ = Describe("A release", func() {
 			Expect(err).NotTo(HaveOccurred())
 			built, err := os.ReadFile(filepath.Join(bin, program))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(string(got) == string(built)).To(BeTrue(), "%s differs", program)
+			Expect(bytes.Equal(got, built)).To(BeTrue(), "%s differs", program)
 		}
 	}, NodeTimeout(time.Minute))
 

@@ -144,11 +144,7 @@ func (a assembly) setMetadata(path string) error {
 
 // changeList has the changes in the form of Artifact Hub: a list of kinds and descriptions.
 func (a assembly) changeList() (string, error) {
-	changelog, err := os.ReadFile(filepath.Join(a.source, "CHANGELOG.md"))
-	if err != nil {
-		return "", err
-	}
-	section, err := changes(string(changelog), a.version)
+	section, err := a.changes()
 	if err != nil {
 		return "", err
 	}

@@ -12,17 +12,23 @@ const notesFile = "release-notes.md"
 
 // writeNotes writes the section of the version in the changelog.
 func (a assembly) writeNotes() error {
-	changelog, err := os.ReadFile(filepath.Join(a.source, "CHANGELOG.md"))
+	section, err := a.changes()
 	if err != nil {
 		return err
 	}
-	section, err := changes(string(changelog), a.version)
-	if err != nil {
-		return err
-	}
-	notes := "# Paddock " + a.version + "\n\n" + strings.ReplaceAll(section, "](docs/", "]("+repositoryURL+"/blob/v"+a.version+"/docs/") + "\n\n" +
+	notes := "# Paddock " + a.version + "\n\n" + section + "\n\n" +
 		"Install: `helm install paddock oci://" + a.registry + "/charts/paddock --version " + a.version + " -n paddock-system --create-namespace`\n"
 	return os.WriteFile(filepath.Join(a.out, notesFile), []byte(notes), 0o644)
+}
+
+// changes returns the section with links that work outside the repository.
+func (a assembly) changes() (string, error) {
+	changelog, err := os.ReadFile(filepath.Join(a.source, "CHANGELOG.md"))
+	if err != nil {
+		return "", err
+	}
+	section, err := changes(string(changelog), a.version)
+	return strings.ReplaceAll(section, "](docs/", "]("+repositoryURL+"/blob/v"+a.version+"/docs/"), err
 }
 
 var heading = regexp.MustCompile(`(?m)^## \[([^\]]+)\].*\n`)

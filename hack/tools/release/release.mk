@@ -16,6 +16,8 @@ DISTRIBUTION_VERSION := $(call pinned-version,registry,github.com/distribution/d
 
 .PHONY: release
 release: $(RELEASE) $(BIN)/images $(HELM) ## Build a release into bin/releases (VERSION=0.2.0), and push it (REGISTRY=ghcr.io/paddock-health, RELEASE_KEY: file with the private key).
+	@case '$(RELEASE_VERSION)' in *-*) ;; *) [ -z "$$(git status --porcelain)" ] || { \
+		echo "The working tree differs from the commit. Commit the changes, or use a version such as 0.2.0-rc.1." >&2; exit 1; } ;; esac
 	@rm -rf $(RELEASE_BUILD)
 	@$(MAKE) --no-print-directory images VERSION=v$(RELEASE_VERSION) IMAGE_TAG=$(RELEASE_VERSION) IMAGE_REGISTRY=$(RELEASE_REGISTRY) \
 		PROGRAMS_DIR=$(RELEASE_BUILD) ARCHIVES_DIR=$(RELEASE_BUILD)/archives

@@ -79,13 +79,14 @@ func benchEventCost(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	var workloads []workload
-	for name, namespace := range map[string]string{withEvent: databaseSite, withoutEvent: neighbourSite} {
+	for _, of := range []struct{ name, namespace string }{{withEvent, databaseSite}, {withoutEvent, neighbourSite}} {
+		namespace := of.namespace
 		token, err := in.paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+namespace, 2*time.Hour)
 		if err != nil {
 			return err
 		}
 		s := newSite(in.paddock.URLs[0]+"/site/"+namespace+"/fhir", token)
-		workloads = append(workloads, workload{name, func(ctx context.Context, n int) error {
+		workloads = append(workloads, workload{of.name, func(ctx context.Context, n int) error {
 			return s.do(ctx, http.MethodPost, "/practitioner", practitioner(n), http.StatusCreated)
 		}})
 	}

@@ -87,8 +87,9 @@ func benchDeliveries(ctx context.Context, o options, in installation) error {
 	if _, err := in.paddock.Kubectl(ctx, "patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"cluster":{"maxPendingDeliveries":10000}}}}`); err != nil {
 		return err
 	}
-	for storage, namespace := range map[string]string{"cluster": "demo", "postgres": databaseSite} {
-		if !strings.Contains(storage, o.only) {
+	for _, of := range []struct{ storage, namespace string }{{"cluster", "demo"}, {"postgres", databaseSite}} {
+		namespace := of.namespace
+		if !strings.Contains(of.storage, o.only) {
 			continue
 		}
 		token, err := in.paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+namespace, 2*time.Hour)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
@@ -79,13 +82,14 @@ func benchEventCost(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	var workloads []workload
-	for name, namespace := range map[string]string{withEvent: databaseSite, withoutEvent: neighbourSite} {
+	for _, of := range []struct{ name, namespace string }{{withEvent, databaseSite}, {withoutEvent, neighbourSite}} {
+		namespace := of.namespace
 		token, err := in.paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+namespace, 2*time.Hour)
 		if err != nil {
 			return err
 		}
 		s := newSite(in.paddock.URLs[0]+"/site/"+namespace+"/fhir", token)
-		workloads = append(workloads, workload{name, func(ctx context.Context, n int) error {
+		workloads = append(workloads, workload{of.name, func(ctx context.Context, n int) error {
 			return s.do(ctx, http.MethodPost, "/practitioner", practitioner(n), http.StatusCreated)
 		}})
 	}
@@ -98,7 +102,27 @@ func benchEventCost(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	tellEventCost(os.Stdout, results)
+	if err := requireEvents(ctx, server.URL("demo")); err != nil {
+		return err
+	}
 	return in.paddock.Deliveries[0].Resume()
+}
+
+// requireEvents fails if the outbox is empty: then the creates made no events.
+func requireEvents(ctx context.Context, uri string) error {
+	conn, err := pgx.Connect(ctx, uri)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var some bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox)`).Scan(&some); err != nil {
+		return err
+	}
+	if !some {
+		return errors.New("the creates made no events")
+	}
+	return nil
 }
 
 const (

@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
 	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
-	flag.StringVar(&o.only, "only", "", "measure the searches whose name contains this")
+	flag.StringVar(&o.only, "only", "", "measure the searches, or deliveries of the storage (cluster, postgres), whose name contains this")
 	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set, or pending events of the set pending")
 	flag.Parse()
 	if *static == "" && *floor == "" {

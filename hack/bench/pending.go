@@ -25,8 +25,9 @@ const (
 	pendingPace = rate.Limit(50)
 	// pendingGoal is how much longer its deliveries' p99 may be next to the other site.
 	pendingGoal = 1.5
-	// relayDeadline is how long the events of the other site may take to become deliveries.
-	relayDeadline = 20 * time.Minute
+	// relayDeadline is the time after which the last turns begin even if some events of the other site
+	// are not deliveries yet.
+	relayDeadline = 5 * time.Minute
 )
 
 // pendingTurns are the turns that are compared.
@@ -103,10 +104,11 @@ func (b *deliveriesBench) compareNextTo(ctx context.Context, o options, f *fan, 
 	if err := turns(1, o.rounds); err != nil {
 		return err
 	}
-	if err := other.awaitRelay(ctx); err != nil {
+	left, err := other.awaitRelay(ctx)
+	if err != nil {
 		return err
 	}
-	fmt.Printf("the other site's %d events became deliveries in %s\n\n", other.events, time.Since(began).Round(time.Second))
+	fmt.Printf("%d of the other site's %d events became deliveries in %s\n\n", other.events-left, other.events, time.Since(began).Round(time.Second))
 	if err := other.vacuum(ctx); err != nil {
 		return err
 	}
@@ -155,13 +157,18 @@ func (l *backlog) insert(ctx context.Context) error {
 	return err
 }
 
-// awaitRelay waits until no event is in the outbox.
-func (l *backlog) awaitRelay(ctx context.Context) error {
-	return wait.PollUntilContextTimeout(ctx, time.Second, relayDeadline, true, func(ctx context.Context) (bool, error) {
-		var left bool
-		err := l.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox WHERE site = $1)`, l.number).Scan(&left)
-		return !left, err
+// awaitRelay waits until no event is in the outbox, at most for relayDeadline. It returns how many
+// are left.
+func (l *backlog) awaitRelay(ctx context.Context) (left int, err error) {
+	err = wait.PollUntilContextTimeout(ctx, time.Second, relayDeadline, true, func(ctx context.Context) (bool, error) {
+		var some bool
+		err := l.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM outbox WHERE site = $1)`, l.number).Scan(&some)
+		return !some, err
 	})
+	if err != nil && !wait.Interrupted(err) {
+		return 0, err
+	}
+	return left, l.conn.QueryRow(ctx, `SELECT count(*) FROM outbox WHERE site = $1`, l.number).Scan(&left)
 }
 
 // vacuum does what autovacuum does within minutes, so that turns do not depend on when it runs.

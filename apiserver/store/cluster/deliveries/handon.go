@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,28 +29,25 @@ const creators = 16
 // that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
 // sequence.
 //
-// The first complete pass creates WebhookDeliveries, of which an earlier holder of the shard may
-// have created some. Later passes hold the events, see hold.
+// For each site, the first pass with events creates WebhookDeliveries, of which an earlier holder of
+// the shard may have created some. Later passes hold the events, see hold.
 func (q *queue) handOn(ctx context.Context) error {
 	q.dropTakenOut()
-	take := q.handOnRecord
-	if q.caughtUp {
-		take = q.hold
-	}
+	seen := map[string]bool{}
 	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
 	for {
 		var page recordsv1.RecordList
 		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
 			return objects.StoreError("list records with events", err)
 		}
-		if err := q.takeEach(ctx, page.Items, take); err != nil {
+		if err := q.takeEach(ctx, page.Items, seen); err != nil {
 			return err
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			break
 		}
 	}
-	q.caughtUp = true
+	maps.Copy(q.caughtUp, seen)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.fresh {
@@ -64,8 +62,9 @@ func (q *queue) handOn(ctx context.Context) error {
 	return nil
 }
 
-// takeEach calls take for each Record of an open site, and adds the new entries to fresh.
-func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, take func(context.Context, *recordsv1.Record) ([]*entry, error)) error {
+// takeEach hands on or holds the events of each Record of an open site. It adds the new entries to
+// fresh, and the keys of the sites to seen.
+func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, seen map[string]bool) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
@@ -77,6 +76,11 @@ func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, take f
 		q.mu.Lock()
 		q.keys[record.Spec.SiteKey] = true
 		q.mu.Unlock()
+		seen[record.Spec.SiteKey] = true
+		take := q.handOnRecord
+		if q.caughtUp[record.Spec.SiteKey] {
+			take = q.hold
+		}
 		group.Go(func() error {
 			made, err := take(ctx, record)
 			mu.Lock()

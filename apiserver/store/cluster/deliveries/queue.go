@@ -57,10 +57,10 @@ type queue struct {
 	// trims wakes keepTrimmed. It has a buffer of one.
 	trims chan struct{}
 
-	// fresh are the new deliveries that are not in entries yet. caughtUp reports whether the events
-	// that were in Records when the queue began have been handed on. Only takeIn uses both.
+	// fresh are the new deliveries that are not in entries yet. caughtUp are the keys of the sites
+	// whose events from before the queue began have been handed on. Only takeIn uses both.
 	fresh    []*entry
-	caughtUp bool
+	caughtUp map[string]bool
 }
 
 // offer is a state of a WebhookDelivery from a watch or a list.
@@ -102,7 +102,7 @@ type entry struct {
 func newQueue(r *Runner, namespace string) *queue {
 	return &queue{
 		Runner: r, namespace: namespace, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{},
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{},
 		// The replica that had this shard before may have handed on a part of the events. The rest must
 		// be handed on before its deliveries are sent.
 		expected: true, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},

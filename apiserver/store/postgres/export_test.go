@@ -49,8 +49,8 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 // Through returns the site on another pool.
 func (s *Store) Through(pool *pgxpool.Pool) *Store {
 	through := &Store{
-		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
-		queries: newQueryBatcher(pool, s.site, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
+		pool: pool, site: s.site, database: s.database, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
+		queries: newQueryBatcher(pool, s.timeout, [2]any{s.site, s.database}), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
 	through.planIndex.Database = planDatabase{through}
 	return through
@@ -105,14 +105,14 @@ func (s *Store) AcceptedEvents(ctx context.Context) ([]store.AcceptedEvent, erro
 func (s *Store) BatchEveryWrite() { s.minBatch = 1 }
 
 // WriteTogether decides on operations, calls then, and sends their writes as one batch. It returns
-// the outcome and the error of the first attempt of each.
-func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) ([]store.Outcome, []error) {
-	outcomes, errs := make([]store.Outcome, len(ops)), make([]error, len(ops))
+// the outcome and the error of the first attempt of each, and how many had to be repeated alone.
+func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) (outcomes []store.Outcome, errs []error, alone int) {
+	outcomes, errs = make([]store.Outcome, len(ops)), make([]error, len(ops))
 	batch := make([]*pendingWrite, len(ops))
 	for i, op := range ops {
 		e, err := s.prepare(ctx, op, 0)
 		if err != nil {
-			return nil, []error{err}
+			return nil, []error{err}, 0
 		}
 		batch[i] = &pendingWrite{edit: e}
 	}
@@ -121,10 +121,11 @@ func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) 
 	for i, w := range batch {
 		if !w.isDone {
 			s.sendWrite(ctx, w)
+			alone++
 		}
 		outcomes[i], errs[i] = w.Outcome, w.err
 	}
-	return outcomes, errs
+	return outcomes, errs, alone
 }
 
 // ErrStale is the error of a write whose record changed after it was decided.

@@ -70,18 +70,18 @@ func (s *Store) newWatermarks() *batcher.Batcher[*pendingWatermark] {
 		for _, pending := range batch {
 			pending.err = errWatermarkPanicked
 		}
-		ms, err := scanWatermark(s.pool.QueryRow(ctx, findOpenWrites, s.site))
+		ms, err := scanWatermark(s.pool.QueryRow(ctx, findOpenWrites, s.site, s.database))
 		for _, pending := range batch {
 			pending.ms, pending.err = ms, err
 		}
 	})
 }
 
-// findOpenWrites selects the time of the database and the keys of the locks that writes hold.
-const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT s.site, " + clockMillis + ` AS ms FROM sites s WHERE s.site = $1 OFFSET 0) c CROSS JOIN LATERAL (
+// findOpenWrites selects the time of the database and the keys of the locks that the writes of a
+// site hold. $2 is the oid of the database. OFFSET 0 makes Postgres read the clock first.
+const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT " + clockMillis + ` AS ms OFFSET 0) c CROSS JOIN LATERAL (
 	SELECT array_agg(l.objid::int8) AS times FROM pg_locks l
-	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - c.site
-	AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) l`
+	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - $1::int8 AND l.database::int8 = $2::int8) l`
 
 // scanWatermark returns the watermark by a row of findOpenWrites.
 func scanWatermark(row pgx.Row) (int64, error) {

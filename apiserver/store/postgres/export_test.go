@@ -49,8 +49,8 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 // Through returns the site on another pool.
 func (s *Store) Through(pool *pgxpool.Pool) *Store {
 	through := &Store{
-		pool: pool, site: s.site, database: s.database, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
-		queries: newQueryBatcher(pool, s.timeout, [2]any{s.site, s.database}), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
+		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
+		queries: newQueryBatcher(pool, s.site, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
 	through.planIndex.Database = planDatabase{through}
 	return through

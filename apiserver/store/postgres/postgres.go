@@ -43,7 +43,6 @@ type Options struct {
 type Store struct {
 	pool       *pgxpool.Pool
 	site       int32
-	database   int64 // the oid of the database
 	hash       indexrow.Hasher
 	salt       uint64 // the part of UIDs that is the same for all records of the site
 	rids       indexrow.RidSource
@@ -188,7 +187,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	if err := s.register(ctx, key); err != nil {
 		return nil, err
 	}
-	s.queries = newQueryBatcher(pool, s.timeout, [2]any{s.site, s.database})
+	s.queries = newQueryBatcher(pool, s.site, s.timeout)
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
 	s.planIndex = sqlplan.Index{
@@ -204,14 +203,14 @@ func (s *Store) register(ctx context.Context, key string) error {
 	if err := s.checkSchema(ctx); err != nil {
 		return err
 	}
-	const find = `SELECT s.site, s.hash_key, d.oid::int8 FROM sites s, pg_database d WHERE s.key = $1 AND d.datname = current_database()`
+	const find = `SELECT site, hash_key FROM sites WHERE key = $1`
 	var hashKey []byte
-	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &s.database)
+	err := s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		fresh := make([]byte, indexrow.HashKeySize)
 		_, _ = rand.Read(fresh) // never fails
 		if _, err = s.pool.Exec(ctx, `INSERT INTO sites (key, hash_key) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`, key, fresh); err == nil {
-			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey, &s.database)
+			err = s.pool.QueryRow(ctx, find, key).Scan(&s.site, &hashKey)
 		}
 	}
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 type queryBatcher struct {
 	batches *batcher.Batcher[*batchedQuery]
 	pool    *pgxpool.Pool
-	// watermark are the arguments of findOpenWrites.
-	watermark [2]any
+	site    int32
 }
 
 // batchedQuery is one query of a batch.
@@ -37,8 +36,8 @@ type batchedQuery struct {
 	err error
 }
 
-func newQueryBatcher(pool *pgxpool.Pool, timeout time.Duration, watermark [2]any) *queryBatcher {
-	b := &queryBatcher{pool: pool, watermark: watermark}
+func newQueryBatcher(pool *pgxpool.Pool, site int32, timeout time.Duration) *queryBatcher {
+	b := &queryBatcher{pool: pool, site: site}
 	b.batches = batcher.New(timeout, b.send)
 	return b
 }
@@ -85,7 +84,7 @@ func (b *queryBatcher) send(ctx context.Context, queries []*batchedQuery) {
 	batch := &pgx.Batch{}
 	var watermark int64
 	if needWatermark {
-		batch.Queue(findOpenWrites, b.watermark[:]...).QueryRow(func(row pgx.Row) (err error) {
+		batch.Queue(findOpenWrites, b.site).QueryRow(func(row pgx.Row) (err error) {
 			watermark, err = scanWatermark(row)
 			start = time.Now()
 			return err

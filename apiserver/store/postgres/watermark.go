@@ -70,7 +70,7 @@ func (s *Store) newWatermarks() *batcher.Batcher[*pendingWatermark] {
 		for _, pending := range batch {
 			pending.err = errWatermarkPanicked
 		}
-		ms, err := scanWatermark(s.pool.QueryRow(ctx, findOpenWrites, s.site, s.database))
+		ms, err := scanWatermark(s.pool.QueryRow(ctx, findOpenWrites, s.site))
 		for _, pending := range batch {
 			pending.ms, pending.err = ms, err
 		}
@@ -78,10 +78,11 @@ func (s *Store) newWatermarks() *batcher.Batcher[*pendingWatermark] {
 }
 
 // findOpenWrites selects the time of the database and the keys of the locks that the writes of a
-// site hold. $2 is the oid of the database. OFFSET 0 makes Postgres read the clock first.
+// site hold. OFFSET 0 makes Postgres read the clock first.
 const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT " + clockMillis + ` AS ms OFFSET 0) c CROSS JOIN LATERAL (
 	SELECT array_agg(l.objid::int8) AS times FROM pg_locks l
-	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - $1::int8 AND l.database::int8 = $2::int8) l`
+	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - $1::int8
+	AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) l`
 
 // scanWatermark returns the watermark by a row of findOpenWrites.
 func scanWatermark(row pgx.Row) (int64, error) {

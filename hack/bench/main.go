@@ -39,9 +39,10 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
+	byHand := flag.String("byhand", "", "serve the handler by hand of this description instead, and nothing else")
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
 	flag.StringVar(&o.source, "source", ".", "the repository")
 	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
@@ -50,7 +51,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "measure the searches, or deliveries of the storage (cluster, postgres), whose name contains this")
 	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set, or pending events of the set pending")
 	flag.Parse()
-	if *static == "" && *floor == "" {
+	if *static == "" && *floor == "" && *byHand == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	var err error
@@ -59,6 +60,10 @@ func main() {
 		err = serveStatic(*static)
 	case *floor != "":
 		err = serveFloor(ctx, *floor)
+	case *byHand != "":
+		err = serveByHand(ctx, *byHand)
+	case *set == "byhand":
+		err = withPaddock(ctx, o, benchByHand)
 	case *set == "storage":
 		err = withPaddock(ctx, o, benchStorage)
 	case *set == "search":
@@ -88,7 +93,7 @@ func main() {
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchMemory)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

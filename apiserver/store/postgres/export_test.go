@@ -105,14 +105,14 @@ func (s *Store) AcceptedEvents(ctx context.Context) ([]store.AcceptedEvent, erro
 func (s *Store) BatchEveryWrite() { s.minBatch = 1 }
 
 // WriteTogether decides on operations, calls then, and sends their writes as one batch. It returns
-// the outcome and the error of the first attempt of each.
-func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) ([]store.Outcome, []error) {
-	outcomes, errs := make([]store.Outcome, len(ops)), make([]error, len(ops))
+// the outcome and the error of the first attempt of each, and how many had to be repeated alone.
+func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) (outcomes []store.Outcome, errs []error, alone int) {
+	outcomes, errs = make([]store.Outcome, len(ops)), make([]error, len(ops))
 	batch := make([]*pendingWrite, len(ops))
 	for i, op := range ops {
 		e, err := s.prepare(ctx, op, 0)
 		if err != nil {
-			return nil, []error{err}
+			return nil, []error{err}, 0
 		}
 		batch[i] = &pendingWrite{edit: e}
 	}
@@ -121,10 +121,11 @@ func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) 
 	for i, w := range batch {
 		if !w.isDone {
 			s.sendWrite(ctx, w)
+			alone++
 		}
 		outcomes[i], errs[i] = w.Outcome, w.err
 	}
-	return outcomes, errs
+	return outcomes, errs, alone
 }
 
 // ErrStale is the error of a write whose record changed after it was decided.

@@ -77,10 +77,11 @@ func (s *Store) newWatermarks() *batcher.Batcher[*pendingWatermark] {
 	})
 }
 
-// findOpenWrites selects the time of the database and the keys of the locks that writes hold.
-const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT s.site, " + clockMillis + ` AS ms FROM sites s WHERE s.site = $1 OFFSET 0) c CROSS JOIN LATERAL (
+// findOpenWrites selects the time of the database and the keys of the locks that the writes of a
+// site hold. OFFSET 0 makes Postgres read the clock first.
+const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT " + clockMillis + ` AS ms OFFSET 0) c CROSS JOIN LATERAL (
 	SELECT array_agg(l.objid::int8) AS times FROM pg_locks l
-	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - c.site
+	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - $1::int8
 	AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) l`
 
 // scanWatermark returns the watermark by a row of findOpenWrites.

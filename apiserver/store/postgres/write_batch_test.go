@@ -48,7 +48,10 @@ func TestConflictsInBatch(t *testing.T) {
 		announced(store.Op{Kind: store.Delete, Key: store.Key{Type: patient, ID: "deleted"}}), announced(counterOp("back", 2)),
 		announced(posted("Twice")), announced(posted("twice")),
 	}
-	outcomes, errs := site.WriteTogether(t.Context(), ops, func() { writeAll(t, site, posted("taken"), counterOp("changed", 3)) })
+	outcomes, errs, alone := site.WriteTogether(t.Context(), ops, func() { writeAll(t, site, posted("taken"), counterOp("changed", 3)) })
+	if alone > 0 {
+		t.Errorf("%d writes were repeated alone", alone)
+	}
 	var got []string
 	for i, op := range ops {
 		result := "stale"
@@ -114,7 +117,7 @@ func TestLockedRecordInBatch(t *testing.T) {
 	}
 	done := make(chan []error, 1)
 	go func() {
-		_, errs := site.WriteTogether(t.Context(), []store.Op{counterOp("free", 2), counterOp("locked", 2)}, func() {})
+		_, errs, _ := site.WriteTogether(t.Context(), []store.Op{counterOp("free", 2), counterOp("locked", 2)}, func() {})
 		done <- errs
 	}()
 	await(t, "the other record is written", func() error {

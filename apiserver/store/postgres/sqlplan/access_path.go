@@ -2,6 +2,7 @@ package sqlplan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -43,6 +44,7 @@ const (
 	classPeriod
 	classPoint
 	classUpdated
+	classMissing
 	classFacet
 )
 
@@ -103,9 +105,36 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 		return c.chainPath(typeName, condition)
 	case store.ReferredBy:
 		return c.referredByPath(typeName, condition)
-	default: // Present, Not
+	case store.Not:
+		if present, ok := condition.Condition.(store.Present); ok {
+			return c.missingPath(typeName, present.Param)
+		}
+		return nil
+	default: // Present
 		return nil
 	}
+}
+
+// maxPresentEntries is the maximum number of index entries of a parameter for which the records
+// without the parameter are listed.
+const maxPresentEntries = 250_000
+
+// missingPath returns the path of records without a parameter: all records but those with an index
+// entry of it. The list is short if most records have the parameter. If there are too many entries to
+// compare with, it has all records, so that it is too long. References have no index by parameter
+// alone, so each candidate is tested.
+func (c *compiler) missingPath(typeName, param string) *accessPath {
+	return &accessPath{sizeClass: classMissing, list: func() (string, error) {
+		present, key := c.name("have"), c.key(typeName, param)
+		tables := make([]string, 0, 4)
+		for _, table := range []string{"ix_tok", "ix_str", "ix_date", "ix_pos"} {
+			tables = append(tables, "SELECT x.rid FROM "+table+" x WHERE x.site = $1 AND x.key = "+key)
+		}
+		limit := strconv.Itoa(maxPresentEntries)
+		c.with = append(c.with, present+" AS MATERIALIZED (SELECT rid FROM ("+strings.Join(tables, " UNION ALL ")+") l LIMIT "+limit+")")
+		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND NOT x.deleted AND ((SELECT count(*) FROM " + present + ") = " + limit +
+			" OR x.rid NOT IN (SELECT rid FROM " + present + "))", nil
+	}}
 }
 
 // exactTextPath returns the path of a condition on original texts, which uses the index of folded
@@ -310,7 +339,11 @@ func (c *compiler) relatedPath(typeName string, condition store.Condition) *acce
 	facets := c.facets
 	c.facets = 0
 	defer func() { c.facets = facets }()
-	return c.accessPath(typeName, condition)
+	path := c.accessPath(typeName, condition)
+	if path != nil && path.sizeClass == classMissing {
+		return nil // a list of related records has no limit, and most may lack the parameter
+	}
+	return path
 }
 
 func (c *compiler) chainPath(typeName string, condition store.Chain) *accessPath {

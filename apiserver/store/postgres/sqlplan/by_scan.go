@@ -62,32 +62,35 @@ func (p *planner) scanByValue(key string, guards []string) (string, error) {
 	if len(p.order) == 1 {
 		return "(SELECT " + p.columns("d.rid") + ", " + strings.Join(r.columns, ", ") + " FROM " + rids(guards) + p.rowOf() + r.lateral + whereAll(ofRow) + inOrder + ")", nil
 	}
-	where := ofRow
+	row, lateral, where := "", "", ofRow
 	if p.after != nil {
-		where = append(where, p.afterPlace(&r, p.inclusive))
+		lateral, where = r.lateral, append(where, p.afterPlace(&r, p.inclusive))
 	}
-	row := ""
-	if len(ofRow) > 0 || r.usesRow {
+	if len(ofRow) > 0 || p.after != nil && r.usesRow {
 		row = p.rowOf()
 	}
-	ranked := func(guards []string) string {
-		return "SELECT d.rid, " + strings.Join(r.columns, ", ") + ", d." + value + " FROM " + rids(guards) + row + r.lateral + whereAll(where)
+	matches := func(guards []string) string {
+		return "SELECT d.rid, d." + value + " FROM " + rids(guards) + row + lateral + whereAll(where)
 	}
-	return p.amongTies(ranked, guards, inOrder), nil
+	return p.amongTies(matches, guards, inOrder, &r), nil
 }
 
 // amongTies returns SQL that reads a page in an order with several keys. It first reads as many
 // records as the page has, in the order of the first key, and then all others that have the value of
 // the last one, because the other keys decide among these. So it reads no further if no match has a
-// greater value. ranked returns SQL that selects rid, ranks and value of the records in an index range.
-func (p *planner) amongTies(ranked func(guards []string) string, guards []string, inOrder string) string {
+// greater value. matches returns SQL that selects rid and value of the matches in an index range.
+func (p *planner) amongTies(matches func(guards []string) string, guards []string, inOrder string, r *ranking) string {
 	_, value, _ := valuesOf(p.order[0])
 	names, top := rankNames(p.order), p.name("top")
-	p.with = append(p.with, top+"(rid, "+names+", value) AS MATERIALIZED ("+ranked(guards)+inOrder+")")
-	last := "(SELECT value FROM " + top + " OFFSET " + p.limit + " - 1)" // NULL if there are fewer
-	ties := ranked(append([]string{"x." + value + " = " + last}, guards...))
-	page := "(SELECT rid, " + names + " FROM (SELECT * FROM " + top + " WHERE value IS DISTINCT FROM " + last + " UNION ALL " + ties + ") d ORDER BY " +
-		byRanks(p.order) + " LIMIT " + p.limit + ") d"
+	p.with = append(p.with, top+" AS MATERIALIZED ("+matches(guards)+inOrder+")")
+	last := "(SELECT " + value + " FROM " + top + " OFFSET " + p.limit + " - 1)" // NULL if there are fewer
+	ties := matches(append([]string{"x." + value + " = " + last}, guards...))
+	row := ""
+	if r.usesRow {
+		row = p.rowOf()
+	}
+	page := "(SELECT d.rid, " + strings.Join(r.columns, ", ") + " FROM (SELECT * FROM " + top + " WHERE " + value + " IS DISTINCT FROM " + last +
+		" UNION ALL " + ties + ") d" + row + r.lateral + " ORDER BY " + r.orderBy() + " LIMIT " + p.limit + ") d(rid, " + names + ")"
 	if !p.onlyRid {
 		page += p.rowOf()
 	}

@@ -188,42 +188,6 @@ func (p *planner) orderPredicate() int {
 	})
 }
 
-// maxBatchedScan is the maximum number of index entries of a parameter of which a scan is batched
-// with other queries. Two million take some 200 ms. Other queries wait that long at most once:
-// after that, the scan is marked as slow in the cache of long lists.
-const maxBatchedScan = 2_000_000
-
-// isShort reports whether the cost of a page likely does not depend on the number of records of the
-// site. This is so if each index entry that the scan reads is a match. It is assumed for the scan
-// of a parameter that has at most maxBatchedScan entries and was not slow before.
-func (p *planner) isShort() bool {
-	if p.hasAccessFilter(p.typeName) {
-		return false
-	}
-	if p.isTimeRange() {
-		return p.order[0].Field == store.SortUpdated && len(p.order) == 1 || p.order.ByCreation() && !p.knownSlow
-	}
-	if !p.order.ByCreation() {
-		return false
-	}
-	if len(p.predicates) == 0 {
-		return true
-	}
-	first := p.predicates[0].path
-	if len(p.predicates) == 1 && p.indexed == 1 && first.isOrdered && first.isExact {
-		return true
-	}
-	return len(p.triedLists) == 0 && !p.knownSlow && p.indexed > 0 && first.scannedKey != 0 && p.firstSuffices() && p.index.Database.EntryCount(p.ctx, first.scannedKey) <= maxBatchedScan
-}
-
-// isTimeRange reports whether all conditions are on the time of update.
-func (p *planner) isTimeRange() bool {
-	return !slices.ContainsFunc(p.predicates, func(part predicate) bool {
-		_, is := part.condition.(store.UpdatedIn)
-		return !is
-	})
-}
-
 // hasAccessFilter reports whether records of a type may be hidden from the caller.
 func (c *compiler) hasAccessFilter(typeName string) bool {
 	return c.access != nil && !store.IsEverything(c.access[typeName])

@@ -1,0 +1,86 @@
+package searchcost
+
+import (
+	"slices"
+	"strings"
+)
+
+// The pages that a search may touch: some for the search, and some for each record that it returns.
+// Those of an exception may touch more.
+const (
+	pagesPerSearch = 200
+	pagesPerRecord = 20
+)
+
+// exception is a class of queries that may touch more pages than others.
+type exception struct {
+	// name is that of its row in docs/decisions/search-access-paths.md, which has the reason.
+	name string
+	// applies reports whether a query is of the class.
+	applies func(Query) bool
+	// pagesPerPatient limits the pages that such a query touches, for each Patient of the practice.
+	pagesPerPatient float64
+}
+
+// exceptions are the classes, of which the first that applies to a query counts. A query of one
+// condition in the order of creation has none.
+var exceptions = []exception{
+	{"total", func(q Query) bool { return q.values.Get("_total") != "none" }, 8},
+	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 7},
+	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 4},
+	{"chain, `_has`", Query.isRelated, 2},
+	{"sorted", func(q Query) bool { return q.values.Has("_sort") }, 8},
+	{"several filters", func(q Query) bool { return q.filters() > 1 }, 8},
+}
+
+// exceptionOf returns the exception of a query, or nil.
+func exceptionOf(q Query) *exception {
+	i := slices.IndexFunc(exceptions, func(e exception) bool { return e.applies(q) })
+	if i < 0 {
+		return nil
+	}
+	return &exceptions[i]
+}
+
+// most returns the maximum number of pages of a query that finds a number of records.
+func (q Query) most(patients, records int) int {
+	most := pagesPerSearch + pagesPerRecord*records
+	if e := exceptionOf(q); e != nil {
+		most += int(e.pagesPerPatient * float64(patients))
+	}
+	return most
+}
+
+// isWithinBound reports whether a query touched no more pages than one without an exception may.
+func isWithinBound(pages, records int) bool { return pages <= pagesPerSearch+pagesPerRecord*records }
+
+// hasModifier reports whether a condition of the query has a modifier.
+func (q Query) hasModifier(modifier string) bool {
+	for name := range q.values {
+		if strings.HasSuffix(name, ":"+modifier) {
+			return true
+		}
+	}
+	return false
+}
+
+func (q Query) isRelated() bool {
+	for name := range q.values {
+		if strings.HasPrefix(name, "_has:") || strings.Contains(name, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// filters returns the number of parameters on which the query has conditions.
+func (q Query) filters() (n int) {
+	for name := range q.values {
+		switch name {
+		case "_sort", "_count", "_total", "_include", "_revinclude":
+		default:
+			n++
+		}
+	}
+	return n
+}

@@ -54,7 +54,7 @@ func newEventSite(ctx context.Context, newSite func(context.Context, ...wrapper)
 	for i := range replicas {
 		s.recorders[i] = eventstest.Record(s.stores[i])
 		openSites[i].Store(s.id, ahds.DataStore{
-			Settings: settings.Settings{ID: s.id}, BaseURL: s.bases[i], Store: gatetest.WithEvents(s.recorders[i], source), Events: source,
+			Settings: settings.Settings{ID: s.id}, BaseURL: s.bases[i], Store: gatetest.WithEvents(noRecords{s.recorders[i]}, source), Events: source,
 		})
 	}
 	return s

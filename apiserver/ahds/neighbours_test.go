@@ -3,6 +3,7 @@ package ahds_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -34,6 +35,41 @@ var _ = Describe("What one site was given", func() {
 			Expect(again.status).To(Equal(http.StatusCreated), again.body)
 			Expect(again.text(slotID)).NotTo(Equal(created.text(slotID)))
 			Expect(own.do("POST", slotPath, body, key("one")).body).To(Equal(created.body))
+		})
+
+		It("is worthless in the other: ids of events", func(ctx SpecContext) {
+			own, other := newEventSite(ctx, newSite, "consult.created"), newEventSite(ctx, newSite, "consult.created")
+			event := func(word string) string {
+				return `{"eventId":"case/1","type":"consult.created","subject":"Consult/1","data":{"word":"` + word + `"}}`
+			}
+			words := func(s eventSite) (all []string) {
+				for _, made := range s.made() {
+					all = append(all, made["data"].(map[string]any)["word"].(string))
+				}
+				return all
+			}
+			for range 2 {
+				Expect(eventIDs(own.do("POST", acceptPath, event("xylo")))).To(Equal([]string{"case/1"}))
+				Expect(eventIDs(other.do("POST", acceptPath, event("quartz")))).To(Equal([]string{"case/1"}))
+			}
+			Expect(own.do("POST", acceptPath, event("quartz")).status).To(Equal(http.StatusConflict))
+			Expect(other.do("POST", acceptPath, event("xylo")).status).To(Equal(http.StatusConflict))
+			Expect(words(own)).To(Equal([]string{"xylo"}))
+			Expect(words(other)).To(Equal([]string{"quartz"}))
+
+			unnamed := `{"type":"consult.created","subject":"Consult/2","data":{"word":"wolf"}}`
+			derived := eventIDs(own.do("POST", acceptPath, unnamed, key("one")))
+			Expect(eventIDs(other.do("POST", acceptPath, unnamed, key("one")))).NotTo(Equal(derived))
+			Expect(words(other)).To(Equal([]string{"quartz", "wolf"}))
+		})
+
+		It("is worthless in the other: cursors of changes", func() {
+			own.do("POST", slotPath, slotBody(9)).created(slotID)
+			var page changes
+			own.do("GET", changesPath, "").ok().decode(&page)
+			path := changesPath + "?since=" + url.QueryEscape(page.Meta.Next)
+			own.do("GET", path, "").ok()
+			Expect(other.do("GET", path, "").errs()).To(ConsistOf("parameter since invalid_value"))
 		})
 
 		It("is worthless in the other: addresses of calendars", func() {

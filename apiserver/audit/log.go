@@ -15,8 +15,9 @@ const (
 	// maxPending is the maximum number of entries of a Log that wait to be stored. At the limit
 	// further entries are dropped and, unless Settings.Continue is set, their requests are refused.
 	maxPending = 10_000
-	// maxBatch is the maximum number of entries that are stored at once.
-	maxBatch = 1_000
+	// maxBatch is the maximum number of entries that are stored at once, and maxBatchRecords that of
+	// their records, unless one entry has more. Postgres stores a row for each, within appendTimeout.
+	maxBatch, maxBatchRecords = 1_000, 5_000
 	// appendTimeout is the time limit for storing a batch.
 	appendTimeout = 5 * time.Second
 	// retryDelay is the pause before a failed batch is stored again.
@@ -233,7 +234,7 @@ func (l *Log) run(ctx context.Context) {
 // pauses for retryDelay.
 func (l *Log) store(ctx context.Context) (more bool) {
 	l.mu.Lock()
-	n := min(len(l.pending), maxBatch)
+	n := batchSize(l.pending)
 	batch, storage := l.pending[:n:n], l.storage
 	l.mu.Unlock()
 	if n == 0 {
@@ -257,6 +258,18 @@ func (l *Log) store(ctx context.Context) (more bool) {
 	case <-pause.C:
 		return true
 	}
+}
+
+// batchSize returns how many of the pending entries the next batch has.
+func batchSize(pending []*Entry) int {
+	pending = pending[:min(len(pending), maxBatch)]
+	records := 0
+	for n, e := range pending {
+		if records += e.Records.count(); records > maxBatchRecords && n > 0 {
+			return n
+		}
+	}
+	return len(pending)
 }
 
 // complete removes the first n pending entries if err is nil, wakes waiters, and records whether

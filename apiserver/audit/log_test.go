@@ -157,6 +157,35 @@ func TestLogFailure(t *testing.T) {
 	}
 }
 
+// TestLogBatches stores entries with many records in several batches, so that none takes too long.
+func TestLogBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &memory{}
+		log := NewLog("oak", storage, Settings{})
+		defer log.Close(t.Context())
+		many, huge := entries(100), entries(1)
+		for _, e := range many {
+			e.Records = RecordsOf(slices.Repeat([]string{"Patient/a"}, maxRecords)...)
+		}
+		huge[0].Records = RecordsOf(slices.Repeat([]string{"Patient/a"}, maxBatchRecords+1)...)
+		if err := log.add(t.Context(), slices.Concat(huge, many, entries(maxBatch)), true); err != nil {
+			t.Fatal(err)
+		}
+		if n := storage.stored(); n != 1+len(many)+maxBatch {
+			t.Errorf("%d entries", n)
+		}
+		for _, batch := range storage.batches {
+			records := 0
+			for _, e := range batch {
+				records += e.Records.count()
+			}
+			if len(batch) > maxBatch || len(batch) > 1 && records > maxBatchRecords {
+				t.Errorf("a batch of %d entries has %d records", len(batch), records)
+			}
+		}
+	})
+}
+
 // TestLogFull refuses reads that find no room, also before a flush has failed.
 func TestLogFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

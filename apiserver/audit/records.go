@@ -26,6 +26,14 @@ func (r Records) All() iter.Seq[string] {
 	return strings.SplitSeq(string(r), "\n")
 }
 
+// count returns the number of records.
+func (r Records) count() int {
+	if r == "" {
+		return 0
+	}
+	return strings.Count(string(r), "\n") + 1
+}
+
 // Entities returns the records in the form of func Entity.
 func (r Records) Entities() Records {
 	if r.areEntities() {
@@ -80,7 +88,7 @@ func (r Records) have(entity string) bool {
 
 // cut returns the first n records and the others.
 func (r Records) cut(n int) (first, others Records) {
-	if strings.Count(string(r), "\n") < n {
+	if r.count() <= n {
 		return r, ""
 	}
 	end := 0

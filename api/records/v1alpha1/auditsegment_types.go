@@ -13,7 +13,8 @@ type AuditSegmentSpec struct {
 	Hour metav1.Time `json:"hour"`
 	// count is the number of entries.
 	Count int32 `json:"count"`
-	// entries are lines of JSON, compressed with zstd (RFC 8878) in one or more frames.
+	// entries are lines of JSON, compressed with zstd (RFC 8878) in one or more frames. A line that
+	// starts with + has the time, the id, and what differs from the line before.
 	Entries []byte `json:"entries"`
 }
 

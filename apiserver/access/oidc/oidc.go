@@ -6,6 +6,7 @@ package oidc
 import (
 	"context"
 	"crypto/sha256"
+	"hash/maphash"
 	"reflect"
 	"slices"
 	"time"
@@ -69,9 +70,11 @@ type Issuers struct {
 	now     func() time.Time
 	// verified has the verified tokens by their hash.
 	verified *cache.LRUExpireCache
-	// foreign has the hashes of tokens of other issuers. The caches are separate, so that forged
-	// tokens never evict verified ones.
+	// foreign has tokens of other issuers by their hash with seed, which is much cheaper than that of
+	// verified. If two tokens had the same, one would only be verified elsewhere, which refuses it. The
+	// caches are separate, so that forged tokens never evict verified ones.
 	foreign *cache.LRUExpireCache
+	seed    maphash.Seed
 }
 
 // Open returns the issuers of a Site, and fetches their keys until ctx ends or Close is called. It
@@ -89,7 +92,7 @@ func Open(ctx context.Context, site Owner, issuers []Issuer, before *Issuers, op
 	}
 	opened := &Issuers{
 		site: site, issuers: issuers, now: options.clock(),
-		verified: cache.NewLRUExpireCache(maxCached), foreign: cache.NewLRUExpireCache(maxCached),
+		verified: cache.NewLRUExpireCache(maxCached), foreign: cache.NewLRUExpireCache(maxCached), seed: maphash.MakeSeed(),
 	}
 	for _, issuer := range issuers {
 		keys := before.keysFrom(issuer.Keys)
@@ -147,14 +150,15 @@ func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access
 	if len(token) > maxTokenBytes {
 		return access.Caller{}, true, refused("the token is longer than 16 KiB")
 	}
+	foreign := maphash.String(s.seed, token)
+	if _, ok := s.foreign.Get(foreign); ok {
+		return access.Caller{}, false, nil
+	}
 	hash := sha256.Sum256([]byte(token))
 	if found, ok := s.verified.Get(hash); ok {
 		if remembered, ok := found.(verified); ok && s.now().Before(remembered.expiry) {
 			return remembered.caller, true, nil
 		}
-	}
-	if _, ok := s.foreign.Get(hash); ok {
-		return access.Caller{}, false, nil
 	}
 	parsed, err := parse(token)
 	if err != nil {
@@ -162,7 +166,7 @@ func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access
 	}
 	index := slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.Keys.URL == parsed.issuer })
 	if index < 0 {
-		s.foreign.Add(hash, struct{}{}, cacheTTL)
+		s.foreign.Add(foreign, struct{}{}, cacheTTL)
 		return access.Caller{}, false, nil
 	}
 	caller, expiry, err := s.verify(ctx, index, parsed)

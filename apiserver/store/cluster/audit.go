@@ -21,13 +21,12 @@ import (
 )
 
 const (
-	// segmentSize is the maximum size of the lines of a segment in bytes, before compression. At the
-	// limit the next segment starts. Lines have only what differs from the line before, and compress to
-	// less than a half. A segment is written again with each batch of entries that is added, up to
-	// twice a second.
+	// segmentSize is the size in bytes of the lines of an AuditSegment, before compression, from which
+	// on further entries are in another one. Lines have only what differs from the line before, and
+	// compress to less than a half.
 	segmentSize = 128 << 10
-	// frameSize is the size in bytes at which the lines added so far become a frame of their own.
-	// Until then they are compressed again with each batch.
+	// frameSize is the size in bytes from which on the newest lines become a frame of the segment. Until
+	// then they are written again with each batch, up to twice a second, in an AuditSegment of their own.
 	frameSize = 32 << 10
 	// MaxAuditBytes is the maximum compressed size of all segments of a site. At the limit, Append
 	// fails until Trim has deleted segments that are older than the retention.
@@ -63,22 +62,31 @@ type auditLog struct {
 	// added since then.
 	bytes   int64
 	counted time.Time
-	// spare is the memory of the tail of a full segment, for the next segment.
-	spare []byte
 }
 
-// segment is an AuditSegment that this replica writes.
+// segment is what this replica adds to the log of one hour. It is in two AuditSegments, so that most
+// writes are small: the newest entries are in one of their own, until they are enough to be added to
+// the other.
 type segment struct {
 	hour time.Time
+	// sealed has frames, the compressed lines of complete frames. newest has the tail, or lines that
+	// sealed has, too: Search returns them once.
+	sealed, newest auditObject
+	frames         []byte
+	// tail are the lines after the frames, uncompressed. The first one is a whole entry.
+	tail []byte
+	// last is the entry of the last line of the tail. It is nil if the tail is empty.
+	last *audit.Entry
+	// size is the uncompressed size of all lines in bytes.
+	size int
+	// inFrames and inTail are numbers of entries.
+	inFrames, inTail int32
+}
+
+// auditObject is an AuditSegment in kube-apiserver.
+type auditObject struct {
 	// meta is the metadata of the written object. Its name is empty before the first write.
 	meta metav1.ObjectMeta
-	// frames are the compressed lines of complete frames. tail are the lines after them, uncompressed.
-	frames, tail []byte
-	// last is the entry of the last line. It is nil before the first one.
-	last *audit.Entry
-	// size is the uncompressed size of all lines in bytes. count is their number.
-	size  int
-	count int32
 	// stored is the compressed size in bytes of the entries in the written object.
 	stored int64
 }
@@ -104,24 +112,21 @@ func (l *auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	return nil
 }
 
-// add writes the segments with the entries. The caller holds mu.
+// add writes the entries. The caller holds mu.
 func (l *auditLog) add(ctx context.Context, entries []*audit.Entry) error {
 	var changed []*segment
 	for _, e := range entries {
 		hour := e.Time.UTC().Truncate(time.Hour)
 		s := l.open[hour]
-		if s != nil && s.size >= segmentSize { // the segment is full
-			if i := slices.Index(changed, s); i >= 0 {
-				if err := l.write(ctx, s); err != nil {
-					return err
-				}
-				changed = slices.Delete(changed, i, i+1)
-			}
-			l.spare, s = s.tail[:0], nil
-		}
 		if s == nil {
-			s = &segment{hour: hour, tail: l.spare}
-			l.open[hour], l.spare = s, nil
+			s = &segment{hour: hour}
+			l.open[hour] = s
+		}
+		if s.size >= segmentSize { // continue in another object
+			if err := l.seal(ctx, s); err != nil {
+				return err
+			}
+			*s = segment{hour: hour, newest: s.newest, tail: s.tail}
 		}
 		if !slices.Contains(changed, s) {
 			changed = append(changed, s)
@@ -130,13 +135,33 @@ func (l *auditLog) add(ctx context.Context, entries []*audit.Entry) error {
 		s.tail = append(e.AppendAfter(s.tail, s.last), '\n')
 		s.size += len(s.tail) - before
 		s.last = e
-		s.count++
+		s.inTail++
 	}
 	for _, s := range changed {
-		if err := l.write(ctx, s); err != nil {
+		if len(s.tail) >= frameSize {
+			if err := l.seal(ctx, s); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.write(ctx, s.hour, &s.newest, objects.Compress(s.tail, nil), s.inTail); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// seal adds the tail to the frames. It does nothing if the tail is empty.
+func (l *auditLog) seal(ctx context.Context, s *segment) error {
+	if len(s.tail) == 0 {
+		return nil
+	}
+	frames := objects.Compress(s.tail, slices.Clip(s.frames))
+	if err := l.write(ctx, s.hour, &s.sealed, frames, s.inFrames+s.inTail); err != nil {
+		return err
+	}
+	s.frames, s.tail, s.last = frames, s.tail[:0], nil
+	s.inFrames, s.inTail = s.inFrames+s.inTail, 0
 	return nil
 }
 
@@ -156,19 +181,19 @@ func (l *auditLog) checkSize(ctx context.Context) error {
 	return nil
 }
 
-func (l *auditLog) write(ctx context.Context, s *segment) error {
-	whole := objects.Compress(s.tail, slices.Clip(s.frames))
+// write replaces the entries of an object, which it creates if needed.
+func (l *auditLog) write(ctx context.Context, hour time.Time, to *auditObject, entries []byte, count int32) error {
 	obj := &recordsv1.AuditSegment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: recordsv1.GroupVersion.String(), Kind: "AuditSegment"},
-		ObjectMeta: s.meta,
-		Spec:       recordsv1.AuditSegmentSpec{SiteKey: l.key, Hour: metav1.NewTime(s.hour), Count: s.count, Entries: whole},
+		ObjectMeta: to.meta,
+		Spec:       recordsv1.AuditSegmentSpec{SiteKey: l.key, Hour: metav1.NewTime(hour), Count: count, Entries: entries},
 	}
-	obj.Annotations = map[string]string{sizeAnnotation: strconv.Itoa(len(whole))}
+	obj.Annotations = map[string]string{sizeAnnotation: strconv.Itoa(len(entries))}
 	obj.ManagedFields = objects.NoManagedFields
 	var written metav1.ObjectMeta
 	var err error
-	if s.meta.Name == "" {
-		obj.Name, obj.Namespace = segmentPrefix+strconv.FormatInt(s.hour.Unix(), 10)+"-"+strings.ToLower(rand.Text()), l.namespace
+	if to.meta.Name == "" {
+		obj.Name, obj.Namespace = segmentPrefix+strconv.FormatInt(hour.Unix(), 10)+"-"+strings.ToLower(rand.Text()), l.namespace
 		written, err = l.engine.client.Create(ctx, objects.Segments, l.namespace, obj)
 	} else {
 		written, err = l.engine.client.Update(ctx, objects.Segments, l.namespace, obj.Name, obj)
@@ -176,12 +201,8 @@ func (l *auditLog) write(ctx context.Context, s *segment) error {
 	if err != nil {
 		return err
 	}
-	s.meta = written
-	l.bytes += int64(len(whole)) - s.stored
-	s.stored = int64(len(whole))
-	if len(s.tail) >= frameSize {
-		s.frames, s.tail = whole, s.tail[:0]
-	}
+	l.bytes += int64(len(entries)) - to.stored
+	to.meta, to.stored = written, int64(len(entries))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/types"
@@ -201,6 +202,9 @@ func (x *index) read(obj *recordsv1.Record, known *indexedRecord) *indexedRecord
 	case e.searchable():
 		e.values = x.extractor.Extract(obj.Spec.Type, []byte(obj.Spec.Body))
 		e.labels, e.labelled = x.extractor.Labels(obj.Spec.Type, e.values), true
+		for i, name := range e.labels.Names { // few different ones: they share memory, and are compared faster
+			e.labels.Names[i] = unique.Make(name).Value()
+		}
 	default:
 		e.labels, e.labelled = parseLabels(obj.Spec.Labels)
 	}

@@ -58,9 +58,10 @@ func (c *Client) Purge(ctx context.Context, recordType, id string, withCompartme
 		case "purged":
 			typeName, count := "", 0
 			for _, part := range p.Part {
-				if part.Name == "type" {
+				switch part.Name {
+				case "type":
 					typeName = part.ValueCode
-				} else if part.Name == "count" {
+				case "count":
 					count = part.ValueInteger
 				}
 			}

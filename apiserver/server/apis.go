@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,11 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Values of the label "api" of metrics. apiNone is for paths of neither API.
+// Values of the label "api" of metrics. apiNone is for paths of no API.
 const (
 	apiFHIR = "fhir"
 	apiAHDS = "ahds"
-	apiNone = "none"
+	// apiNative is the native format of exports and imports.
+	apiNative = "native"
+	apiNone   = "none"
 )
 
 // siteAndAPI returns the segments siteId and api of a path /site/{siteId}/{api} or below it. Both
@@ -31,18 +34,18 @@ func siteAndAPI(path string) (siteID, api string) {
 
 // apiOf returns the label "api" of a path.
 func apiOf(path string) string {
-	if _, api := siteAndAPI(path); api == apiFHIR || api == apiAHDS {
+	if _, api := siteAndAPI(path); slices.Contains([]string{apiFHIR, apiAHDS, apiNative}, api) {
 		return api
 	}
 	return apiNone
 }
 
 // measured routes requests to the APIs by path, and counts and times them. The FHIR API answers
-// paths of neither API.
-func measured(fhir, ahds http.Handler) http.Handler {
+// paths of no API.
+func measured(fhir, ahds, native http.Handler) http.Handler {
 	factory := promauto.With(metrics.Registry)
 	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "paddock_http_request_duration_seconds", Help: "Duration of requests in seconds, by API: fhir, ahds, or none for other paths.",
+		Name: "paddock_http_request_duration_seconds", Help: "Duration of requests in seconds, by API: fhir, ahds, native, or none for other paths.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 	}, []string{"api", "code", "method"})
 	inFlight := factory.NewGauge(prometheus.GaugeOpts{
@@ -51,13 +54,15 @@ func measured(fhir, ahds http.Handler) http.Handler {
 	timed := func(api string, next http.Handler) http.Handler {
 		return promhttp.InstrumentHandlerDuration(duration.MustCurryWith(prometheus.Labels{"api": api}), next)
 	}
-	fhir, ahds, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNone, fhir)
+	fhir, ahds, native, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNative, native), timed(apiNone, fhir)
 	return promhttp.InstrumentHandlerInFlight(inFlight, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch apiOf(r.URL.Path) {
 		case apiFHIR:
 			fhir.ServeHTTP(w, r)
 		case apiAHDS:
 			ahds.ServeHTTP(w, r)
+		case apiNative:
+			native.ServeHTTP(w, r)
 		default:
 			none.ServeHTTP(w, r)
 		}

@@ -30,6 +30,9 @@ const (
 	waitingLines = 1000
 	// referenceNotFound is the code of a line that refers to a record which does not exist.
 	referenceNotFound = "reference_not_found"
+	// claimConflict is the code of a line in the native format with a claim that another record holds.
+	// That record may give it up in a later line.
+	claimConflict = "claim_conflict"
 )
 
 // typeOrder is the order in which types are imported: types come after those to which they refer, as
@@ -51,7 +54,7 @@ type importProgress struct {
 	// Next is the next line. Offset is where it begins in its file, in bytes.
 	Next   place `json:"next"`
 	Offset int64 `json:"offset"`
-	// Waiting are lines that refer to records which did not exist yet.
+	// Waiting are lines that could not be written yet, because of other lines.
 	Waiting []place        `json:"waiting,omitempty"`
 	Counts  map[string]int `json:"counts"`
 }
@@ -79,7 +82,9 @@ type portion struct {
 
 // importer imports the files of a folder.
 type importer struct {
-	site      *siteapi.Client
+	send func(ctx context.Context, lines []byte, dryRun bool) (siteapi.ImportResult, error)
+	// waitsFor is the code of the errors of lines that are sent again at the end.
+	waitsFor  string
 	directory string
 	dryRun    bool
 	progress  *Progress
@@ -87,11 +92,20 @@ type importer struct {
 	errors    *os.File
 }
 
-// Import sends the files *.ndjson of a folder to a site, and returns the numbers of lines by result.
-// Lines that fail are in the file import-errors.jsonl. siteURL identifies the site: an import that was
-// interrupted is taken up again if it was to that site. A dry run leaves no state.
+// Import sends the files *.ndjson of a folder to a site. If its manifest is that of an export in the
+// native format, the files are checked against the manifest and sent in that format. Import returns
+// the numbers of lines by result. Lines that fail are in the file import-errors.jsonl. siteURL
+// identifies the site: an import that was interrupted is taken up again if it was to that site. A dry
+// run leaves no state.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
-	i := &importer{site: site, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	native, err := checkNative(directory)
+	if err != nil {
+		return nil, err
+	}
+	if native {
+		i.send, i.waitsFor = site.ImportNative, claimConflict
+	}
 	files, total, err := importFiles(directory)
 	if err != nil {
 		return nil, err
@@ -221,7 +235,7 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 			}
 			go func() {
 				defer func() { <-slots }()
-				p.result, p.err = i.site.Import(ctx, p.lines, i.dryRun)
+				p.result, p.err = i.send(ctx, p.lines, i.dryRun)
 				close(p.done)
 			}()
 			select {
@@ -315,7 +329,7 @@ func (i *importer) record(p *portion, wait bool) error {
 			return fmt.Errorf("the site reports an error in line %d of %d", e.Line, len(p.places))
 		}
 		at := p.places[e.Line-1]
-		if wait && e.Code == referenceNotFound {
+		if wait && e.Code == i.waitsFor {
 			if !failed[e.Line] {
 				i.state.Waiting = append(i.state.Waiting, at)
 				p.result.Counts["failed"]--
@@ -357,11 +371,11 @@ func (i *importer) sendWaiting(ctx context.Context) error {
 		var sent []*portion
 		missing := map[place]bool{}
 		err := i.readPlaces(places, func(p *portion) error {
-			if p.result, p.err = i.site.Import(ctx, p.lines, i.dryRun); p.err != nil {
+			if p.result, p.err = i.send(ctx, p.lines, i.dryRun); p.err != nil {
 				return p.err
 			}
 			for _, e := range p.result.Errors {
-				if e.Code == referenceNotFound && e.Line >= 1 && e.Line <= len(p.places) {
+				if e.Code == i.waitsFor && e.Line >= 1 && e.Line <= len(p.places) {
 					missing[p.places[e.Line-1]] = true
 				}
 			}

@@ -22,15 +22,21 @@ func (a *app) exportCommand() *cobra.Command {
 		Long: `Exports the newest version of each record that the token may list into files of a directory: {type}.{number}.ndjson,
 with one resource on each line, and manifest.json. An export that was interrupted goes on if the command is repeated.
 
-The files have mode 0600. Versions, deleted records, slots and webhooks are not exported.`,
+With --native, the whole storage of the Site is exported: all versions, deleted records, slots, event groups, claims and
+Kubernetes metadata, whatever privacy rules say. Imported into another Site, with any storage, it is the same site. The
+token needs the verb export on the Site.
+
+The files have mode 0600. Webhooks and the audit log are not exported.`,
 		Example: `  kubectl paddock export demo -n demo --as-service-account editor --directory demo-records
-  kubectl paddock export demo -n demo --as-service-account editor --directory patients --type Patient,RelatedPerson`,
+  kubectl paddock export demo -n demo --as-service-account editor --directory patients --type Patient,RelatedPerson
+  kubectl paddock export demo -n demo --as-service-account administrator --directory demo-site --native`,
 		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
 	}
 	flags := command.Flags()
 	directory := flags.String("directory", "", "path of a directory without an export; it is created if it does not exist (required)")
 	types := flags.StringSlice("type", nil, "types to export, comma-separated; if unset, all that the token may list")
 	since := flags.String("since", "", "export only what changed after this time, in RFC 3339, such as transactionTime in the manifest.json of another export")
+	native := flags.Bool("native", false, "export the whole storage of the Site in the native format")
 	site := addSiteFlags(command)
 	printer := a.formatFlag(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -40,6 +46,12 @@ The files have mode 0600. Versions, deleted records, slots and webhooks are not 
 		}
 		if *directory == "" {
 			return usagef(command, "--directory is required")
+		}
+		if *native {
+			if len(*types) > 0 || *since != "" {
+				return usagef(command, "--native exports everything; omit --type and --since")
+			}
+			return a.exportNative(command, site, args[0], *directory, p)
 		}
 		query := url.Values{}
 		if len(*types) > 0 {
@@ -60,17 +72,35 @@ The files have mode 0600. Versions, deleted records, slots and webhooks are not 
 		if err != nil {
 			return err
 		}
-		table := output.Table{Columns: []string{"Type", "Records"}}
-		for _, name := range slices.Sorted(maps.Keys(done.Records)) {
-			table.Rows = append(table.Rows, output.Row{Cells: []string{name, strconv.Itoa(done.Records[name])}})
-		}
-		if len(table.Rows) == 0 && p.Format == output.TableFormat {
-			a.say("There are no such records.")
-			return nil
-		}
-		return p.Print(done, table)
+		return a.printExported(p, done, done.Records)
 	}
 	return command
+}
+
+// exportNative exports a Site in the native format.
+func (a *app) exportNative(command *cobra.Command, flags *siteFlags, name, directory string, p output.Printer) error {
+	opened, progress, err := a.openBulk(command, flags, name)
+	if err != nil {
+		return err
+	}
+	manifest, err := bulk.ExportNative(command.Context(), opened.api, opened.base, directory, progress)
+	if err != nil {
+		return err
+	}
+	return a.printExported(p, manifest, manifest.Records)
+}
+
+// printExported prints how many records of each type were exported.
+func (a *app) printExported(p output.Printer, done any, records map[string]int) error {
+	table := output.Table{Columns: []string{"Type", "Records"}}
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		table.Rows = append(table.Rows, output.Row{Cells: []string{name, strconv.Itoa(records[name])}})
+	}
+	if len(table.Rows) == 0 && p.Format == output.TableFormat {
+		a.say("There are no such records.")
+		return nil
+	}
+	return p.Print(done, table)
 }
 
 func (a *app) importCommand() *cobra.Command {
@@ -79,6 +109,10 @@ func (a *app) importCommand() *cobra.Command {
 		Long: `Imports the files *.ndjson of a directory, with one resource on each line. Resources keep their ids: a record that
 exists is updated, one with the same content stays unchanged. Lines that refer to a resource in a later line or file
 are sent again when that is imported.
+
+If the directory has an export in the native format (export --native), its files are compared with the digests in
+manifest.json, and the records get all their versions, times and claims. A record that exists gets the versions that it
+lacks. The token needs the verb import on the Site.
 
 Lines that fail are in import-errors.jsonl in the directory, with file, line, expression and code, and the exit code
 is 1. An import that was interrupted goes on if the command is repeated.`,

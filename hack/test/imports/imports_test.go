@@ -78,6 +78,11 @@ var rules = map[string]rule{
 		not:    slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/fhir", module + "/apiserver/ahds", module + "/apiserver/aggregated"}),
 		except: append([]string{foldedTexts}, settingsTypes...),
 	},
+	"the native format knows no engine, no cluster and no facade": {
+		from:   []string{"apiserver/native"},
+		not:    slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/apiserver/fhir", module + "/apiserver/ahds", module + "/apiserver/aggregated", module + "/api"}),
+		except: append([]string{foldedTexts}, settingsTypes...),
+	},
 	"the aggregated API knows no engine": {
 		from: []string{"apiserver/aggregated"}, not: engines,
 	},

@@ -1,0 +1,38 @@
+package fhir
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// codeNotStored is the code of a body that has not the form in which bodies are stored.
+const codeNotStored = "not_stored_form"
+
+// CheckStored returns what is wrong with the stored body of a record, which another site may have
+// written. It applies the rules of both dialects, so it accepts what either stores.
+func CheckStored(key store.Key, body store.Body) []r4.Issue {
+	notStored := []r4.Issue{{Code: codeNotStored, Expression: key.Type, Diagnostics: "the body must have an empty id at idOffset, and a meta without versionId and lastUpdated at metaOffset"}}
+	if !r4.ValidID(key.ID) || !inside(body.IDOffset, body.JSON) || !inside(body.MetaOffset, body.JSON) {
+		return notStored
+	}
+	text := r4.AppendJSON(nil, body.JSON, body.IDOffset, body.MetaOffset, key.ID, 1, time.Unix(0, 0))
+	resource, err := r4.Read(text, r4.Options{Type: key.Type, Optional: contractDialect.optional})
+	if err != nil {
+		return errorIssues(problemOf(err).issues)
+	}
+	// Values that were inserted at other places are still in the body.
+	if read := (store.Body{JSON: resource.Body}); resource.ID != key.ID || !read.SameValue(body) {
+		return notStored
+	}
+	return nil
+}
+
+func inside(offset int, text []byte) bool { return offset > 0 && offset < len(text) }
+
+// errorIssues returns the issues that are errors.
+func errorIssues(issues []r4.Issue) []r4.Issue {
+	return slices.DeleteFunc(issues, func(i r4.Issue) bool { return i.Severity != r4.SeverityError })
+}

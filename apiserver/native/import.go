@@ -1,0 +1,187 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
+)
+
+const (
+	// maxImport is the maximum size of a request in bytes, and so of a line.
+	maxImport = 64 << 20
+	// maxLines is the maximum number of lines of a request. A request with more is answered with 400.
+	maxLines = 2000
+)
+
+// The codes of lines that fail, in addition to those of bodies and of package web.
+const (
+	codeUnparseable = "unparseable_line"
+	codeInvalid     = "invalid_record"
+	codeDiverged    = "diverged"
+)
+
+// lineError is why a line failed. The first line is 1.
+type lineError struct {
+	Line       int    `json:"line"`
+	Code       string `json:"code"`
+	Expression string `json:"expression,omitempty"`
+	Message    string `json:"message"`
+}
+
+// result is the response to an import: numbers of lines by outcome, and the errors. Valid counts
+// instead of the outcomes in a dry run. DroppedVersions are versions that the limits of the site do
+// not allow.
+type result struct {
+	Valid           *int        `json:"valid,omitempty"`
+	Created         int         `json:"created"`
+	Updated         int         `json:"updated"`
+	Unchanged       int         `json:"unchanged"`
+	Failed          int         `json:"failed"`
+	DroppedVersions int         `json:"droppedVersions"`
+	Errors          []lineError `json:"errors"`
+}
+
+func (r *result) fail(errs ...lineError) {
+	r.Failed++
+	r.Errors = append(r.Errors, errs...)
+}
+
+// importLines serves POST …/native: it validates each line, and restores the records that are valid.
+// With dryRun=true it restores none. A request that is sent again changes nothing.
+func (h *handler) importLines(w http.ResponseWriter, r *http.Request, site Site, _ access.Caller) error {
+	dryRun, err := dryRunOf(r)
+	if err != nil {
+		return err
+	}
+	if _, _, err := web.ParseContentType(r.Header, ndjson, "application/ndjson", "application/fhir+ndjson"); err != nil {
+		return err
+	}
+	raw, err := web.ReadBody(w, r, maxImport)
+	if err != nil {
+		return err
+	}
+	done := result{Errors: []lineError{}}
+	var records []store.Dumped
+	var numbers []int
+	number := 0
+	for text := range bytes.Lines(raw) {
+		if number++; number > maxLines {
+			return &invalidError{"body", fmt.Sprintf("has more than %d lines; send them in several requests", maxLines)}
+		}
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			continue
+		}
+		record, errs := h.check(text)
+		if len(errs) > 0 {
+			for i := range errs {
+				errs[i].Line = number
+			}
+			done.fail(errs...)
+			continue
+		}
+		records, numbers = append(records, record), append(numbers, number)
+	}
+	if dryRun {
+		valid := len(records)
+		done.Valid = &valid
+	} else if err := restore(r, site, records, numbers, &done); err != nil {
+		return err
+	}
+	body, err := json.Marshal(done)
+	if err != nil {
+		return err
+	}
+	web.Respond(w, r, http.StatusOK, "application/json", body)
+	return nil
+}
+
+func dryRunOf(r *http.Request) (bool, error) {
+	query, err := web.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return false, &invalidError{"query", err.Error() + "; percent-encode its special characters"}
+	}
+	for name := range query {
+		if name != "dryRun" {
+			return false, &invalidError{name, "is unknown; known is dryRun"}
+		}
+	}
+	switch query.Get("dryRun") {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, &invalidError{"dryRun", "must be true or false"}
+	}
+}
+
+// check parses and validates a line.
+func (h *handler) check(text []byte) (store.Dumped, []lineError) {
+	record, err := parseLine(text)
+	if err != nil {
+		return record, []lineError{{Code: codeUnparseable, Message: "the line is not a record in the native format: " + err.Error()}}
+	}
+	if err := record.Check(); err != nil {
+		return record, []lineError{errorOf(err)}
+	}
+	var errs []lineError
+	for i := range record.Versions {
+		v := &record.Versions[i]
+		if v.Deleted {
+			continue
+		}
+		for _, p := range h.CheckBody(record.Key, v.Body) {
+			errs = append(errs, lineError{Code: p.Code, Expression: fmt.Sprintf("versions[%d].%s", i, p.Expression), Message: p.Message})
+		}
+	}
+	return record, errs
+}
+
+// restore restores records, and adds what happened to each to done. Errors: those of
+// store.Archive.Restore.
+func restore(r *http.Request, site Site, records []store.Dumped, numbers []int, done *result) error {
+	if len(records) == 0 {
+		return nil
+	}
+	restored, err := site.Store.Restore(r.Context(), records)
+	if err != nil {
+		return err
+	}
+	for i, one := range restored {
+		done.DroppedVersions += one.Dropped
+		switch {
+		case one.Err != nil:
+			failed := errorOf(one.Err)
+			failed.Line = numbers[i]
+			done.fail(failed)
+		case one.Outcome == store.Created:
+			done.Created++
+		case one.Outcome == store.Updated:
+			done.Updated++
+		default:
+			done.Unchanged++
+		}
+	}
+	return nil
+}
+
+// errorOf returns the error of a line.
+func errorOf(err error) lineError {
+	var invalid *store.InvalidDumpError
+	var diverged *store.DivergedError
+	switch {
+	case errors.As(err, &invalid):
+		return lineError{Code: codeInvalid, Expression: invalid.At, Message: err.Error()}
+	case errors.As(err, &diverged):
+		return lineError{Code: codeDiverged, Message: err.Error()}
+	default:
+		f := web.FailureOf(err)
+		return lineError{Code: f.Code, Message: f.Detail}
+	}
+}

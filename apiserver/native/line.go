@@ -1,0 +1,143 @@
+package native
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// milliseconds is the layout of the times of versions.
+const milliseconds = "2006-01-02T15:04:05.000Z"
+
+// line is a record in the native format.
+type line struct {
+	Type            string    `json:"type"`
+	ID              string    `json:"id"`
+	Versions        []version `json:"versions"`
+	Claims          []claim   `json:"claims,omitempty"`
+	Metadata        string    `json:"metadata,omitempty"`
+	MetadataVersion int64     `json:"metadataVersion,omitempty"`
+}
+
+// version is a version of a record. It has a body, a text or deleted. The stored body has an empty
+// id, and a meta without the values that the server sets; the offsets are where these are inserted.
+type version struct {
+	Version    int64          `json:"version"`
+	Created    time.Time      `json:"created"`
+	Updated    time.Time      `json:"updated"`
+	Method     store.Method   `json:"method"`
+	Deleted    bool           `json:"deleted,omitempty"`
+	IDOffset   int            `json:"idOffset,omitempty"`
+	MetaOffset int            `json:"metaOffset,omitempty"`
+	Body       jsontext.Value `json:"body,omitempty"`
+	// Text is the body if it has line breaks, because a line cannot have them.
+	Text string `json:"text,omitempty"`
+}
+
+type claim struct {
+	Line    string    `json:"line"`
+	From    time.Time `json:"from,omitzero"`
+	Until   time.Time `json:"until,omitzero"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// appendLine appends a record as a line. The same record always gives the same bytes, whatever the
+// engine that dumped it.
+func appendLine(to []byte, d *store.Dumped) []byte {
+	to = append(append(to, `{"type":`...), quoted(d.Key.Type)...)
+	to = append(append(to, `,"id":`...), quoted(d.Key.ID)...)
+	to = append(to, `,"versions":[`...)
+	for i := range d.Versions {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		to = appendVersion(to, &d.Versions[i])
+	}
+	to = append(to, ']')
+	newest := d.Newest()
+	if len(newest.Claims) > 0 {
+		to = append(append(to, `,"claims":`...), claimsOf(newest)...)
+	}
+	if len(newest.Metadata) > 0 {
+		to = append(append(to, `,"metadata":`...), quoted(string(newest.Metadata))...)
+		to = strconv.AppendInt(append(to, `,"metadataVersion":`...), newest.MetadataVersion, 10)
+	}
+	return append(to, "}\n"...)
+}
+
+func appendVersion(to []byte, v *store.Record) []byte {
+	to = strconv.AppendInt(append(to, `{"version":`...), v.Version, 10)
+	to = v.Created.UTC().AppendFormat(append(to, `,"created":"`...), milliseconds)
+	to = v.Updated.UTC().AppendFormat(append(to, `","updated":"`...), milliseconds)
+	to = append(append(to, `","method":`...), quoted(string(v.Method))...)
+	switch {
+	case v.Deleted:
+		return append(to, `,"deleted":true}`...)
+	case v.Body.IDOffset != 0 || v.Body.MetaOffset != 0:
+		to = strconv.AppendInt(append(to, `,"idOffset":`...), int64(v.Body.IDOffset), 10)
+		to = strconv.AppendInt(append(to, `,"metaOffset":`...), int64(v.Body.MetaOffset), 10)
+	}
+	if bytes.ContainsAny(v.Body.JSON, "\n\r") || v.Body.JSON[0] != '{' || v.Body.JSON[len(v.Body.JSON)-1] != '}' {
+		return append(append(append(to, `,"text":`...), quoted(string(v.Body.JSON))...), '}')
+	}
+	return append(append(append(to, `,"body":`...), v.Body.JSON...), '}')
+}
+
+func quoted(text string) []byte {
+	q, _ := jsontext.AppendQuote(nil, text) // fails only for invalid UTF-8, which it replaces
+	return q
+}
+
+func claimsOf(newest *store.Record) []byte {
+	all := make([]claim, len(newest.Claims))
+	for i, c := range newest.Claims {
+		all[i] = claim{c.Line, c.From.UTC(), c.Until.UTC(), c.Expires.UTC()}
+	}
+	text, _ := json.Marshal(all) // strings and times can always be encoded
+	return text
+}
+
+// parseLine parses a line. Errors: of the syntax and of unknown members.
+func parseLine(text []byte) (store.Dumped, error) {
+	var l line
+	// Bodies may have duplicate names of extensions' unknown members; the check of bodies finds them.
+	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
+		return store.Dumped{}, err
+	}
+	d := store.Dumped{Key: store.Key{Type: l.Type, ID: l.ID}}
+	for i := range l.Versions {
+		v := &l.Versions[i]
+		body := []byte(v.Body)
+		if v.Text != "" {
+			body = []byte(v.Text)
+		}
+		d.Versions = append(d.Versions, store.Record{
+			Key: d.Key, Version: v.Version, Created: v.Created.UTC(), Updated: v.Updated.UTC(), Method: v.Method, Deleted: v.Deleted,
+			Body: store.Body{JSON: body, IDOffset: v.IDOffset, MetaOffset: v.MetaOffset},
+		})
+	}
+	if len(d.Versions) == 0 {
+		return d, nil // store.Dumped.Check reports it
+	}
+	newest := d.Newest()
+	for _, c := range l.Claims {
+		newest.Claims = append(newest.Claims, store.Claim{Line: c.Line, From: utc(c.From), Until: utc(c.Until), Expires: utc(c.Expires)})
+	}
+	if l.Metadata != "" {
+		newest.Metadata, newest.MetadataVersion = []byte(l.Metadata), l.MetadataVersion
+	}
+	return d, nil
+}
+
+// utc returns a time in UTC, and the zero value for a zero time.
+func utc(at time.Time) time.Time {
+	if at.IsZero() {
+		return time.Time{}
+	}
+	return at.UTC()
+}

@@ -1,0 +1,161 @@
+// Package native serves the native format of a site, in which a record is one line of NDJSON with
+// all its versions, claims and metadata. What is exported in it and imported elsewhere is the same
+// site. It reads and writes the storage without privacy rules, so it needs rights of its own on the
+// Site. It knows no engine and no facade. See docs/decisions/0023-native-format.md.
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/limits"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
+)
+
+// The right that a caller needs: a verb on the Site object.
+const (
+	group      = "paddock.health"
+	resource   = "sites"
+	verbExport = "export"
+	verbImport = "import"
+)
+
+// requestTimeout is how long one request may take. A longer one is answered with 503.
+const requestTimeout = 45 * time.Second
+
+// Store is the storage of a site.
+type Store interface {
+	store.Store
+	store.Archive
+}
+
+// Site is a Site as this API needs it.
+type Site struct {
+	Access access.Tenant
+	// Store is the storage, without restrictions. It is nil while it is not open.
+	Store Store
+	// Limiter limits concurrent searches, which include exports.
+	Limiter *limits.SiteLimiter
+}
+
+// Problem is an error in the body of a version.
+type Problem struct {
+	// Expression is where the error is, such as Patient.active.
+	Expression string
+	// Code is for programs, Message for people.
+	Code, Message string
+}
+
+// Config has the dependencies of the API. All are required unless noted.
+type Config struct {
+	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
+	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
+	Admit      func(r *http.Request, siteID string) (Site, access.Caller, error)
+	Authorizer access.Authorizer
+	// CheckBody returns what is wrong with the stored body of a record.
+	CheckBody func(key store.Key, body store.Body) []Problem
+	// Audit records requests. If it is nil, requests are not recorded.
+	Audit *audit.Auditor
+	Log   *slog.Logger
+}
+
+type handler struct{ Config }
+
+// errUnknownPath is the error of a path that the API does not have.
+var errUnknownPath = &web.UnknownPathError{Paths: "the path of this API is /site/{siteId}/native"}
+
+// New returns the handler of /site/{siteId}/native.
+func New(config Config) http.Handler {
+	h := &handler{config}
+	routes := chi.NewRouter()
+	routes.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, errUnknownPath) })
+	routes.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, &web.UnknownMethodError{}) })
+	routes.Handle("/site/{siteId}/native", h.serve(web.Methods[operation]{
+		http.MethodGet:  {verbExport, audit.Read, h.export},
+		http.MethodPost: {verbImport, audit.Update, h.importLines},
+	}))
+	return web.Identify(web.Recover(h.Log, h.fail, h.Audit.Handler("native", routes, h.fail)))
+}
+
+// operation is what one method does. verb is the right that it needs.
+type operation struct {
+	verb   string
+	action audit.Action
+	run    func(w http.ResponseWriter, r *http.Request, site Site, caller access.Caller) error
+}
+
+func (h *handler) serve(methods web.Methods[operation]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		if err := h.operate(w, r, methods); err != nil {
+			h.fail(w, r, err)
+		}
+	}
+}
+
+func (h *handler) operate(w http.ResponseWriter, r *http.Request, methods web.Methods[operation]) error {
+	op, err := methods.Find(r.Method)
+	if err != nil {
+		return err
+	}
+	recorder := audit.From(r.Context())
+	recorder.Interaction("native-"+op.verb, op.action, store.Key{})
+	siteID := web.PathParameter(r, "siteId")
+	if siteID == "" {
+		return errUnknownPath
+	}
+	site, caller, err := h.Admit(r, siteID)
+	if err != nil {
+		return err
+	}
+	action := access.Action{Verb: op.verb, Group: group, Resource: resource, Name: site.Access.Name}
+	if err := h.Authorizer.Authorize(r.Context(), caller, site.Access, action); err != nil {
+		return err
+	}
+	if err := recorder.Ready(); err != nil {
+		return err
+	}
+	if site.Store == nil {
+		return store.ErrUnavailable
+	}
+	return op.run(w, r, site, caller)
+}
+
+// invalidError is an invalid parameter of the query.
+type invalidError struct{ parameter, problem string }
+
+func (e *invalidError) Error() string { return "parameter " + e.parameter + ": " + e.problem }
+
+// fail responds with a problem. RFC 9457.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f := web.FailureOf(err)
+	var invalid *invalidError
+	var broken *web.BrokenBodyError
+	switch {
+	case errors.As(err, &invalid):
+		f = web.Failure{Status: http.StatusBadRequest, Code: "invalid_request", Detail: err.Error()}
+	case errors.As(err, &broken):
+		f = web.Failure{Status: http.StatusBadRequest, Code: "unparseable", Detail: err.Error()}
+	case errors.Is(err, store.ErrQueryTimeout):
+		f = web.RetryLater(http.StatusServiceUnavailable, web.CodeTimeout, err.Error())
+	}
+	if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented {
+		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()), "status", f.Status, "err", err)
+	}
+	for name, value := range f.Header {
+		w.Header().Set(name, value)
+	}
+	body, _ := json.Marshal(map[string]any{"type": "tag:paddock.health,2026:problem/" + f.Code, "status": f.Status, "code": f.Code, "detail": f.Detail}) // strings and numbers can always be encoded
+	web.Respond(w, r, f.Status, "application/problem+json", body)
+}

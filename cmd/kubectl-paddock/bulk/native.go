@@ -1,0 +1,300 @@
+package bulk
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	// NativeFormat is the format in the manifest of an export in the native format.
+	NativeFormat = "paddock-native/1"
+	// maxPasses is the maximum number of passes over a site. The first one has all records, each
+	// further one has those that changed since the one before began.
+	maxPasses = 4
+)
+
+// NativeManifest is the manifest of an export in the native format.
+type NativeManifest struct {
+	Format string `json:"format"`
+	Site   string `json:"site"`
+	// From and Until are when the export began and ended: each record is in its state of a moment
+	// between them. If nothing changed in that time, the export is the state of all of it.
+	From  string `json:"from"`
+	Until string `json:"until"`
+	// SHA256 is the digest of all lines, in the order of the files. It does not depend on the storage
+	// of the site, so equal sites have equal digests.
+	SHA256   string         `json:"sha256"`
+	Records  map[string]int `json:"records"`
+	Versions int            `json:"versions"`
+	Files    []NativeFile   `json:"files"`
+}
+
+// NativeFile is a file of an export in the native format.
+type NativeFile struct {
+	Name   string `json:"name"`
+	Lines  int    `json:"lines"`
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// nativeProgress is the state of an interrupted export in the native format.
+type nativeProgress struct {
+	Manifest NativeManifest `json:"manifest"`
+	// Pass, After and Since select the next page. Next is the Since of the next pass.
+	Pass  int    `json:"pass"`
+	After string `json:"after,omitempty"`
+	Since string `json:"since,omitempty"`
+	Next  string `json:"next,omitempty"`
+	// New is the number of lines of this pass. Done reports whether only the manifest is missing.
+	New  int  `json:"new"`
+	Done bool `json:"done,omitempty"`
+	// Digest is the state of the digest of all lines.
+	Digest []byte `json:"digest"`
+	// Recent has the beginnings of the digests of lines that the next pass returns again unless they
+	// change: those of records that changed since a pass began.
+	Recent map[string]bool `json:"recent"`
+}
+
+// nativeExporter exports a site in the native format.
+type nativeExporter struct {
+	site      *siteapi.Client
+	directory string
+	progress  *Progress
+	state     nativeProgress
+	digest    hash.Hash
+	// began reports whether the progress has begun.
+	began bool
+}
+
+// ExportNative exports all records of a site in the native format into files of a folder:
+// records.{number}.ndjson, and manifest.json. An export that was interrupted is taken up again.
+// siteURL identifies the site.
+func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return NativeManifest{}, err
+	}
+	x := &nativeExporter{site: site, directory: directory, progress: progress, digest: sha256.New()}
+	found, err := loadState(directory, exportState, &x.state)
+	switch {
+	case err != nil:
+		return NativeManifest{}, err
+	case found && (x.state.Manifest.Format != NativeFormat || x.state.Manifest.Site != siteURL):
+		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat that, or choose another directory")
+	case found:
+		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
+	default:
+		x.state = nativeProgress{
+			Manifest: NativeManifest{Format: NativeFormat, Site: siteURL, Records: map[string]int{}, Files: []NativeFile{}},
+			Recent:   map[string]bool{},
+		}
+		err = emptyFolder(directory, false)
+	}
+	if err != nil {
+		return NativeManifest{}, err
+	}
+	for !x.state.Done {
+		if err := x.pass(ctx); err != nil {
+			return NativeManifest{}, err
+		}
+	}
+	progress.End()
+	m := x.state.Manifest
+	m.SHA256 = hex.EncodeToString(x.digest.Sum(nil))
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = writeFile(filepath.Join(directory, ManifestName), append(text, '\n'))
+	}
+	if err != nil {
+		return NativeManifest{}, err
+	}
+	return m, os.Remove(filepath.Join(directory, exportState))
+}
+
+// pass exports the pages of a pass.
+func (x *nativeExporter) pass(ctx context.Context) error {
+	pages := make(chan siteapi.NativePage, 1) // the next page is requested while one is written
+	group, ctx := errgroup.WithContext(ctx)
+	after, since := x.state.After, x.state.Since
+	group.Go(func() error {
+		defer close(pages)
+		for {
+			page, err := x.site.ExportNative(ctx, after, since)
+			if err != nil {
+				return err
+			}
+			select {
+			case pages <- page:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if after = page.Next; after == "" {
+				return nil
+			}
+		}
+	})
+	group.Go(func() error {
+		for page := range pages {
+			if err := x.add(page); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// endPass begins the next pass, or ends the export if there is none.
+func (x *nativeExporter) endPass() {
+	s := &x.state
+	s.Manifest.Until = s.Next
+	s.Done = s.Pass > 0 && s.New == 0 || s.Pass+1 == maxPasses
+	if s.Done && s.New > 0 {
+		x.progress.Say("The site is written to all the time. Each record is in its state of a moment between %s and %s.", s.Manifest.From, s.Manifest.Until)
+	}
+	s.Pass, s.Since, s.Next, s.New = s.Pass+1, s.Next, "", 0
+}
+
+// add writes a page to a file.
+func (x *nativeExporter) add(page siteapi.NativePage) error {
+	s := &x.state
+	if s.Next == "" {
+		s.Next = page.Time
+	}
+	if s.Manifest.From == "" {
+		s.Manifest.From = page.Time
+	}
+	if !x.began {
+		x.began = true
+		x.progress.Begin(int64(x.lines()), int64(page.Records))
+	}
+	kept, lines := page.Lines[:0:0], 0
+	for line := range bytes.Lines(page.Lines) {
+		if changedSince(line, cmp.Or(s.Since, s.Next)) {
+			sum := sha256.Sum256(line)
+			digest := hex.EncodeToString(sum[:8])
+			if s.Recent[digest] {
+				continue
+			}
+			s.Recent[digest] = true
+		}
+		kept, lines = append(kept, line...), lines+1
+		s.Manifest.Records[typeOf(line)]++
+	}
+	if lines > 0 {
+		sum := sha256.Sum256(kept)
+		file := NativeFile{Name: fmt.Sprintf("records.%05d.ndjson", len(s.Manifest.Files)+1), Lines: lines, Bytes: len(kept), SHA256: hex.EncodeToString(sum[:])}
+		if err := writeFile(filepath.Join(x.directory, file.Name), kept); err != nil {
+			return err
+		}
+		s.Manifest.Files = append(s.Manifest.Files, file)
+		s.Manifest.Versions += page.Versions
+		x.digest.Write(kept)
+	}
+	s.New += lines
+	x.progress.Add(int64(lines), int64(lines))
+	// One write of the state has both the page and the end of the pass.
+	if s.After = page.Next; s.After == "" {
+		x.endPass()
+	}
+	return x.save()
+}
+
+func (x *nativeExporter) lines() (n int) {
+	for _, file := range x.state.Manifest.Files {
+		n += file.Lines
+	}
+	return n
+}
+
+func (x *nativeExporter) save() (err error) {
+	if x.state.Digest, err = x.digest.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+		return err
+	}
+	return saveState(x.directory, exportState, x.state)
+}
+
+// changedSince reports whether a line seems to have a version from a time or later. Both are in the
+// layout of the native format. It may be wrong, because a body may have the same words.
+func changedSince(line []byte, since string) bool {
+	const member = `"updated":"`
+	at := bytes.LastIndex(line, []byte(member))
+	return at >= 0 && string(line[at+len(member):min(at+len(member)+len(since), len(line))]) >= since
+}
+
+// typeOf returns the type of a line.
+func typeOf(line []byte) string {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
+	if name, _, found := bytes.Cut(rest, []byte(`"`)); ok && found {
+		return string(name)
+	}
+	return "?"
+}
+
+// checkNative reports whether a folder has an export in the native format. It returns an error if a
+// file differs from what the manifest says, or is missing.
+func checkNative(directory string) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(directory, ManifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	switch format := formatOf(text); format {
+	case NativeFormat:
+	case "":
+		return false, nil // of an export of another kind
+	default:
+		return false, fmt.Errorf("%s has the format %q; this program reads %s", ManifestName, format, NativeFormat)
+	}
+	var m NativeManifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return false, fmt.Errorf("read %s: %w", ManifestName, err)
+	}
+	for _, file := range m.Files {
+		sum, err := digestOf(filepath.Join(directory, filepath.Base(file.Name)))
+		if err != nil {
+			return false, err
+		}
+		if sum != file.SHA256 {
+			return false, fmt.Errorf("%s differs from what was exported: its SHA-256 is %s, in %s it is %s; get the file again", file.Name, sum, ManifestName, file.SHA256)
+		}
+	}
+	return true, nil
+}
+
+// formatOf returns the format in a manifest, or "" if it has none.
+func formatOf(manifest []byte) string {
+	var head struct{ Format string }
+	_ = json.Unmarshal(manifest, &head) // another program's manifest may be anything
+	return head.Format
+}
+
+func digestOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,125 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+// dumping is a site with records that it exports two by two. In the second pass it has one that changed.
+type dumping struct {
+	fail     atomic.Int64 // the number of the request that is refused; 0 for none
+	requests atomic.Int64
+}
+
+func (s *dumping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.requests.Add(1) == s.fail.Load() {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	line := func(id int, updated string) string {
+		return fmt.Sprintf(`{"type":"Patient","id":"p%d","versions":[{"version":1,"updated":"%s"}]}`+"\n", id, updated)
+	}
+	header := w.Header()
+	header.Set("Paddock-Time", "2031-01-01T00:00:0"+fmt.Sprint(len(r.URL.Query().Get("since"))%7)+".000Z")
+	if since := r.URL.Query().Get("since"); since != "" {
+		if since == "2031-01-01T00:00:00.000Z" {
+			fmt.Fprint(w, line(2, "2031-01-01T00:00:00.000Z"), line(3, "2031-01-01T00:00:02.000Z"))
+		}
+		return
+	}
+	switch r.URL.Query().Get("after") {
+	case "":
+		header.Set("Paddock-Next", "Patient/p2")
+		fmt.Fprint(w, line(1, "2030-01-01T00:00:00.000Z"), line(2, "2031-01-01T00:00:00.000Z"))
+	case "Patient/p2":
+		header.Set("Paddock-Next", "Patient/p4")
+		fmt.Fprint(w, line(3, "2030-01-01T00:00:00.000Z"), line(4, "2030-01-01T00:00:00.000Z"))
+	default:
+		fmt.Fprint(w, line(5, "2030-01-01T00:00:00.000Z"))
+	}
+}
+
+// TestExportNative interrupts an export at each of its requests, and checks that the result is always
+// the same.
+func TestExportNative(t *testing.T) {
+	site := &dumping{}
+	server := httptest.NewServer(site)
+	defer server.Close()
+	client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	export := func(directory string) (NativeManifest, error) {
+		return ExportNative(t.Context(), client, "https://site", directory, &Progress{Out: io.Discard, Now: time.Now})
+	}
+	want, err := export(filepath.Join(t.TempDir(), "whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.Records["Patient"] != 6 || want.From != "2031-01-01T00:00:00.000Z" || len(want.Files) != 4 {
+		t.Errorf("manifest %+v, want 6 lines in 4 files", want)
+	}
+	all := site.requests.Load()
+	for at := range all {
+		directory := filepath.Join(t.TempDir(), "part")
+		site.requests.Store(0)
+		site.fail.Store(at + 1)
+		if _, err := export(directory); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Fatalf("request %d: got %v, want 403", at+1, err)
+		}
+		if _, err := os.Stat(filepath.Join(directory, ManifestName)); err == nil {
+			t.Errorf("request %d: there is a manifest already", at+1)
+		}
+		site.fail.Store(0)
+		got, err := export(directory)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("interrupted at request %d: error %v (-want +got):\n%s", at+1, err, diff)
+		}
+		if native, err := checkNative(directory); !native || err != nil {
+			t.Errorf("check: %t, %v", native, err)
+		}
+	}
+}
+
+func TestCheckNative(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "records.00001.ndjson", "{}")
+	manifest := func(m NativeManifest) {
+		t.Helper()
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, directory, ManifestName, string(text))
+	}
+	for _, test := range []struct {
+		name     string
+		manifest NativeManifest
+		problem  string
+	}{
+		{"another kind", NativeManifest{}, ""},
+		{"another version", NativeManifest{Format: "paddock-native/2"}, "reads paddock-native/1"},
+		{"changed file", NativeManifest{Format: NativeFormat, Files: []NativeFile{{Name: "records.00001.ndjson", SHA256: "00"}}}, "differs from what was exported"},
+		{"missing file", NativeManifest{Format: NativeFormat, Files: []NativeFile{{Name: "records.00002.ndjson"}}}, "no such file"},
+	} {
+		manifest(test.manifest)
+		native, err := checkNative(directory)
+		if native || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+			t.Errorf("%s: got %t, %v, want %q", test.name, native, err, test.problem)
+		}
+	}
+}

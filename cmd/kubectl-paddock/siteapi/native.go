@@ -1,0 +1,74 @@
+package siteapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// ndjsonNative is the media type of the native format.
+const ndjsonNative = "application/x-ndjson"
+
+// NativePage is a page of an export in the native format.
+type NativePage struct {
+	Lines []byte
+	// Next selects the next page. It is empty on the last one.
+	Next string
+	// Time is the time before which the page has all changes of its records, in RFC 3339.
+	Time string
+	// Versions is the number of versions in Lines. Records is the number of live records of the site,
+	// for the progress; 0 if it is unknown.
+	Versions, Records int
+}
+
+// ExportNative returns a page of the records that changed since a time, or of all if that is empty.
+// Errors: *Error.
+func (c *Client) ExportNative(ctx context.Context, after, since string) (NativePage, error) {
+	query := url.Values{}
+	if after != "" {
+		query.Set("after", after)
+	}
+	if since != "" {
+		query.Set("since", since)
+	}
+	answer, err := c.persist(ctx, http.MethodGet, "/native?"+query.Encode(), http.Header{"Accept": {ndjsonNative}}, nil)
+	if err != nil {
+		return NativePage{}, err
+	}
+	page := NativePage{Lines: answer.body, Next: answer.header.Get("Paddock-Next"), Time: answer.header.Get("Paddock-Time")}
+	if page.Time == "" {
+		return NativePage{}, fmt.Errorf("the site responded to an export without the header Paddock-Time")
+	}
+	page.Versions, _ = strconv.Atoi(answer.header.Get("Paddock-Versions")) // only shown
+	page.Records, _ = strconv.Atoi(answer.header.Get("Paddock-Records"))   // likewise
+	return page, nil
+}
+
+// ImportNative sends lines in the native format to a site. Errors: *Error.
+func (c *Client) ImportNative(ctx context.Context, lines []byte, dryRun bool) (ImportResult, error) {
+	answer, err := c.persist(ctx, http.MethodPost, "/native?dryRun="+strconv.FormatBool(dryRun), http.Header{"Content-Type": {ndjsonNative}}, lines)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	var got struct {
+		Valid                                                *int
+		Created, Updated, Unchanged, Failed, DroppedVersions int
+		Errors                                               []LineError
+	}
+	if err := json.Unmarshal(answer.body, &got); err != nil {
+		return ImportResult{}, fmt.Errorf("read the result of the import: %w", err)
+	}
+	result := ImportResult{Counts: map[string]int{"failed": got.Failed}, Errors: got.Errors}
+	if got.Valid != nil {
+		result.Counts["valid"] = *got.Valid
+		return result, nil
+	}
+	result.Counts["created"], result.Counts["updated"], result.Counts["unchanged"] = got.Created, got.Updated, got.Unchanged
+	if got.DroppedVersions > 0 {
+		result.Counts["versions dropped"] = got.DroppedVersions
+	}
+	return result, nil
+}

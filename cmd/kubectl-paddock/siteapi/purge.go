@@ -1,0 +1,72 @@
+package siteapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Purged is the receipt of a $purge. It names no record.
+type Purged struct {
+	Time string `json:"time"`
+	// Records is the number of purged records by type. Shared is the number of records of the
+	// compartment that stay, because they are about other records too.
+	Records map[string]int `json:"records"`
+	Shared  int            `json:"shared"`
+	// Outside is what the purge does not reach.
+	Outside string `json:"outside"`
+}
+
+// Purge removes a record with its history, events and deliveries. For a Patient, withCompartment
+// selects whether the records of its compartment are removed too. Errors: *Error.
+func (c *Client) Purge(ctx context.Context, recordType, id string, withCompartment bool) (Purged, error) {
+	query := url.Values{}
+	if recordType == "Patient" && !withCompartment {
+		query.Set("compartment", "false")
+	}
+	text, err := c.do(ctx, http.MethodPost, "/fhir/"+url.PathEscape(recordType)+"/"+url.PathEscape(id)+"/$purge", query, nil, "application/fhir+json")
+	if err != nil {
+		return Purged{}, err
+	}
+	var receipt struct {
+		Parameter []struct {
+			Name         string
+			ValueInstant string
+			ValueInteger int
+			ValueString  string
+			Part         []struct {
+				Name         string
+				ValueCode    string
+				ValueInteger int
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &receipt); err != nil {
+		return Purged{}, fmt.Errorf("read the receipt: %w", err)
+	}
+	purged := Purged{Records: map[string]int{}}
+	for _, p := range receipt.Parameter {
+		switch p.Name {
+		case "time":
+			purged.Time = p.ValueInstant
+		case "shared":
+			purged.Shared = p.ValueInteger
+		case "outside":
+			purged.Outside = p.ValueString
+		case "purged":
+			typeName, count := "", 0
+			for _, part := range p.Part {
+				switch part.Name {
+				case "type":
+					typeName = part.ValueCode
+				case "count":
+					count = part.ValueInteger
+				}
+			}
+			purged.Records[typeName] += count
+		}
+	}
+	return purged, nil
+}

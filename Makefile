@@ -21,6 +21,8 @@ ETCD_PORT ?= 0
 DIR ?= .local
 # Storage of its demo site: cluster or postgres.
 STORAGE ?= cluster
+# What an empty demo site is filled with: clinic, hl7 (HL7's official examples) or none.
+DATA ?= clinic
 
 include hack/tools/tools.mk
 include config/generate.mk
@@ -44,9 +46,9 @@ build: ## Build Paddock's programs into bin/.
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen ./cmd/kubectl-paddock
 
 .PHONY: run
-run: cluster-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
+run: cluster-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, DATA=clinic, hl7 or none, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR).
 	@go build -o $(BIN)/run ./hack/dev/run
-	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
+	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --data $(DATA) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 ##@ Check
 

@@ -48,6 +48,10 @@ var rules = map[string]rule{
 	"the reader of JSON objects is pure": {
 		from: []string{"apiserver/jsonwalk"}, not: append([]string{module, "k8s.io"}, httpPackages...),
 	},
+	"the demo clinic is data and the paths to which it is written": {
+		from: []string{"apiserver/clinic"}, not: slices.Concat(kubernetesClients, engines, []string{module, "k8s.io"}),
+		except: []string{module + "/apiserver/clinic"},
+	},
 	"the query language and the extraction are pure": {
 		from: []string{"apiserver/fhir/search", "apiserver/fhir/search/extract", "apiserver/fhir/search/fold"},
 		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io"}, engines),

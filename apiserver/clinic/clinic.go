@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +23,10 @@ var types = []string{
 	"Endpoint", "Organization", "Location", "Practitioner", "PractitionerRole", "HealthcareService",
 	"OrganizationAffiliation", "DeviceDefinition", "Device", "DeviceMetric", "Patient", "RelatedPerson", "Person", "Group",
 }
+
+// Types returns the FHIR types of the clinic's records, which are all that Paddock has. A type
+// follows those to which its records refer.
+func Types() []string { return slices.Clone(types) }
 
 // Record is one FHIR record.
 type Record struct {

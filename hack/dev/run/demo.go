@@ -54,7 +54,7 @@ func (d demo) start(ctx context.Context, paddock *localpaddock.Paddock) (string,
 		}
 	}
 	// What tests that use the same samples do not expect.
-	const settings = `{"spec":{"timeZone":"` + demoZone + `"}}`
+	const settings = `{"spec":{"sandbox":true,"timeZone":"` + demoZone + `"}}`
 	if _, err := paddock.Kubectl(ctx, "patch", "--namespace", d.site, "site/"+d.site, "--type=merge", "--patch", settings); err != nil {
 		return "", err
 	}

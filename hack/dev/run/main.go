@@ -34,6 +34,7 @@ type options struct {
 	dir, bin, source string
 	storage, data    string
 	port             int
+	open             bool
 	cluster          localcluster.Options
 }
 
@@ -46,6 +47,7 @@ func main() {
 	flag.StringVar(&o.storage, "storage", "cluster", "where the demo site keeps its records: cluster or postgres")
 	flag.StringVar(&o.data, "data", "clinic", "what an empty demo site is filled with: clinic, hl7 (HL7's official examples) or none")
 	flag.IntVar(&o.port, "port", 8080, "port of the API on 127.0.0.1")
+	flag.BoolVar(&o.open, "open", false, "serve requests without a token too, with the rights of the demo's token")
 	flag.IntVar(&o.cluster.APIServerPort, "kube-apiserver-port", 0, "port of kube-apiserver; 0: a free one, kept for the next run")
 	flag.IntVar(&o.cluster.EtcdClientPort, "etcd-port", 0, "port of etcd; 0: a free one, kept for the next run")
 	flag.Parse()
@@ -84,7 +86,15 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true})
+	serving := localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true}
+	var door *openDoor
+	if o.open {
+		if door, err = listenOpen(o.port); err != nil {
+			return err
+		}
+		serving.Port, serving.PublicURL = 0, door.url()
+	}
+	paddock, err := localpaddock.Start(ctx, cluster, serving)
 	if err != nil {
 		return err
 	}
@@ -98,11 +108,14 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer received.close()
-	if err := shown.load(ctx, client{base: url, token: token}, o); err != nil {
+	if err := shown.load(ctx, client{base: paddock.URLs[0] + "/site/" + shown.site, token: token}, o); err != nil {
 		return err
 	}
 	if err := files.write(url, token, cluster.Kubeconfig()); err != nil {
 		return err
+	}
+	if door != nil {
+		go door.serve(ctx, paddock.URLs[0], files)
 	}
 	go files.renewToken(ctx, func() (string, error) { return shown.token(ctx, paddock) })
 	printReady(url, shown.site, dir, o.bin, time.Since(began))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,15 @@ func (o outputs) renewToken(ctx context.Context, renew func() (string, error)) {
 			next = time.Minute
 		}
 	}
+}
+
+// token returns the token that was written last.
+func (o outputs) token() string {
+	text, err := os.ReadFile(o.path("token"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // writeToken replaces the token's file in one step, so that no reader sees a part of it.

@@ -106,10 +106,10 @@ var rules = map[string]rule{
 	// The plugin uses what users can use: the custom resources and the HTTP APIs.
 	"kubectl-paddock imports no program": {
 		from: []string{"cmd/kubectl-paddock"}, not: []string{module + "/apiserver", module + "/controllers", "sigs.k8s.io/controller-runtime"},
-		except: []string{module + "/apiserver/events/signing"},
+		except: []string{module + "/apiserver/events/signing", module + "/apiserver/clinic"},
 	},
 	"what kubectl-paddock sends to sites and packs into reports knows no cluster": {
-		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk"},
+		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk", "cmd/kubectl-paddock/sandbox"},
 		not:  slices.Concat(kubernetesClients, []string{"github.com/spf13/cobra"}),
 	},
 	"what records accesses knows no engine and no cluster": {

@@ -21,6 +21,8 @@ ETCD_PORT ?= 0
 DIR ?= .local
 # Storage of its demo site: cluster or postgres.
 STORAGE ?= cluster
+# What an empty demo site is filled with: clinic, hl7 (HL7's official examples) or none.
+DATA ?= clinic
 
 include hack/tools/tools.mk
 include config/generate.mk
@@ -43,10 +45,18 @@ build: ## Build Paddock's programs into bin/.
 	@echo "building controller and apiserver (about 2 min the first time) ..."
 	@go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/controller ./cmd/apiserver ./cmd/listen ./cmd/kubectl-paddock
 
-.PHONY: run
-run: run-tools build ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR; KUBEBUILDER_ASSETS: folder of setup-envtest).
+.PHONY: build-run
+build-run: # Build the program behind `make run`.
 	@go build -o $(BIN)/run ./hack/dev/run
-	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
+
+.PHONY: run
+run: cluster-tools build build-run ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, DATA=clinic, hl7 or none, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR; KUBEBUILDER_ASSETS: folder of setup-envtest).
+	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --data $(DATA) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
+
+.PHONY: mock
+mock: cluster-tools build build-run ## Serve the demo clinic to requests without a token, with new data each time, to try a client (variables: STORAGE, PORT).
+	@rm -rf $(DIR)-mock
+	@exec $(BIN)/run --dir $(DIR)-mock --bin $(BIN) --open --storage $(STORAGE) --port $(PORT)
 
 ##@ Check
 
@@ -83,7 +93,7 @@ unit: ## Run the tests of packages that start no server processes.
 # The packages are tested one after the other, because tests with time limits can fail when packages
 # share the processor.
 .PHONY: integration
-integration: cluster-tools helm-tools issuer release-tools build ## Run the tests against a real etcd and kube-apiserver.
+integration: cluster-tools helm-tools issuer release-tools build build-run ## Run the tests against a real etcd and kube-apiserver.
 	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients

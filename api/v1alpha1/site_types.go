@@ -275,6 +275,11 @@ type SiteSpec struct {
 	// +optional
 	CORS *CORS `json:"cors,omitempty"`
 
+	// sandbox marks a Site for development, whose records may be lost: `kubectl paddock reset`
+	// replaces them by those of a demo clinic. It changes no right. Default: false.
+	// +optional
+	Sandbox bool `json:"sandbox,omitempty"`
+
 	// exposure gives the site a host name of its own, by an Ingress or an HTTPRoute. If unset, the
 	// site is reachable only at the host name of the installation.
 	// +optional

@@ -77,6 +77,20 @@ type humanName struct {
 	Given  []primitive `json:"given"`
 }
 
+// String returns the name in one line: its text, or else the given and family names.
+func (n humanName) String() string {
+	if n.Text != "" {
+		return strings.Join(strings.Fields(string(n.Text)), " ")
+	}
+	var parts []string
+	for _, part := range append(slices.Clone(n.Given), n.Family) {
+		if part != "" {
+			parts = append(parts, string(part))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 // humanNameOf returns the official name, or else the first.
 func humanNameOf(resource elements) humanName {
 	all := read[[]humanName](resource["name"])
@@ -88,6 +102,9 @@ func humanNameOf(resource elements) humanName {
 	}
 	return all[0]
 }
+
+// personName prints the whole name.
+func personName(resource elements) string { return humanNameOf(resource).String() }
 
 func family(resource elements) string { return string(humanNameOf(resource).Family) }
 

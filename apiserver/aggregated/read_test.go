@@ -83,8 +83,8 @@ var _ = Describe("kubectl get of one patient", func() {
 
 	It("prints a row, a wide row, a name, columns and a description", func(ctx SpecContext) {
 		narrow := rows(must(ctx, "get", "patient", "rex", "-n", "demo"))
-		Expect(narrow[0]).To(Equal([]string{"NAME", "FAMILY", "GIVEN", "SPECIES", "BIRTHDATE", "ACTIVE", "VERSION", "AGE"}))
-		Expect(narrow[1][:7]).To(Equal([]string{"rex", "Oak", "Rex", "Dog", "2019-04-01", "true", "2"}))
+		Expect(narrow[0]).To(Equal([]string{"NAME", "FULL", "NAME", "SPECIES", "OWNER", "BIRTHDATE", "ACTIVE", "VERSION", "AGE"}))
+		Expect(narrow[1][:7]).To(Equal([]string{"rex", "Rex", "Oak", "Dog", "2019-04-01", "true", "2"}))
 		wide := rows(must(ctx, "get", "patient", "rex", "-n", "demo", "-o", "wide"))
 		Expect(wide[0]).To(ContainElements("GENDER", "BREED"))
 		Expect(wide[1]).To(ContainElements("male", "Kelpie"))

@@ -1,10 +1,17 @@
 package aggregated
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // R4 patient.html, person.html, practitioner.html, relatedperson.html.
 
 var (
+	fullNameColumn  = column{name: "Full Name", cell: personName, description: "The name, as people know it: the text of the official name, or of the first, else its given and family names."}
 	familyColumn    = column{name: "Family", cell: family, description: "The family name: of the official name, else of the first."}
 	givenColumn     = column{name: "Given", cell: given, description: "The given names of the same name, or its text."}
 	birthDateColumn = column{name: "Birthdate", cell: one[primitive]("birthDate"), description: "The date of birth, as exactly as it is known."}
@@ -21,11 +28,13 @@ func wide(c column) column {
 }
 
 var patientTable = table{
-	familyColumn,
-	givenColumn,
+	fullNameColumn,
 	{name: "Species", cell: animal("species"), description: "The species, from the extension patient-animal."},
+	{name: "Owner", cell: owner, description: "Of an animal: the contact with the relationship owner, else the first contact."},
 	birthDateColumn,
 	activeColumn,
+	wide(familyColumn),
+	wide(givenColumn),
 	wide(genderColumn),
 	{name: "Breed", wide: true, cell: animal("breed"), description: "The breed, from the extension patient-animal."},
 	{name: "Deceased", wide: true, cell: either(one[primitive]("deceasedDateTime"), one[primitive]("deceasedBoolean")), description: "When the patient died, or whether the patient died."},
@@ -33,20 +42,22 @@ var patientTable = table{
 }
 
 var personTable = table{
-	familyColumn,
-	givenColumn,
+	fullNameColumn,
 	birthDateColumn,
 	activeColumn,
+	wide(familyColumn),
+	wide(givenColumn),
 	wide(genderColumn),
 	wide(phoneColumn),
 	{name: "Organization", wide: true, cell: one[reference]("managingOrganization"), description: "The organization that keeps the record."},
 }
 
 var practitionerTable = table{
-	familyColumn,
-	givenColumn,
+	fullNameColumn,
 	{name: "Qualification", cell: first[qualification]("qualification"), description: "The first qualification."},
 	activeColumn,
+	wide(familyColumn),
+	wide(givenColumn),
 	wide(phoneColumn),
 	wide(emailColumn),
 	wide(genderColumn),
@@ -54,11 +65,12 @@ var practitionerTable = table{
 }
 
 var relatedPersonTable = table{
-	familyColumn,
-	givenColumn,
+	fullNameColumn,
 	{name: "Patient", cell: one[reference]("patient"), description: "The patient to whom the person is related."},
 	{name: "Relationship", cell: first[codeableConcept]("relationship"), description: "What the person is to the patient."},
 	activeColumn,
+	wide(familyColumn),
+	wide(givenColumn),
 	wide(phoneColumn),
 	wide(emailColumn),
 	wide(genderColumn),
@@ -80,19 +92,50 @@ type extension struct {
 	ValueCodeableConcept codeableConcept `json:"valueCodeableConcept"`
 }
 
-// animal shows a part of the extension patient-animal.
+// animalParts returns the parts of the extension patient-animal, and whether the patient has it.
+func animalParts(resource elements) (parts []extension, isAnimal bool) {
+	for _, outer := range read[[]extension](resource["extension"]) {
+		if outer.URL == animalExtension {
+			return read[[]extension](outer.Extension), true
+		}
+	}
+	return nil, false
+}
+
+// animal prints a part of the extension patient-animal.
 func animal(part string) cell {
 	return func(resource elements) string {
-		for _, outer := range read[[]extension](resource["extension"]) {
-			if outer.URL != animalExtension {
-				continue
-			}
-			for _, inner := range read[[]extension](outer.Extension) {
-				if inner.URL == part {
-					return inner.ValueCodeableConcept.String()
-				}
+		parts, _ := animalParts(resource)
+		for _, inner := range parts {
+			if inner.URL == part {
+				return inner.ValueCodeableConcept.String()
 			}
 		}
 		return ""
 	}
+}
+
+// patientContact is a person or an organization that answers for a patient.
+type patientContact struct {
+	Relationship []codeableConcept `json:"relationship"`
+	Name         humanName         `json:"name"`
+	Organization reference         `json:"organization"`
+}
+
+func (c patientContact) String() string { return cmp.Or(c.Name.String(), c.Organization.String()) }
+
+func (c patientContact) isOwner() bool {
+	return slices.ContainsFunc(c.Relationship, func(r codeableConcept) bool { return strings.EqualFold(r.String(), "owner") })
+}
+
+// owner prints who owns an animal. R4 has no element for owners, so it is a contact.
+func owner(resource elements) string {
+	if _, isAnimal := animalParts(resource); !isAnimal {
+		return ""
+	}
+	contacts := read[[]patientContact](resource["contact"])
+	if i := slices.IndexFunc(contacts, patientContact.isOwner); i >= 0 {
+		return contacts[i].String()
+	}
+	return first[patientContact]("contact")(resource)
 }

@@ -19,9 +19,9 @@ import (
 )
 
 func TestCells(t *testing.T) {
-	const rex = `{"extension":[{"url":"http://example.org/other","valueString":"x"},{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[
+	const rex = `"extension":[{"url":"http://example.org/other","valueString":"x"},{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[
 		{"url":"breed","valueCodeableConcept":{"text":"Kelpie","coding":[{"code":"k"}]}},
-		{"url":"species","valueCodeableConcept":{"coding":[{"code":"canislf","display":"Dog"}]}}]}]}`
+		{"url":"species","valueCodeableConcept":{"coding":[{"code":"canislf","display":"Dog"}]}}]}]`
 	tests := map[string]struct {
 		cell cell
 		spec string
@@ -41,6 +41,12 @@ func TestCells(t *testing.T) {
 		"a name that is only a text":                  {given, `{"name":[{"text":"Rex Oak"}]}`, "Rex Oak"},
 		"the text of a name that has a family":        {given, `{"name":[{"text":"Rex Oak","family":"Oak"}]}`, ""},
 		"given names of which one is only extensions": {given, `{"name":[{"given":[null,"Rex"],"_given":[{"id":"a"},null]}]}`, "Rex"},
+		"a whole name by its text":                    {personName, `{"name":[{"text":"Dr. Ana\nSilva","family":"Silva"}]}`, "Dr. Ana Silva"},
+		"a whole name by its parts":                   {personName, `{"name":[{"family":"Silva","given":["Ana",null,"Maria"]}]}`, "Ana Maria Silva"},
+		"an owner":                                    {owner, `{` + rex + `,"contact":[{"name":{"text":"Vet"}},{"relationship":[{"text":"Owner"}],"name":{"family":"Nguyen","given":["Kim"]}}]}`, "Kim Nguyen"},
+		"an organization that owns":                   {owner, `{` + rex + `,"contact":[{"relationship":[{"coding":[{"display":"owner"}]}],"organization":{"display":"Shelter"}}]}`, "Shelter"},
+		"the first contact, if none is the owner":     {owner, `{` + rex + `,"contact":[{"telecom":[]},{"name":{"text":"Kim"}}]}`, "Kim"},
+		"a contact of a human":                        {owner, `{"contact":[{"relationship":[{"text":"Owner"}],"name":{"text":"Kim"}}]}`, ""},
 		"a name that is no list":                      {family, `{"name":"Rex"}`, ""},
 		"a concept by text":                           {one[codeableConcept]("code"), `{"code":{"text":"Nurse","coding":[{"display":"RN"}]}}`, "Nurse"},
 		"a concept by display":                        {one[codeableConcept]("code"), `{"code":{"coding":[{"code":"rn","display":"RN"}]}}`, "RN"},
@@ -59,8 +65,8 @@ func TestCells(t *testing.T) {
 		"a period of which nothing is known":          {one[period]("period"), `{"period":{"id":"a"}}`, ""},
 		"the first choice":                            {either(one[primitive]("a"), one[primitive]("b")), `{"a":"1","b":"2"}`, "1"},
 		"the second choice":                           {either(one[primitive]("a"), one[primitive]("b")), `{"b":"2"}`, "2"},
-		"a species by display":                        {animal("species"), rex, "Dog"},
-		"a breed by text":                             {animal("breed"), rex, "Kelpie"},
+		"a species by display":                        {animal("species"), `{` + rex + `}`, "Dog"},
+		"a breed by text":                             {animal("breed"), `{` + rex + `}`, "Kelpie"},
 		"an animal without extensions":                {animal("breed"), `{"extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal"}]}`, ""},
 	}
 	for name, test := range tests {

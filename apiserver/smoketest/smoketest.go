@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +51,8 @@ type checker struct {
 }
 
 // Run creates a Patient, reads it, searches for it and deletes it. It repeats a failed step every
-// retryInterval until the timeout, and then returns the step's last error.
+// retryInterval until the timeout, and then returns the step's last error. A failure that no
+// repetition can change ends it at once: see permanent.
 func Run(ctx context.Context, o Options) error {
 	client, err := newClient(o.CAFile)
 	if err != nil {
@@ -80,6 +83,9 @@ func Run(ctx context.Context, o Options) error {
 			if err != nil && (last == nil || ctx.Err() == nil) {
 				last = err
 			}
+			if permanent(status, err) {
+				return false, errPermanent
+			}
 			return err == nil, nil
 		})
 		if err != nil {
@@ -88,6 +94,23 @@ func Run(ctx context.Context, o Options) error {
 		fmt.Fprintln(o.Out, step.name+": done")
 	}
 	return nil
+}
+
+// errPermanent is the cause of the end of a test that no repetition can pass.
+var errPermanent = errors.New("repeating it would not help")
+
+// refusals are the statuses of responses that stay the same for the same request. Others can change
+// while an installation starts: a Site (404) or a right (403) reaches the replicas one by one, and
+// servers become available (503).
+var refusals = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusNotImplemented,
+}
+
+// permanent reports whether a step fails with err in each repetition: the token is missing or
+// refused, the address has another scheme, or the server does not understand the request.
+func permanent(status int, err error) bool {
+	return err != nil && (slices.Contains(refusals, status) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, http.ErrSchemeMismatch))
 }
 
 func newClient(caFile string) (*http.Client, error) {

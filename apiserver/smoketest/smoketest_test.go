@@ -1,6 +1,10 @@
 package smoketest
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -33,6 +37,33 @@ func TestAnswers(t *testing.T) {
 			}
 			if test.refusal != "" && (err == nil || !strings.Contains(err.Error(), test.refusal)) {
 				t.Fatalf("got error %v, want one with %q", err, test.refusal)
+			}
+		})
+	}
+}
+
+func TestPermanent(t *testing.T) {
+	failed := errors.New("failed")
+	tests := map[string]struct {
+		status int
+		err    error
+		want   bool
+	}{
+		"success":                 {status: 201},
+		"an unknown Site":         {status: 404, err: failed},
+		"a right on its way":      {status: 403, err: failed},
+		"unavailable":             {status: 503, err: failed},
+		"no connection":           {err: failed},
+		"a refused token":         {status: 401, err: failed, want: true},
+		"another API":             {status: 405, err: failed, want: true},
+		"no token file":           {err: fmt.Errorf("read the token: %w", fs.ErrNotExist), want: true},
+		"HTTP instead of HTTPS":   {err: fmt.Errorf("send: %w", http.ErrSchemeMismatch), want: true},
+		"gone, which is expected": {status: 410},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := permanent(test.status, test.err); got != test.want {
+				t.Errorf("permanent: got %t, want %t", got, test.want)
 			}
 		})
 	}

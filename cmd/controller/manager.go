@@ -80,10 +80,11 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
+	recorder := mgr.GetEventRecorder("paddock-controller")
 	reconciler := &site.Reconciler{
 		Client:               mgr.GetClient(),
 		Live:                 mgr.GetAPIReader(),
-		Recorder:             mgr.GetEventRecorder("paddock-controller"),
+		Recorder:             recorder,
 		PublicURL:            opts.publicURL,
 		Drain:                drain,
 		Namespace:            opts.namespace,
@@ -108,12 +109,12 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := metrics.Registry.Register(&site.Collector{Sites: mgr.GetCache(), Elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("set up the metrics of Sites: %w", err)
 	}
-	if err := (&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr); err != nil {
+	if err := (&webhookevent.Reconciler{Client: mgr.GetClient(), Recorder: recorder, Now: time.Now}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the WebhookEvent controller: %w", err)
 	}
 	hooks := &webhook.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: opts.secrets, Namespace: opts.namespace,
-		SecretsNamespace: opts.webhooksNamespace, Now: time.Now,
+		SecretsNamespace: opts.webhooksNamespace, Recorder: recorder, Now: time.Now,
 	}
 	if err := hooks.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)
@@ -135,7 +136,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	if opts.pageTokenSecret != "" {
 		keeper := &pagetoken.Keeper{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("paddock-controller"),
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder,
 			Secret: client.ObjectKey{Namespace: opts.namespace, Name: opts.pageTokenSecret}, Now: time.Now,
 		}
 		if err := mgr.Add(keeper); err != nil {

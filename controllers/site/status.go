@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -143,11 +142,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
-	case err != nil:
+	default:
 		return err
 	}
-	r.announce(s.site, after)
-	return nil
 }
 
 // own returns the part of a status that the controller sets.
@@ -164,20 +161,7 @@ func sortConditions(conditions []metav1.Condition) {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// announce records an event if the status or reason of Ready has changed.
-func (r *Reconciler) announce(site *v1alpha1.Site, after v1alpha1.SiteStatus) {
-	was := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.ConditionReady)
-	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionStalled) {
-		kind = corev1.EventTypeWarning
-	}
-	r.event(site, kind, is.Reason, is.Message)
-}
-
+// event records an event about something else than a condition: see package announce.
 func (r *Reconciler) event(site *v1alpha1.Site, kind, reason, note string) {
 	r.Recorder.Eventf(site, nil, kind, reason, "Reconcile", "%s", note)
 }

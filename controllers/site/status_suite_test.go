@@ -108,11 +108,13 @@ var _ = Describe("Status", func() {
 			err := admin.List(ctx, list, client.InNamespace(s.Namespace))
 			var reasons []string
 			for _, e := range list.Items {
-				reasons = append(reasons, e.Regarding.Name+" "+e.Type+" "+e.Reason)
+				reasons = append(reasons, e.Regarding.Name+" "+e.Type+" "+e.Reason+" "+e.Action)
 			}
 			return reasons, err
 		}).WithContext(ctx).Should(ConsistOf(
-			"oak Normal Claimed", "oak Normal Serving", "elm Warning NamespaceOccupied"))
+			"oak Normal Claimed Reconcile", "oak Normal Accepted Accepted", "oak Normal ClusterStorage StorageReady", "oak Normal Serving Ready",
+			"elm Warning NamespaceOccupied Accepted", "elm Warning NotAccepted StorageReady",
+			"elm Warning NamespaceOccupied Ready", "elm Warning NamespaceOccupied Stalled"))
 	})
 })
 

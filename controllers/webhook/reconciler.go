@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,6 +33,8 @@ type Reconciler struct {
 	// SecretsNamespace has the Secrets for the delivery process, which reads no other Secrets of
 	// webhooks.
 	SecretsNamespace string
+	// Recorder records events of Webhooks.
+	Recorder events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
 
@@ -98,11 +101,11 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 	if err != nil {
 		return seen, err
 	}
-	events := &v1alpha1.WebhookEventList{}
-	if err := r.Client.List(ctx, events, client.InNamespace(hook.Namespace)); err != nil {
+	types := &v1alpha1.WebhookEventList{}
+	if err := r.Client.List(ctx, types, client.InNamespace(hook.Namespace)); err != nil {
 		return seen, err
 	}
-	seen.enabled = enables(events.Items, hook.Spec.EventType)
+	seen.enabled = enables(types.Items, hook.Spec.EventType)
 	status := statusOf(hook, seen, r.Now())
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
 		err = r.handOver(ctx, hook, seen.handedOver()) // handover.go

@@ -107,10 +107,11 @@ func startControllers(access secrets.Access) (stop func()) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	hooks := &webhook.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: access, Namespace: "paddock-system", SecretsNamespace: secretsNamespace, Now: time.Now,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: access, Namespace: "paddock-system", SecretsNamespace: secretsNamespace,
+		Recorder: mgr.GetEventRecorder("paddock-controller"), Now: time.Now,
 	}
 	Expect(hooks.SetupWithManager(mgr)).To(Succeed())
-	Expect((&webhookevent.Reconciler{Client: mgr.GetClient(), Now: time.Now}).SetupWithManager(mgr)).To(Succeed())
+	Expect((&webhookevent.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("paddock-controller"), Now: time.Now}).SetupWithManager(mgr)).To(Succeed())
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(running) }()

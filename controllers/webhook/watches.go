@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/announce"
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
@@ -33,6 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("webhook").
 		For(&v1alpha1.Webhook{}).
+		Watches(&v1alpha1.Webhook{}, announce.Handler(r.Recorder)).
 		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
 		WatchesRawSource(source.Kind(handed, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(webhookOf))).
 		// The priority queue of controller-runtime 0.24 can deadlock when it is shut

@@ -60,6 +60,30 @@ var _ = Describe("A Webhook", func() {
 		expectActive(ctx, hook, "False TypeDisabled")
 	})
 
+	It("has an Event for each change of a condition, and none for other changes", func(ctx SpecContext) {
+		hook, event := newHook(namespace), newEvent(namespace)
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectActive(ctx, hook, "False TypeDisabled")
+		patch(ctx, hook, `{"spec":{"description":"other"}}`)
+		Expect(admin.Create(ctx, event)).To(Succeed())
+		expectActive(ctx, hook, "True Active")
+		expectActive(ctx, event, "True Active")
+		described := func(kind string) func(context.Context) []string {
+			return func(ctx context.Context) []string {
+				_, events, _ := strings.Cut(kubectl(ctx, "describe", "-n", namespace, kind), "Events:")
+				var reasons []string
+				for _, line := range strings.Split(events, "\n") {
+					if fields := strings.Fields(line); len(fields) > 1 && (fields[0] == "Normal" || fields[0] == "Warning") {
+						reasons = append(reasons, fields[0]+" "+fields[1])
+					}
+				}
+				return reasons
+			}
+		}
+		Eventually(described("webhook/" + hook.Name)).WithContext(ctx).Should(ConsistOf("Normal Accepted", "Normal TypeDisabled", "Normal Active"))
+		Eventually(described("webhookevent/" + event.Name)).WithContext(ctx).Should(ContainElements("Normal Accepted", "Normal Active"))
+	})
+
 	It("stays disabled by the server until it is enabled", func(ctx SpecContext) {
 		hook, event := newHook(namespace), newEvent(namespace)
 		Expect(admin.Create(ctx, event)).To(Succeed())

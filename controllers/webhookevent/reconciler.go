@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/announce"
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
@@ -24,6 +26,8 @@ import (
 type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
+	// Recorder records events of WebhookEvents.
+	Recorder events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -66,6 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhookevent").
 		For(&v1alpha1.WebhookEvent{}).
+		Watches(&v1alpha1.WebhookEvent{}, announce.Handler(r.Recorder)).
 		Watches(&v1alpha1.Webhook{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
 		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
 		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.

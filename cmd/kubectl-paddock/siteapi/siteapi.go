@@ -88,6 +88,12 @@ func (c *Client) AHDS(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
+// Send sends a request to a path of the site, such as /fhir/Patient/rex, with a body of JSON unless
+// it is nil. It returns the body of the response. Errors: *Error.
+func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	return c.do(ctx, method, path, nil, body, "application/json")
+}
+
 // list is a page of a list of the AHDS API.
 type list[T any] struct {
 	Data []T `json:"data"`

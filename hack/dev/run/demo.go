@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
+	"github.com/paddock-health/paddock/apiserver/clinic"
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
@@ -15,6 +17,9 @@ const (
 	demoPassword = "demo"
 	demoSecret   = "demo-db"
 )
+
+// demoZone is the time zone of the demo site.
+const demoZone = "Australia/Melbourne"
 
 // newDemo is the demo for a storage. It starts the Postgres server that it needs, over dir,
 // which ends with this process.
@@ -48,9 +53,45 @@ func (d demo) start(ctx context.Context, paddock *localpaddock.Paddock) (string,
 			return "", err
 		}
 	}
+	// What tests that use the same samples do not expect.
+	const settings = `{"spec":{"sandbox":true,"timeZone":"` + demoZone + `"}}`
+	if _, err := paddock.Kubectl(ctx, "patch", "--namespace", d.site, "site/"+d.site, "--type=merge", "--patch", settings); err != nil {
+		return "", err
+	}
 	_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", d.site, "site/"+d.site)
 	if err != nil {
 		return "", err
 	}
+	return d.token(ctx, paddock)
+}
+
+// token makes a token for the site.
+func (d demo) token(ctx context.Context, paddock *localpaddock.Paddock) (string, error) {
 	return paddock.Token(ctx, d.site, demoAccount, "paddock.health/"+d.site+"/"+d.site, tokenLife)
+}
+
+// load fills a site that has no patients yet, with what --data says. The clinic's slots are those of
+// the days around today, so each run adds what is missing.
+func (d demo) load(ctx context.Context, site client, o options) error {
+	patients, err := site.countPatients(ctx)
+	if err != nil {
+		return err
+	}
+	if o.data == "hl7" && patients == 0 {
+		return loadExamples(ctx, site, o.bin)
+	}
+	if o.data != "clinic" {
+		return nil
+	}
+	if patients == 0 {
+		fmt.Println("loading the records of Oak Street Animal Hospital")
+		if err := clinic.Load(ctx, site.send); err != nil {
+			return err
+		}
+	}
+	zone, err := time.LoadLocation(demoZone)
+	if err != nil {
+		return err
+	}
+	return clinic.LoadSlots(ctx, site.send, time.Now(), zone)
 }

@@ -15,22 +15,28 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
-// loadExamples puts HL7's official examples into a site that holds no patients
-// yet, through the API as any client would.
-func loadExamples(ctx context.Context, base, token, bin string) error {
+// client sends requests to a site as any client of it would.
+type client struct {
+	base, token string
+}
+
+// countPatients returns how many patients the site has.
+func (c client) countPatients(ctx context.Context) (int, error) {
 	var found struct {
 		Total int `json:"total"`
 	}
-	answer, err := send(ctx, http.MethodGet, base+"/patient?_summary=count", token, nil)
+	answer, err := c.send(ctx, http.MethodGet, "/fhir/patient?_summary=count", nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := json.Unmarshal(answer, &found); err != nil {
-		return fmt.Errorf("count the patients: %w", err)
+		return 0, fmt.Errorf("count the patients: %w", err)
 	}
-	if found.Total > 0 {
-		return nil
-	}
+	return found.Total, nil
+}
+
+// loadExamples puts HL7's official examples into a site.
+func loadExamples(ctx context.Context, site client, bin string) error {
 	path, err := examples.Fetch(ctx, bin)
 	if err != nil {
 		return err
@@ -47,7 +53,7 @@ func loadExamples(ctx context.Context, base, token, bin string) error {
 		progressbar.OptionSetWriter(os.Stdout), progressbar.OptionShowCount(), progressbar.OptionOnCompletion(func() { fmt.Println() }))
 	for _, example := range all {
 		segment, _ := r4.TypeOf(example.Type)
-		if _, err := send(ctx, http.MethodPut, base+"/"+segment.Segment+"/"+example.ID, token, example.JSON); err != nil {
+		if _, err := site.send(ctx, http.MethodPut, "/fhir/"+segment.Segment+"/"+example.ID, example.JSON); err != nil {
 			return fmt.Errorf("load %s/%s: %w", example.Type, example.ID, err)
 		}
 		_ = bar.Add(1)
@@ -55,12 +61,13 @@ func loadExamples(ctx context.Context, base, token, bin string) error {
 	return nil
 }
 
-func send(ctx context.Context, method, url, token string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+// send sends a request. It is a clinic.Send.
+func (c client) send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -69,7 +76,7 @@ func send(ctx context.Context, method, url, token string, body []byte) ([]byte, 
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s: %s", method, url, response.Status, answer)
+		err = fmt.Errorf("%s %s: %s: %s", method, request.URL, response.Status, answer)
 	}
 	return answer, err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 
 const (
 	demoAccount = "editor"
-	// tokenLife is longer than anybody tries things out in one go.
+	// tokenLife is how long the demo's token is valid. A new one is written after half of it.
 	tokenLife = 24 * time.Hour
 )
 
@@ -31,8 +32,9 @@ type demo struct {
 
 type options struct {
 	dir, bin, source string
-	storage          string
+	storage, data    string
 	port             int
+	open             bool
 	cluster          localcluster.Options
 }
 
@@ -43,7 +45,9 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
 	flag.StringVar(&o.source, "source", ".", "the repository")
 	flag.StringVar(&o.storage, "storage", "cluster", "where the demo site keeps its records: cluster or postgres")
+	flag.StringVar(&o.data, "data", "clinic", "what an empty demo site is filled with: clinic, hl7 (HL7's official examples) or none")
 	flag.IntVar(&o.port, "port", 8080, "port of the API on 127.0.0.1")
+	flag.BoolVar(&o.open, "open", false, "serve requests without a token too, with the rights of the demo's token")
 	flag.IntVar(&o.cluster.APIServerPort, "kube-apiserver-port", 0, "port of kube-apiserver; 0: a free one, kept for the next run")
 	flag.IntVar(&o.cluster.EtcdClientPort, "etcd-port", 0, "port of etcd; 0: a free one, kept for the next run")
 	flag.Parse()
@@ -55,6 +59,9 @@ func main() {
 
 func run(ctx context.Context, o options) (err error) {
 	began := time.Now()
+	if !slices.Contains([]string{"clinic", "hl7", "none"}, o.data) {
+		return fmt.Errorf("--data: %q is not clinic, hl7 or none", o.data)
+	}
 	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return err
@@ -64,6 +71,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	o.cluster.Dir, o.cluster.BinDir, o.cluster.Out = filepath.Join(dir, "cluster"), o.bin, os.Stdout
+	o.cluster.ControllerManager = true // it ends namespaces, collects garbage and enforces quotas
 	cluster, err := localcluster.Start(ctx, o.cluster)
 	if err != nil {
 		return err
@@ -78,7 +86,15 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true})
+	serving := localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true}
+	var door *openDoor
+	if o.open {
+		if door, err = listenOpen(o.port); err != nil {
+			return err
+		}
+		serving.Port, serving.PublicURL = 0, door.url()
+	}
+	paddock, err := localpaddock.Start(ctx, cluster, serving)
 	if err != nil {
 		return err
 	}
@@ -87,13 +103,27 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	url := paddock.PublicURL() + "/site/" + shown.site
-	if err := loadExamples(ctx, url+"/fhir", token, o.bin); err != nil {
+	received, err := startReceiver(ctx, paddock, shown.site, dir)
+	if err != nil {
+		return err
+	}
+	defer received.close()
+	if err := shown.load(ctx, client{base: paddock.URLs[0] + "/site/" + shown.site, token: token}, o); err != nil {
 		return err
 	}
 	if err := files.write(url, token, cluster.Kubeconfig()); err != nil {
 		return err
 	}
+	if door != nil {
+		go door.serve(ctx, paddock.URLs[0], files)
+	}
+	go files.renewToken(ctx, func() (string, error) { return shown.token(ctx, paddock) })
 	printReady(url, shown.site, dir, o.bin, time.Since(began))
+	return wait(ctx, cluster, paddock)
+}
+
+// wait returns when ctx or one of the programs ends.
+func wait(ctx context.Context, cluster *localcluster.Cluster, paddock *localpaddock.Paddock) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -103,6 +133,8 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("the controller ended: see %s", paddock.Controllers[0].LogFile())
 	case <-cluster.APIServer().Exited():
 		return fmt.Errorf("kube-apiserver ended: see %s", cluster.APIServer().LogFile())
+	case <-cluster.ControllerManager().Exited():
+		return fmt.Errorf("kube-controller-manager ended: see %s", cluster.ControllerManager().LogFile())
 	case <-cluster.Etcd().Exited():
 		return fmt.Errorf("etcd ended: see %s", cluster.Etcd().LogFile())
 	}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -32,9 +34,45 @@ func (o outputs) write(url, token, kubeconfig string) error {
 	}
 	return errors.Join(
 		os.WriteFile(o.path("kubeconfig"), admin, 0o600),
-		os.WriteFile(o.path("token"), []byte(token+"\n"), 0o600),
+		o.writeToken(token),
 		os.WriteFile(o.path("url"), []byte(url+"\n"), 0o600), // last: who waits for it finds the rest
 	)
+}
+
+// renewToken writes a new token after half of the life of the last, until ctx ends. If it fails, it
+// says so and tries again a minute later.
+func (o outputs) renewToken(ctx context.Context, renew func() (string, error)) {
+	for next := tokenLife / 2; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(next):
+		}
+		token, err := renew()
+		if err == nil {
+			err = o.writeToken(token)
+		}
+		next = tokenLife / 2
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "run: renew the token:", err)
+			next = time.Minute
+		}
+	}
+}
+
+// token returns the token that was written last.
+func (o outputs) token() string {
+	text, err := os.ReadFile(o.path("token"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// writeToken replaces the token's file in one step, so that no reader sees a part of it.
+func (o outputs) writeToken(token string) error {
+	next := o.path("token.next")
+	return errors.Join(os.WriteFile(next, []byte(token+"\n"), 0o600), os.Rename(next, o.path("token")))
 }
 
 // shown is a path as a person in the working directory would type it.
@@ -61,17 +99,17 @@ Try these in another terminal:
 
   curl -H "Authorization: Bearer %[6]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
 
-  curl -H "Authorization: Bearer %[6]s" '%[2]s/fhir/patient/example?_pretty=true'
+  curl -H "Authorization: Bearer %[6]s" '%[2]s/ahds/v1/availability-slot?isBooked=true'
 
   curl -H "Authorization: Bearer %[6]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
 
   KUBECONFIG=%[5]s %[7]s get patients -n %[8]s
 
-What a webhook is sent comes to this machine with (docs/guides/webhooks.md):
+Bookings and new staff are sent to a webhook, which appends them to a file:
 
-  %[9]s --site %[2]s --token-file %[4]s --webhook ID --forward-to http://localhost:3000
+  tail -f %[9]s
 
-Ctrl-C stops it; the data stays for the next run.
+docs/guides/tour.md shows more. Ctrl-C stops it; the data stays for the next run. The token is renewed.
 `, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
-		shown(filepath.Join(bin, "kubectl")), namespace, shown(filepath.Join(bin, "listen")))
+		shown(filepath.Join(bin, "kubectl")), namespace, shown(filepath.Join(dir, "received.ndjson")))
 }

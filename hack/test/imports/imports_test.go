@@ -48,6 +48,10 @@ var rules = map[string]rule{
 	"the reader of JSON objects is pure": {
 		from: []string{"apiserver/jsonwalk"}, not: append([]string{module, "k8s.io"}, httpPackages...),
 	},
+	"the demo clinic is data and the paths to which it is written": {
+		from: []string{"apiserver/clinic"}, not: slices.Concat(kubernetesClients, engines, []string{module, "k8s.io"}),
+		except: []string{module + "/apiserver/clinic"},
+	},
 	"the query language and the extraction are pure": {
 		from: []string{"apiserver/fhir/search", "apiserver/fhir/search/extract", "apiserver/fhir/search/fold"},
 		not:  slices.Concat(httpPackages, kubernetesClients, []string{"k8s.io"}, engines),
@@ -107,10 +111,10 @@ var rules = map[string]rule{
 	// The plugin uses what users can use: the custom resources and the HTTP APIs.
 	"kubectl-paddock imports no program": {
 		from: []string{"cmd/kubectl-paddock"}, not: []string{module + "/apiserver", module + "/controllers", "sigs.k8s.io/controller-runtime"},
-		except: []string{module + "/apiserver/events/signing"},
+		except: []string{module + "/apiserver/events/signing", module + "/apiserver/clinic"},
 	},
 	"what kubectl-paddock sends to sites and packs into reports knows no cluster": {
-		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk"},
+		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk", "cmd/kubectl-paddock/sandbox"},
 		not:  slices.Concat(kubernetesClients, []string{"github.com/spf13/cobra"}),
 	},
 	"what records accesses knows no engine and no cluster": {

@@ -54,10 +54,10 @@ var _ = Describe("A script of reads", func() {
 
 			It("prints tables", func(ctx SpecContext) {
 				table := rows(ok(ctx, "get patients"))
-				Expect(table[0]).To(Equal([]string{"NAME", "FAMILY", "GIVEN", "SPECIES", "BIRTHDATE", "ACTIVE", "VERSION", "AGE"}))
+				Expect(table[0]).To(Equal([]string{"NAME", "FULL", "NAME", "SPECIES", "OWNER", "BIRTHDATE", "ACTIVE", "VERSION", "AGE"}))
 				Expect(table[1][:4]).To(Equal([]string{"bella", "Bella", "2015", "false"}))
 				Expect(table[2][:3]).To(Equal([]string{"milo", "2021-12", "1"}))
-				Expect(table[3][:7]).To(Equal([]string{"rex", "Oak", "Rex", "Dog", "2019-04-01", "true", "1"}))
+				Expect(table[3][:7]).To(Equal([]string{"rex", "Rex", "Oak", "Dog", "2019-04-01", "true", "1"}))
 				Expect(rows(ok(ctx, "get patients -o wide"))[0]).To(ContainElements("GENDER", "BREED", "DECEASED", "ORGANIZATION"))
 				Expect(ok(ctx, "get patients --no-headers")).NotTo(ContainSubstring("NAME"))
 				Expect(ok(ctx, "get patients --show-kind")).To(ContainSubstring("patient.r4.fhir.paddock.health/rex"))

@@ -177,7 +177,12 @@ func apply(ctx context.Context, objects string) {
 // request sends a request to the site demo. The body of the response is not read.
 func request(ctx context.Context, method, path, token, body string) *http.Response {
 	GinkgoHelper()
-	made, err := http.NewRequestWithContext(ctx, method, paddock.PublicURL()+"/site/demo"+path, strings.NewReader(body))
+	return requestAt(ctx, method, paddock.PublicURL()+"/site/demo"+path, token, body)
+}
+
+func requestAt(ctx context.Context, method, url, token, body string) *http.Response {
+	GinkgoHelper()
+	made, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	made.Header.Set("Authorization", "Bearer "+token)
 	made.Header.Set("Content-Type", "application/json")

@@ -1,0 +1,158 @@
+// Package sandbox resets a site to the demo clinic, by requests that any client may send.
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/clinic"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	// pageSize is the number of records that are listed at once.
+	pageSize = 500
+	// batchSize is the number of slots that are deleted at once, the maximum of the AHDS API.
+	batchSize = 500
+)
+
+// Result counts what a reset did.
+type Result struct {
+	// Deleted is the number of deleted records, slots and event groups.
+	Deleted int
+	// Loaded is the number of FHIR records of the clinic.
+	Loaded int
+}
+
+// Reset deletes the records, slots, event groups and calendars of a site that the caller can see,
+// and loads the clinic with the slots of the days around now. If it is interrupted, it can be
+// repeated. Webhooks and webhook events stay. Errors: *siteapi.Error.
+func Reset(ctx context.Context, api *siteapi.Client, now time.Time, zone *time.Location) (Result, error) {
+	var result Result
+	for _, remove := range []func(context.Context, *siteapi.Client) (int, error){removeSlots, removeGroups, removeFeeds, removeRecords} {
+		n, err := remove(ctx, api)
+		result.Deleted += n
+		if err != nil {
+			return result, err
+		}
+	}
+	if err := clinic.Load(ctx, api.Send); err != nil {
+		return result, err
+	}
+	result.Loaded = len(clinic.Records())
+	return result, clinic.LoadSlots(ctx, api.Send, now, zone)
+}
+
+// removeRecords deletes all FHIR records, those that refer to others before these. A site that
+// enforces references refuses to delete a record while another refers to it, so the types are
+// visited again until nothing is left, or nothing can be deleted.
+func removeRecords(ctx context.Context, api *siteapi.Client) (total int, err error) {
+	for {
+		deleted, refused, err := removeOnce(ctx, api)
+		total += deleted
+		if err != nil || refused == nil {
+			return total, err
+		}
+		if deleted == 0 {
+			return total, fmt.Errorf("records that refer to each other cannot be deleted: %w", refused)
+		}
+	}
+}
+
+// removeOnce deletes the records of each type once. refused is the last refusal because of a
+// reference.
+func removeOnce(ctx context.Context, api *siteapi.Client) (deleted int, refused, err error) {
+	for _, kind := range slices.Backward(clinic.Types()) {
+		var last []string
+		for {
+			ids, err := list(ctx, api, kind)
+			if err != nil {
+				return deleted, refused, err
+			}
+			if len(ids) == 0 || slices.Equal(ids, last) {
+				break
+			}
+			last = ids
+			for _, id := range ids {
+				_, err := api.Send(ctx, http.MethodDelete, "/fhir/"+kind+"/"+id, nil)
+				var answer *siteapi.Error
+				switch {
+				case errors.As(err, &answer) && answer.Status == http.StatusConflict:
+					refused = err
+				case err != nil:
+					return deleted, refused, fmt.Errorf("delete %s/%s: %w", kind, id, err)
+				default:
+					deleted++
+				}
+			}
+		}
+	}
+	return deleted, refused, nil
+}
+
+// list returns the ids of up to pageSize records of a type.
+func list(ctx context.Context, api *siteapi.Client, kind string) ([]string, error) {
+	text, err := api.Send(ctx, http.MethodGet, fmt.Sprintf("/fhir/%s?_elements=id&_count=%d&_sort=_id", kind, pageSize), nil)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind, err)
+	}
+	var bundle struct {
+		Entry []struct{ Resource struct{ ID string } }
+	}
+	if err := json.Unmarshal(text, &bundle); err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind, err)
+	}
+	ids := make([]string, len(bundle.Entry))
+	for i, entry := range bundle.Entry {
+		ids[i] = entry.Resource.ID
+	}
+	return ids, nil
+}
+
+func removeSlots(ctx context.Context, api *siteapi.Client) (int, error) {
+	slots, err := siteapi.List[struct {
+		ID string `json:"availabilitySlotId"`
+	}](ctx, api, "availability-slot", nil)
+	if err != nil {
+		return 0, fmt.Errorf("list slots: %w", err)
+	}
+	for batch := range slices.Chunk(slots, batchSize) {
+		deletions := make([]map[string]string, len(batch))
+		for i, slot := range batch {
+			deletions[i] = map[string]string{"action": "delete", "availabilitySlotId": slot.ID}
+		}
+		if err := api.AHDS(ctx, http.MethodPost, "availability-slot/batch", nil, deletions, nil); err != nil {
+			return 0, fmt.Errorf("delete slots: %w", err)
+		}
+	}
+	return len(slots), nil
+}
+
+func removeGroups(ctx context.Context, api *siteapi.Client) (int, error) {
+	groups, err := siteapi.List[struct {
+		ID string `json:"eventgroupId"`
+	}](ctx, api, "eventgroup", nil)
+	for i, group := range groups {
+		if err := api.AHDS(ctx, http.MethodDelete, "eventgroup/"+group.ID, nil, nil, nil); err != nil {
+			return i, fmt.Errorf("delete an event group: %w", err)
+		}
+	}
+	return len(groups), err
+}
+
+func removeFeeds(ctx context.Context, api *siteapi.Client) (int, error) {
+	feeds, err := siteapi.List[struct {
+		ID string `json:"availabilitySlotFeedId"`
+	}](ctx, api, "availability-slot-feed", nil)
+	for i, feed := range feeds {
+		if err := api.AHDS(ctx, http.MethodDelete, "availability-slot-feed/"+feed.ID, nil, nil, nil); err != nil {
+			return i, fmt.Errorf("delete a calendar: %w", err)
+		}
+	}
+	return len(feeds), err
+}

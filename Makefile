@@ -25,6 +25,7 @@ STORAGE ?= cluster
 include hack/tools/tools.mk
 include config/generate.mk
 include charts/chart.mk
+include apiserver/portal/reference/reference.mk
 include hack/test/robustness/robustness.mk
 
 ##@ General
@@ -51,7 +52,7 @@ run: cluster-tools build ## Run Paddock with its own control plane and a demo si
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Run golangci-lint, and check generated files, go.mod and the chart.
+lint: $(GOLANGCI_LINT) verify-generated verify-reference chart-lint ## Run golangci-lint, and check generated files, go.mod and the chart.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 

@@ -27,6 +27,7 @@ DATA ?= clinic
 include hack/tools/tools.mk
 include config/generate.mk
 include charts/chart.mk
+include apiserver/portal/reference/reference.mk
 include hack/test/robustness/robustness.mk
 
 ##@ General
@@ -61,7 +62,7 @@ mock: cluster-tools build build-run ## Serve the demo clinic to requests without
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated chart-lint workflow-lint ## Run golangci-lint, and check generated files, go.mod, the chart and the workflows.
+lint: $(GOLANGCI_LINT) verify-generated verify-reference chart-lint workflow-lint ## Run golangci-lint, and check generated files, go.mod, the chart and the workflows.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 

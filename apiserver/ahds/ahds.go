@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/events"
 	"github.com/paddock-health/paddock/apiserver/keyring"
 	"github.com/paddock-health/paddock/apiserver/limits"
@@ -88,6 +89,9 @@ type Config struct {
 	HoldKeys, FeedKeys keyring.Source
 	// Cursors seals the cursors of lists of changes.
 	Cursors Cursors
+	// ErrorPages is the address of the pages that explain the codes of errors. The type of a problem is
+	// below it.
+	ErrorPages errorcode.Pages
 	// Streams configures the event streams of webhook deliveries. The zero value has the defaults.
 	Streams Streams
 	// Log defaults to slog.Default().

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// maxBatch is the maximum number of entries of a batch. A batch with more is refused with 400. It
+	// MaxBatch is the maximum number of entries of a batch. A batch with more is refused with 400. It
 	// is that of events, so that a batch ends within requestTimeout on either storage.
-	maxBatch = 500
+	MaxBatch = 500
 	// verbBatch stands for the verbs of the entries of a batch.
 	verbBatch = "batch"
 )
@@ -29,18 +29,18 @@ var batchVerbs = map[string]string{"create": "create", "replace": "update", "del
 
 var batchActions = []string{"create", "replace", "delete"}
 
-// batchFields are the fields of an entry. Which of them an action takes is checked by batchEntry.
-var batchFields = schema.Fields{
+// BatchFields are the fields of an entry. Which of them an action takes is checked by batchEntry.
+var BatchFields = schema.Fields{
 	{Name: "action", Check: schema.OneOf(batchActions...), Required: true},
 	{Name: "ifMatch", Check: schema.Text(1, maxTag), Default: "null"},
-	{Name: "slot", Check: anObject, Default: "null"},
+	{Name: "slot", Check: schema.Check{Errors: anObject, Schema: schema.JSON{"type": "object"}}, Default: "null"},
 }
 
 // maxTag is the maximum number of characters of ifMatch.
 const maxTag = 1024
 
 func anObject(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	return schema.AnyObject(len(value))(at, value)
+	return schema.AnyObject(len(value)).Errors(at, value)
 }
 
 // authorizeAny returns nil if the caller has the right to one of batchVerbs. Otherwise it returns
@@ -128,9 +128,9 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 // fielderror.Errors in the body as a whole.
 func readBatch(text []byte, key idempotencyKey) ([]batchEntry, error) {
 	if !schema.IsList(text) {
-		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(maxBatch) + " entries"}}
+		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(MaxBatch) + " entries"}}
 	}
-	objects, err := schema.ParseList(text, maxBatch)
+	objects, err := schema.ParseList(text, MaxBatch)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (i idempotencyKey) ofEntry(at int, entry schema.Object) idempotencyKey {
 }
 
 func readBatchEntry(object schema.Object) batchEntry {
-	content, id, err := batchFields.Create(object, schema.Identity{Name: slots.idField})
+	content, id, err := BatchFields.Create(object, schema.Identity{Name: slots.idField})
 	e := batchEntry{action: content.Text("action"), id: id, ifMatch: content.Text("ifMatch"), err: err}
 	if err != nil {
 		return e
@@ -245,7 +245,7 @@ func (h *handler) appendResult(to []byte, r *request, i int, result batchResult)
 		if tag := p.header["ETag"]; tag != "" {
 			w.String("etag", tag)
 		}
-		w.Raw("problem", p.encode(r.instance()))
+		w.Raw("problem", p.encode(h.ErrorPages, r.instance()))
 		return w.Done(), nil
 	}
 	w.Raw("status", jsontext.Value(strconv.Itoa(result.status)))

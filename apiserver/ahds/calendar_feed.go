@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
@@ -45,9 +43,9 @@ var feeds = &kind{
 }
 
 // routeFeeds registers the paths of feeds and calendars.
-func (h *handler) routeFeeds(site chi.Router) {
+func (h *handler) routeFeeds(site paths) {
 	h.routeRecords(site, feeds)
-	site.Handle(feedPath, h.serve(methods{http.MethodGet: {open: true, produces: typeCalendar, run: h.calendar}}))
+	site.add(feedPath, methods{http.MethodGet: {open: true, produces: typeCalendar, run: h.calendar}})
 }
 
 // feedToken returns the token of a feed: its id and an HMAC of its UID. A feed that is deleted and

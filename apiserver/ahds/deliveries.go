@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
@@ -23,36 +22,36 @@ import (
 const deliveryResource = "webhooks/deliveries"
 
 // routeDeliveries registers the paths of deliveries.
-func (h *handler) routeDeliveries(site chi.Router) {
+func (h *handler) routeDeliveries(site paths) {
 	may := func(verb string, run func(http.ResponseWriter, *request) error) operation {
 		return operation{verb: verb, group: ResourceGroup, resource: deliveryResource, run: run}
 	}
 	base := "/" + webhooks.segment + "/{id}"
-	site.Handle(base+"/test", h.serve(methods{http.MethodPost: may("create", h.testWebhook)}))
-	site.Handle(base+"/replay", h.serve(methods{http.MethodPost: may("create", h.replay)}))
-	site.Handle(base+"/delivery", h.serve(methods{http.MethodGet: may("list", h.listDeliveries)}))
+	site.add(base+"/test", methods{http.MethodPost: may("create", h.testWebhook)})
+	site.add(base+"/replay", methods{http.MethodPost: may("create", h.replay)})
+	site.add(base+"/delivery", methods{http.MethodGet: may("list", h.listDeliveries)})
 	stream := may("create", nil)
 	stream.streams, stream.produces = true, typeEventStream
 	stream.run = func(w http.ResponseWriter, r *request) error { return h.stream(w, r, stream) }
-	site.Handle(base+"/delivery/stream", h.serve(methods{http.MethodGet: stream}))
-	site.Handle(base+"/delivery/{deliveryId}", h.serve(methods{http.MethodGet: may("get", h.readDelivery)}))
-	site.Handle(base+"/delivery/{deliveryId}/redeliver", h.serve(methods{http.MethodPost: may("create", h.redeliver)}))
-	site.Handle("/delivery/{deliveryId}/redeliver", h.serve(methods{http.MethodPost: may("create", h.redeliverAny)}))
+	site.add(base+"/delivery/stream", methods{http.MethodGet: stream})
+	site.add(base+"/delivery/{deliveryId}", methods{http.MethodGet: may("get", h.readDelivery)})
+	site.add(base+"/delivery/{deliveryId}/redeliver", methods{http.MethodPost: may("create", h.redeliver)})
+	site.add("/delivery/{deliveryId}/redeliver", methods{http.MethodPost: may("create", h.redeliverAny)})
 }
 
-// deliveryLists are the parameters of a list of deliveries. The newest event is always first.
-var deliveryLists = list.Options[func(*delivery.Query)]{
+// DeliveryLists are the parameters of a list of deliveries. The newest event is always first.
+var DeliveryLists = list.Options[func(*delivery.Query)]{
 	Fixed: true,
 	Filters: []list.Filter[func(*delivery.Query)]{
-		{Name: "status", Parse: func(value string) (func(*delivery.Query), string) {
-			statuses, problem := parseStatuses(strings.Split(value, ","), allStatuses)
+		{Name: "status", Schema: schema.CommaSeparated(DeliveryStatuses), Parse: func(value string) (func(*delivery.Query), string) {
+			statuses, problem := parseStatuses(strings.Split(value, ","), DeliveryStatuses)
 			return func(q *delivery.Query) { q.Statuses = statuses }, problem
 		}},
-		{Name: "from", Parse: func(value string) (func(*delivery.Query), string) {
+		{Name: "from", Schema: list.InstantSchema, Parse: func(value string) (func(*delivery.Query), string) {
 			at, problem := list.Instant(value)
 			return func(q *delivery.Query) { q.From = at }, problem
 		}},
-		{Name: "to", Parse: func(value string) (func(*delivery.Query), string) {
+		{Name: "to", Schema: list.InstantSchema, Parse: func(value string) (func(*delivery.Query), string) {
 			at, problem := list.Instant(value)
 			return func(q *delivery.Query) { q.To = at }, problem
 		}},
@@ -60,9 +59,10 @@ var deliveryLists = list.Options[func(*delivery.Query)]{
 }
 
 var (
-	allStatuses = []string{string(delivery.Pending), string(delivery.Delivered), string(delivery.Failed), string(delivery.Undelivered)}
+	// DeliveryStatuses are the statuses of deliveries.
+	DeliveryStatuses = []string{string(delivery.Pending), string(delivery.Delivered), string(delivery.Failed), string(delivery.Undelivered)}
 	// endedStatuses are the statuses of deliveries that can be replayed.
-	endedStatuses = allStatuses[1:]
+	endedStatuses = DeliveryStatuses[1:]
 )
 
 func parseStatuses(values, words []string) (statuses []delivery.Status, problem string) {
@@ -101,7 +101,7 @@ func (r *request) deliveryID() (string, error) {
 
 // listDeliveries serves GET …/webhook/{id}/delivery.
 func (h *handler) listDeliveries(w http.ResponseWriter, r *request) error {
-	asked, err := list.Parse(r.query, deliveryLists)
+	asked, err := list.Parse(r.query, DeliveryLists)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/events"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -292,5 +293,5 @@ func (e *eventTakenError) Error() string {
 type eventTypeUnknownError struct{ name string }
 
 func (e *eventTypeUnknownError) Error() string {
-	return fielderror.Quote(e.name) + " is not an event type" + fielderror.Suggest(e.name, events.TypeNames())
+	return fielderror.Quote(e.name) + " is not an event type" + suggest.Among(e.name, events.TypeNames(), "known names are")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
@@ -28,14 +29,11 @@ type problem struct {
 	conflicting string
 }
 
-// typeBase is the type of a problem without its code. RFC 4151.
-const typeBase = "tag:paddock.health,2026:problem/"
-
-// encode returns the problem document.
-func (p problem) encode(instance string) []byte {
+// encode returns the problem document. Its type is the address of the page of its code.
+func (p problem) encode(pages errorcode.Pages, instance string) []byte {
 	w := schema.NewWriter(nil)
-	w.String("type", typeBase+p.code)
-	w.String("title", title(p.code))
+	w.String("type", pages.Of(p.code))
+	w.String("title", errorcode.Text(p.code))
 	w.Raw("status", jsontext.Value(strconv.Itoa(p.status)))
 	w.String("detail", p.detail)
 	w.String("instance", instance)
@@ -58,11 +56,6 @@ func (p problem) encode(instance string) []byte {
 		w.Raw("errors", append(errs, ']'))
 	}
 	return w.Done()
-}
-
-// title returns a code as words.
-func title(code string) string {
-	return strings.ToUpper(code[:1]) + strings.ReplaceAll(code[1:], "_", " ")
 }
 
 // problemOf returns the problem of an error. Only this function and web.FailureOf map errors to

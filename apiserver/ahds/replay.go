@@ -14,12 +14,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// replayFields are the fields of a replay, by default of failed and undelivered deliveries.
-var replayFields = schema.Fields{
+// ReplayFields are the fields of a replay, by default of failed and undelivered deliveries.
+var ReplayFields = schema.Fields{
 	{Name: "from", Check: schema.Instant(), Required: true},
 	{Name: "to", Check: schema.Instant(), Default: "null"},
-	{Name: "status", Check: checkStatuses, Default: `["failed","undelivered"]`},
+	{Name: "status", Check: schema.Check{Errors: checkStatuses, Schema: statusesSchema}, Default: `["failed","undelivered"]`},
 }
+
+var statusesSchema = schema.JSON{"anyOf": []any{
+	schema.OneOf(endedStatuses...).Schema, schema.JSON{"type": "array", "minItems": 1, "items": schema.OneOf(endedStatuses...).Schema},
+}}
 
 // checkStatuses accepts a status or an array of statuses.
 func checkStatuses(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
@@ -59,7 +63,7 @@ func (h *handler) replay(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	content, _, err := replayFields.Create(sent, schema.Identity{})
+	content, _, err := ReplayFields.Create(sent, schema.Identity{})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ var _ = Describe("A request", func() {
 		Expect(a.header.Get("Content-Type")).To(Equal("application/problem+json"))
 		problem := a.json()
 		Expect(problem).To(And(
-			HaveKeyWithValue("code", code), HaveKeyWithValue("status", BeEquivalentTo(status)), HaveKeyWithValue("type", "tag:paddock.health,2026:problem/"+code),
+			HaveKeyWithValue("code", code), HaveKeyWithValue("status", BeEquivalentTo(status)), HaveKeyWithValue("type", "/errors/"+code),
 			HaveKeyWithValue("title", Not(BeEmpty())), HaveKeyWithValue("detail", Not(BeEmpty())),
 			HaveKeyWithValue("instance", HaveSuffix("#"+a.header.Get("X-Request-Id"))),
 		))

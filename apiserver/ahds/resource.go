@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
@@ -86,27 +85,27 @@ func guardClearance(r *request, next schema.Content) error {
 type resourceOperation = func(http.ResponseWriter, *request, *resourceKind) error
 
 // routeResources registers the paths of a kind. Contract 4.2.
-func (h *handler) routeResources(site chi.Router, k *resourceKind) {
+func (h *handler) routeResources(site paths, k *resourceKind) {
 	may := func(verb string, run resourceOperation) operation {
 		return operation{verb: verb, group: ResourceGroup, resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return run(w, r, k) }}
 	}
-	site.Handle("/"+k.segment, h.serve(methods{
+	site.add("/"+k.segment, methods{
 		http.MethodGet:  may("list", h.listResources),
 		http.MethodPost: may("create", h.createResource),
-	}))
-	site.Handle("/"+k.segment+"/{id}", h.serve(methods{
+	})
+	site.add("/"+k.segment+"/{id}", methods{
 		http.MethodGet:    may("get", h.readResource),
 		http.MethodPut:    may("update", h.replaceResource),
 		http.MethodPatch:  may("patch", h.patchResource),
 		http.MethodDelete: may("delete", h.deleteResource),
-	}))
+	})
 }
 
 // routeWebhooks registers the further operations of webhooks.
-func (h *handler) routeWebhooks(site chi.Router) {
-	site.Handle("/"+webhooks.segment+"/{id}/rotate-secret", h.serve(methods{
+func (h *handler) routeWebhooks(site paths) {
+	site.add("/"+webhooks.segment+"/{id}/rotate-secret", methods{
 		http.MethodPost: {verb: "update", group: ResourceGroup, resource: webhooks.resource, run: h.rotateSecret},
-	}))
+	})
 }
 
 // resourceTag returns the ETag of a resource. It changes with the spec only. The hash of the UID

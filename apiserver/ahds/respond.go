@@ -31,7 +31,7 @@ func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 	for name, value := range p.header {
 		w.Header().Set(name, value)
 	}
-	if err := r.respond(w, p.status, typeProblem, p.encode(r.instance())); err != nil {
+	if err := r.respond(w, p.status, typeProblem, p.encode(h.ErrorPages, r.instance())); err != nil {
 		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()), "err", err)
 	}
 }

@@ -1,10 +1,12 @@
 package ahds
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -27,57 +29,89 @@ type operation struct {
 // methods are the operations of one path.
 type methods = web.Methods[operation]
 
-// routes returns the router of all paths of the facade. Contract 4.
+// root is the chi pattern of the base of the facade.
+const root = "/site/{siteId}/ahds/v1"
+
+// paths are the operations of every path below root, by its chi pattern.
+type paths map[string]methods
+
+func (p paths) add(path string, supported methods) { p[path] = supported }
+
+// paths returns the table of all paths of the facade. Contract 4.
+func (h *handler) paths() paths {
+	site := paths{}
+	h.routeRecords(site, slots)
+	h.routeRecords(site, eventGroups)
+	h.routeSlots(site)
+	h.routeFeeds(site)
+	h.routeResources(site, webhookEvents)
+	h.routeResources(site, webhooks)
+	h.routeWebhooks(site)
+	h.routeDeliveries(site)
+	h.routeEvents(site)
+	return site
+}
+
+// Routes returns every method at every path of the facade, sorted.
+func Routes() []web.Route {
+	var all []web.Route
+	for path, supported := range (&handler{}).paths() {
+		for method, op := range supported {
+			all = append(all, web.Route{
+				Method: method, Path: path, Pattern: path, Public: op.open,
+				Right: access.Action{Verb: op.verb, Group: cmp.Or(op.group, Group), Resource: op.resource},
+			})
+		}
+	}
+	web.SortRoutes(all)
+	return all
+}
+
+// routes returns the router of the facade.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
 	// Every path is registered for all methods of HTTP and responds with 405 itself. The router
 	// reports only methods that HTTP does not define.
 	router.MethodNotAllowed(h.errorHandler(&web.UnknownMethodError{}))
 	router.NotFound(h.errorHandler(errUnknownPath))
-	router.Route("/site/{siteId}/ahds/v1", func(site chi.Router) {
-		h.routeRecords(site, slots)
-		h.routeRecords(site, eventGroups)
-		h.routeSlots(site)
-		h.routeFeeds(site)
-		h.routeResources(site, webhookEvents)
-		h.routeResources(site, webhooks)
-		h.routeWebhooks(site)
-		h.routeDeliveries(site)
-		h.routeEvents(site)
+	router.Route(root, func(site chi.Router) {
+		for path, supported := range h.paths() {
+			site.Handle(path, h.serve(supported))
+		}
 	})
 	return router
 }
 
 // routeRecords registers the paths that each kind of record has.
-func (h *handler) routeRecords(site chi.Router, k *kind) {
-	site.Handle("/"+k.segment, h.serve(methods{
+func (h *handler) routeRecords(site paths, k *kind) {
+	site.add("/"+k.segment, methods{
 		http.MethodGet:  {verb: "list", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.list(w, r, k) }},
 		http.MethodPost: {verb: "create", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.create(w, r, k) }},
-	}))
-	site.Handle("/"+k.segment+"/{id}", h.serve(methods{
+	})
+	site.add("/"+k.segment+"/{id}", methods{
 		http.MethodGet:    {verb: "get", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.read(w, r, k) }},
 		http.MethodPut:    {verb: "update", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.replace(w, r, k) }},
 		http.MethodPatch:  {verb: "patch", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.patch(w, r, k) }},
 		http.MethodDelete: {verb: "delete", resource: k.resource, run: func(w http.ResponseWriter, r *request) error { return h.remove(w, r, k) }},
-	}))
+	})
 }
 
 // routeSlots registers the further operations of slots.
-func (h *handler) routeSlots(site chi.Router) {
-	site.Handle("/"+slots.segment+"/batch", h.serve(methods{http.MethodPost: {verb: verbBatch, resource: slots.resource, run: h.batchSlots}}))
-	site.Handle("/"+slots.segment+"/generate", h.serve(methods{http.MethodPost: {verb: "create", resource: slots.resource, run: h.generateSlots}}))
-	site.Handle("/"+slots.segment+"/changes", h.serve(methods{http.MethodGet: {verb: "list", resource: slots.resource, run: h.slotChanges}}))
+func (h *handler) routeSlots(site paths) {
+	site.add("/"+slots.segment+"/batch", methods{http.MethodPost: {verb: verbBatch, resource: slots.resource, run: h.batchSlots}})
+	site.add("/"+slots.segment+"/generate", methods{http.MethodPost: {verb: "create", resource: slots.resource, run: h.generateSlots}})
+	site.add("/"+slots.segment+"/changes", methods{http.MethodGet: {verb: "list", resource: slots.resource, run: h.slotChanges}})
 	base := "/" + slots.segment + "/{id}"
-	site.Handle(base+"/hold", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.hold}}))
-	site.Handle(base+"/book", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.book}}))
-	site.Handle(base+"/release", h.serve(methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.release}}))
+	site.add(base+"/hold", methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.hold}})
+	site.add(base+"/book", methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.book}})
+	site.add(base+"/release", methods{http.MethodPost: {verb: "update", resource: slots.resource, run: h.release}})
 }
 
 // routeEvents registers the paths of events. Events cannot be read.
-func (h *handler) routeEvents(site chi.Router) {
-	site.Handle("/"+eventSegment, h.serve(methods{http.MethodPost: {verb: "create", resource: eventResource, run: h.acceptEvents}}))
-	site.Handle("/"+eventTypeSegment, h.serve(methods{http.MethodGet: {verb: "list", resource: eventTypeResource, run: h.eventTypes}}))
-	site.Handle("/"+eventTypeSegment+"/{type}", h.serve(methods{http.MethodGet: {verb: "get", resource: eventTypeResource, run: h.eventType}}))
+func (h *handler) routeEvents(site paths) {
+	site.add("/"+eventSegment, methods{http.MethodPost: {verb: "create", resource: eventResource, run: h.acceptEvents}})
+	site.add("/"+eventTypeSegment, methods{http.MethodGet: {verb: "list", resource: eventTypeResource, run: h.eventTypes}})
+	site.add("/"+eventTypeSegment+"/{type}", methods{http.MethodGet: {verb: "get", resource: eventTypeResource, run: h.eventType}})
 }
 
 // errorHandler returns a handler that responds to every request with err.

@@ -12,11 +12,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 const (
-	// defaultChanges and maxChanges are the default and the maximum of pageSize of a list of changes.
-	defaultChanges, maxChanges = 100, 500
+	// DefaultChanges and MaxChanges are the default and the maximum of pageSize of a list of changes.
+	DefaultChanges, MaxChanges = 100, 500
 	// overlap is how far before the newest change that a client has received its next list begins. A
 	// write has its time before it becomes visible, at most requestTimeout later on its own API server.
 	// Ten seconds are for the other servers to see it, and for differences between their clocks. A
@@ -111,7 +112,7 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 // changesQuery checks the parameters of a list of changes and returns its page size.
 func (r *request) changesQuery() (count int, err error) {
 	known := []string{"since", "pageSize"}
-	count = defaultChanges
+	count = DefaultChanges
 	var errs fielderror.Errors
 	wrong := func(name, code, detail string) {
 		errs = append(errs, fielderror.Error{In: fielderror.Parameter, At: name, Code: code, Detail: detail})
@@ -119,12 +120,12 @@ func (r *request) changesQuery() (count int, err error) {
 	for name, values := range r.query {
 		switch {
 		case !slices.Contains(known, name):
-			wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+fielderror.Suggest(name, known))
+			wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+suggest.Among(name, known, "known names are"))
 		case len(values) > 1:
 			wrong(name, fielderror.CodeRepeated, "the parameter is repeated; send it once")
 		case name == "pageSize":
-			if count, err = strconv.Atoi(values[0]); err != nil || count < 1 || count > maxChanges {
-				wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(values[0])+" is not a page size; send a whole number from 1 to "+strconv.Itoa(maxChanges))
+			if count, err = strconv.Atoi(values[0]); err != nil || count < 1 || count > MaxChanges {
+				wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(values[0])+" is not a page size; send a whole number from 1 to "+strconv.Itoa(MaxChanges))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // failUnserved answers with err in place of the response, if the audit entry cannot be stored.
 func (h *handler) failUnserved(w http.ResponseWriter, r *http.Request, err error) {
-	req := &request{Request: r}
+	req := &request{Request: r, errorPages: h.ErrorPages}
 	_ = req.negotiate() // sets a dialect even if it fails
 	h.fail(w, req, err)
 }

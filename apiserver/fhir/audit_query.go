@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 // The code systems and codes in AuditEvents.
@@ -90,7 +91,7 @@ func (q *auditSearch) parameter(name string, values []string, r *request, now ti
 	switch {
 	case name == "_count", name == "_page_token":
 	case !ok:
-		return errors.New("is not supported; supported parameters: " + strings.Join(slices.Sorted(maps.Keys(auditSearchParameters)), ", ") + ", _count, _format, _page_token, _pretty")
+		return errors.New("is not supported" + suggest.Among(name, append(AuditParameters(), "_count", "_format", "_page_token", "_pretty"), "supported parameters:"))
 	}
 	if len(values) > 1 && !known.repeatable {
 		return errors.New("is given more than once; give it once")
@@ -200,3 +201,6 @@ func auditPosition(after []byte) (audit.Position, bool) {
 func appendAuditPosition(dst []byte, p audit.Position) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, uint64(p.Time)), uint64(p.ID)) //nolint:gosec // read back the same
 }
+
+// AuditParameters returns the names of the search parameters of AuditEvent, sorted.
+func AuditParameters() []string { return slices.Sorted(maps.Keys(auditSearchParameters)) }

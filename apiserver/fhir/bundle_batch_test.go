@@ -89,9 +89,9 @@ var _ = Describe("A batch", func() {
 		}))
 		Expect(s.do("GET", entries[3].at("response", "location").(string), "").status).To(Equal(http.StatusOK))
 		Expect(entries[4].at("resource", "total")).To(BeEquivalentTo(1))
-		Expect(entries[5].at("response", "outcome", "issue", 0, "details", "text")).To(Equal("deleted"))
+		Expect(entries[5].at("response", "outcome", "issue", 0, "details", "coding", 0, "code")).To(Equal("deleted"))
 		Expect(entries[6]).NotTo(HaveKey("resource"))
-		Expect(entries[6].at("response", "outcome", "issue", 0, "details", "text")).To(Equal("deleted"))
+		Expect(entries[6].at("response", "outcome", "issue", 0, "details", "coding", 0, "code")).To(Equal("deleted"))
 		Expect(entries[7]).NotTo(HaveKey("resource"))
 		Expect(entries[7].at("response", "etag")).To(Equal(`W/"2"`))
 		Expect(entries[8]).NotTo(HaveKey("resource"))
@@ -142,7 +142,7 @@ var _ = Describe("A batch", func() {
 			"400 Bad Request", "400 Bad Request",
 		}))
 		code := func(i int) any {
-			return a.json().entries()[i].at("response", "outcome", "issue", 0, "details", "text")
+			return a.json().entries()[i].at("response", "outcome", "issue", 0, "details", "coding", 0, "code")
 		}
 		Expect(code(1)).To(Equal("resource_mismatch"))
 		Expect(code(4)).To(Equal("invalid_query"))
@@ -257,7 +257,7 @@ var _ = Describe("A batch", func() {
 		Expect(minimal).NotTo(HaveKey("resource"))
 		Expect(minimal.at("response", "location")).NotTo(BeEmpty())
 		said := s.do("POST", "/", bundleOf("batch", create), with("Prefer", "return=OperationOutcome")).json().entries()[0]
-		Expect(said.at("response", "outcome", "issue", 0, "details", "text")).To(Equal("created"))
+		Expect(said.at("response", "outcome", "issue", 0, "details", "coding", 0, "code")).To(Equal("created"))
 		byContract := s.do("POST", "/", bundleOf("batch", remove))
 		Expect(byContract.header.Get("Content-Type")).To(Equal("application/json"))
 		expectValid(byContract)

@@ -37,7 +37,7 @@ func (h *handler) resolveEntries(bundle bundleRequest, r *request, sentDialect *
 	for i, sent := range bundle.entries {
 		e := &bundleEntry{entryRequest: sent, request: &request{
 			Request: r.WithContext(audit.Part(r.Context(), sent.method)), dialect: r.dialect, site: r.site, caller: r.caller,
-			authorizer: r.authorizer, inBundle: true,
+			authorizer: r.authorizer, errorPages: r.errorPages, inBundle: true,
 		}}
 		entries[i] = e
 		address, err := e.address(r.bases())

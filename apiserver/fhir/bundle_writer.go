@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -101,10 +102,10 @@ func (b *bundleWriter) resource(rec store.Record, projected projection) error {
 }
 
 // addOutcome adds an entry with issues of the search itself.
-func (b *bundleWriter) addOutcome(issues []r4.Issue) error {
+func (b *bundleWriter) addOutcome(pages errorcode.Pages, issues []r4.Issue) error {
 	var err error
 	b.startEntry().text(`{"resource":`)
-	if b.json, err = appendOutcome(b.json, issues); err != nil {
+	if b.json, err = appendOutcome(b.json, pages, issues); err != nil {
 		return err
 	}
 	b.text(`,"search":{"mode":"outcome"}}`)

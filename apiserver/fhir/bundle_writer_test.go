@@ -36,13 +36,13 @@ func TestSearchBundle(t *testing.T) {
 	if err := b.addMatch(r, "match", bundleRecord(1, store.MethodPost), projection{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.addOutcome(ignoredIssues([]string{"nme"})); err != nil {
+	if err := b.addOutcome("https://host/errors", ignoredIssues([]string{"nme"})); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"resourceType":"Bundle","type":"searchset","total":2,"link":[` +
 		`{"relation":"self","url":"https://h/fhir/patient?a=b&c=d"},{"relation":"next","url":"https://h/fhir/patient?e"}],"entry":[` +
 		`{"fullUrl":"https://h/fhir/patient/A","resource":` + bundleVersion1 + `,"search":{"mode":"match"}},` +
-		`{"resource":{"resourceType":"OperationOutcome","issue":[{"severity":"warning","code":"not-supported","details":{"text":"invalid_query"},` +
+		`{"resource":{"resourceType":"OperationOutcome","issue":[{"severity":"warning","code":"not-supported","details":{"coding":[{"system":"https://host/errors","code":"invalid_query"}],"text":"The query string is invalid."},` +
 		`"diagnostics":"the unknown search parameter \"nme\" is ignored"}]},"search":{"mode":"outcome"}}]}`
 	if diff := cmp.Diff(want, string(b.finish())); diff != "" {
 		t.Error(diff)
@@ -118,7 +118,7 @@ func TestHistoryBundle(t *testing.T) {
 // TestFailedEntryResponse has the responses to failed entries. The one to a HEAD has no body, so the
 // entry has no outcome.
 func TestFailedEntryResponse(t *testing.T) {
-	const notFound = `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"not-found","details":{"text":"resource_not_found"},` +
+	const notFound = `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"not-found","details":{"coding":[{"system":"/errors","code":"resource_not_found"}],"text":"There is no such record."},` +
 		`"diagnostics":"the record or this version of it does not exist"}]}`
 	tests := map[string]string{
 		http.MethodGet:  `{"status":"404 Not Found","outcome":` + notFound + `}`,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -28,7 +29,7 @@ const (
 	issueException       r4.IssueType = "exception"
 )
 
-// The codes of errors in details.text, in addition to those of packages r4 and web. Clients
+// The codes of errors in details.coding, in addition to those of packages r4 and web. Clients
 // depend on them, so they never change.
 const (
 	codeInvalidQuery      = "invalid_query"
@@ -68,18 +69,30 @@ var errUnknownPath = &web.UnknownPathError{Paths: "resources are at /site/{siteI
 type typeUnknownError struct{ segment string }
 
 func (e *typeUnknownError) Error() string {
-	names := make([]string, len(r4.Types))
-	for i, t := range r4.Types {
-		names[i] = t.Segment
+	var segments, names []string
+	for _, t := range r4.Types {
+		segments = append(segments, t.Segment)
+		names = append(names, t.Name)
 	}
-	return r4.Quote(e.segment) + " is not a supported resource type; supported types: " + strings.Join(names, ", ")
+	message := r4.Quote(e.segment) + " is not a supported resource type"
+	if name, ok := suggest.Closest(e.segment, append(names, segments...)); ok {
+		return message + "; did you mean " + name + "?"
+	}
+	return message + "; supported types: " + strings.Join(segments, ", ")
 }
+
+// operations are the names of the supported operations.
+var operations = []string{"$validate", "$everything", "$export", "$import", "$purge"}
 
 // operationUnknownError is the error of an unsupported operation.
 type operationUnknownError struct{ name string }
 
 func (e *operationUnknownError) Error() string {
-	return "the operation " + r4.Quote(e.name) + " is not supported at this path; supported operations: " +
+	supported := "; supported"
+	if name, ok := suggest.Closest(e.name, operations); ok && name != e.name {
+		supported = "; did you mean " + name + "? Supported"
+	}
+	return "the operation " + r4.Quote(e.name) + " is not supported at this path" + supported + " operations: " +
 		"POST {type}/$validate, POST {type}/{id}/$validate, POST {type}/{id}/$purge, GET Patient/{id}/$everything, GET $export, GET Patient/$export, GET Group/{id}/$export and POST $import"
 }
 

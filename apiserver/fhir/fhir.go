@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/keyring"
@@ -72,6 +73,9 @@ type Config struct {
 	Audit *audit.Auditor
 	// TokenKeys are the keys of page tokens, with 32 bytes each. All replicas must share them.
 	TokenKeys keyring.Source
+	// ErrorPages is the address of the pages that explain the codes of errors. It is the system of
+	// these codes.
+	ErrorPages errorcode.Pages
 	// Version is the software version in the CapabilityStatement. If it is empty, it is omitted.
 	Version string
 	// Log defaults to slog.Default().
@@ -115,6 +119,6 @@ type handler struct {
 // middleware returns the router wrapped in request ids, recovery from panics and the audit log.
 func (h *handler) middleware() http.Handler {
 	return web.Identify(web.Recover(h.Log, func(w http.ResponseWriter, r *http.Request, err error) {
-		h.fail(w, &request{Request: r, dialect: contractDialect}, err)
+		h.fail(w, &request{Request: r, dialect: contractDialect, errorPages: h.ErrorPages}, err)
 	}, h.Audit.Handler("fhir", h.router, h.failUnserved)))
 }

@@ -101,7 +101,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 		return nil, err
 	}
 	line := &importLine{number: number, request: &request{
-		Request: i.Request, dialect: i.dialect, site: i.site, caller: i.caller, authorizer: i.authorizer, inBundle: true,
+		Request: i.Request, dialect: i.dialect, site: i.site, caller: i.caller, authorizer: i.authorizer, errorPages: i.errorPages, inBundle: true,
 		kind: kind, segment: kind.Name, id: resource.ID,
 	}}
 	if resource.ID == "" {

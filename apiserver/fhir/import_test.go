@@ -116,7 +116,7 @@ var _ = Describe("$import", func() {
 				2: {"wrong_json_kind", "Patient.active"}, 3: {"unparseable_resource", nil}, 4: {"unknown_resource_type", "resourceType"},
 				5: {"unknown_resource_type", "resourceType"}, 6: {"invalid_id", "Patient.id"}, 7: {"invalid_id", "Patient.id"}, 8: {"not_an_object", nil},
 			} {
-				Expect(failed[line].at("details", "text")).To(Equal(want[0]), "line %d: %v", line, failed[line])
+				Expect(failed[line].at("details", "coding", 0, "code")).To(Equal(want[0]), "line %d: %v", line, failed[line])
 				if want[1] != nil {
 					Expect(failed[line].at("expression", 0)).To(Equal(want[1]), "line %d", line)
 				}
@@ -145,7 +145,7 @@ var _ = Describe("$import", func() {
 		Expect(s.importCounts("/$import", strings.Join(lines, "\n"))).To(Equal(counted(502, 0, 0, 0)))
 		counts, failed := s.importAll("/$import", patientOf("fine", "")+"\n"+patientOf("dangles", `,"managingOrganization":{"reference":"Organization/none"}`))
 		Expect(counts).To(Equal(counted(1, 0, 0, 1)))
-		Expect(failed[2].at("details", "text")).To(Equal("reference_not_found"))
+		Expect(failed[2].at("details", "coding", 0, "code")).To(Equal("reference_not_found"))
 		Expect(failed[2].at("expression", 0)).To(Equal("Patient.managingOrganization.reference"))
 	})
 
@@ -157,7 +157,7 @@ var _ = Describe("$import", func() {
 		for caller, want := range map[string]map[string]int{"no-update": counted(0, 0, 0, 2), "no-create": counted(0, 0, 1, 1)} {
 			counts, failed := s.importAll("/$import", patientOf("old", "")+"\n"+patientOf("new", ""), with("X-Caller", caller))
 			Expect(counts).To(Equal(want), caller)
-			Expect(failed[2].at("details", "text")).To(Equal("permission_denied"), caller)
+			Expect(failed[2].at("details", "coding", 0, "code")).To(Equal("permission_denied"), caller)
 		}
 		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
 			caller := access.Caller{Name: r.Header.Get("X-Caller")}
@@ -171,7 +171,7 @@ var _ = Describe("$import", func() {
 		DeferCleanup(func() { views.Delete(s.id) })
 		counts, failed := s.importAll("/$import", patientOf("vip", "")+"\n"+patientOf("new", ""), with("X-Caller", "nurse"))
 		Expect(counts).To(Equal(counted(1, 0, 0, 1)))
-		Expect(failed[1].at("details", "text")).To(Equal("id_taken"))
+		Expect(failed[1].at("details", "coding", 0, "code")).To(Equal("id_taken"))
 		Expect(s.do(http.MethodGet, "/Patient/vip", "").json().at("meta", "security", 0, "code")).To(Equal("R"))
 		By("or the only ids that may be updated, on a site that chooses ids")
 		chooses := open(ctx, func(at *fhir.Endpoint) { at.UpdateCreate = false })
@@ -212,7 +212,7 @@ var _ = Describe("$import", func() {
 		}
 		counts, failed := s.importAll("/$import", long+"\n"+strings.Join(lines, "\n")+"\n"+long)
 		Expect(counts).To(Equal(counted(60, 0, 0, 2)))
-		Expect(failed[1].at("details", "text")).To(Equal("too_large"))
+		Expect(failed[1].at("details", "coding", 0, "code")).To(Equal("too_large"))
 		Expect(failed).To(HaveKey(62))
 	})
 })

@@ -28,7 +28,7 @@ var _ = Describe("A bundle for a site that enforces references", func() {
 		Expect(statuses(a.json())).To(Equal([]string{"422 Unprocessable Entity", "201 Created", "201 Created", "409 Conflict", "200 OK", "422 Unprocessable Entity"}), a.body)
 		expectValid(a)
 		Expect(a.json().entries()[0].at("response", "outcome", "issue", 0, "expression", 0)).To(Equal("Patient.managingOrganization.reference"))
-		Expect(a.json().entries()[3].at("response", "outcome", "issue", 0, "details", "text")).To(Equal("still_referenced"))
+		Expect(a.json().entries()[3].at("response", "outcome", "issue", 0, "details", "coding", 0, "code")).To(Equal("still_referenced"))
 		Expect(s.do("DELETE", "/Organization/oak", "").status).To(Equal(http.StatusOK))
 	})
 

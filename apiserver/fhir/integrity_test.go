@@ -32,7 +32,7 @@ func expectDangling(a answer, expressions ...string) {
 	for i, expression := range expressions {
 		issue := document(issues[i].(map[string]any))
 		Expect(issue.at("code")).To(Equal("not-found"))
-		Expect(issue.at("details", "text")).To(Equal("reference_not_found"))
+		Expect(issue.at("details", "coding", 0, "code")).To(Equal("reference_not_found"))
 		Expect(issue.at("expression", 0)).To(Equal(expression))
 	}
 }

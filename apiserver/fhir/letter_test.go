@@ -181,7 +181,7 @@ var _ = Describe("FHIR to the letter:", func() {
 			{"request":{"method":"POST","url":"Practitioner/a/$everything"},"resource":{"resourceType":"Parameters"}}]}`)
 		for i := range 2 {
 			Expect(batch.json().at("entry", i, "response", "status")).To(Equal("404 Not Found"), batch.body)
-			Expect(batch.json().at("entry", i, "response", "outcome", "issue", 0, "details", "text")).To(Equal("unknown_operation"))
+			Expect(batch.json().at("entry", i, "response", "outcome", "issue", 0, "details", "coding", 0, "code")).To(Equal("unknown_operation"))
 		}
 	})
 
@@ -299,7 +299,7 @@ var _ = Describe("FHIR to the letter:", func() {
 		reduced := s.speak(spoken, "GET", "/Patient?_count=1001", "").json()
 		Expect(reduced.ids()).To(HaveLen(2))
 		Expect(reduced.entries()[1].at("search", "mode")).To(Equal("outcome"))
-		Expect(reduced.entries()[1].at("resource", "issue", 0, "details", "text")).To(Equal("count_reduced"))
+		Expect(reduced.entries()[1].at("resource", "issue", 0, "details", "coding", 0, "code")).To(Equal("count_reduced"))
 		Expect(reduced["total"]).To(BeEquivalentTo(1))
 		Expect(reduced.link("self")).To(HaveSuffix("_count=1000"))
 		Expect(s.speak(spoken, "GET", "/Patient?_count=1000", "").json().entries()).To(HaveLen(1))

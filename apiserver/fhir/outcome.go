@@ -3,6 +3,7 @@ package fhir
 import (
 	"github.com/go-json-experiment/json"
 
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
@@ -23,23 +24,36 @@ type outcomeIssue struct {
 	Expression  []string     `json:"expression,omitempty"`
 }
 
+// details has the stable code for programs and a sentence for people.
 type details struct {
-	Text string `json:"text"`
+	Coding []coding `json:"coding"`
+	Text   string   `json:"text"`
 }
 
-func appendOutcome(dst []byte, issues []r4.Issue) ([]byte, error) {
+// coding is a code. Its system is the address of the pages that explain codes.
+type coding struct {
+	System string `json:"system"`
+	Code   string `json:"code"`
+}
+
+// newOutcome returns an OperationOutcome.
+func newOutcome(pages errorcode.Pages, issues []r4.Issue) outcome {
 	o := outcome{ResourceType: "OperationOutcome"}
 	for _, issue := range issues {
 		each := outcomeIssue{
-			Severity: issue.Severity, Code: issue.Type,
-			Details: details{issue.Code}, Diagnostics: issue.Diagnostics,
+			Severity: issue.Severity, Code: issue.Type, Diagnostics: issue.Diagnostics,
+			Details: details{Coding: []coding{{System: pages.Address(), Code: issue.Code}}, Text: errorcode.Text(issue.Code)},
 		}
 		if issue.Expression != "" {
 			each.Expression = []string{issue.Expression}
 		}
 		o.Issue = append(o.Issue, each)
 	}
-	text, err := json.Marshal(o)
+	return o
+}
+
+func appendOutcome(dst []byte, pages errorcode.Pages, issues []r4.Issue) ([]byte, error) {
+	text, err := json.Marshal(newOutcome(pages, issues))
 	return append(dst, text...), err
 }
 

@@ -113,16 +113,16 @@ func TestProblemsHideInternals(t *testing.T) {
 }
 
 func TestAppendOutcome(t *testing.T) {
-	got, err := appendOutcome(nil, []r4.Issue{
-		{Severity: r4.SeverityError, Type: r4.IssueValue, Code: "c", Diagnostics: `a <b> & "c"`, Expression: "Patient.name[0]"},
+	got, err := appendOutcome(nil, "https://host/errors", []r4.Issue{
+		{Severity: r4.SeverityError, Type: r4.IssueValue, Code: "invalid_value", Diagnostics: `a <b> & "c"`, Expression: "Patient.name[0]"},
 		information("created", "the record is created"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{"resourceType":"OperationOutcome","issue":[` +
-		`{"severity":"error","code":"value","details":{"text":"c"},"diagnostics":"a <b> & \"c\"","expression":["Patient.name[0]"]},` +
-		`{"severity":"information","code":"informational","details":{"text":"created"},"diagnostics":"the record is created"}]}`
+		`{"severity":"error","code":"value","details":{"coding":[{"system":"https://host/errors","code":"invalid_value"}],"text":"A value is invalid."},"diagnostics":"a <b> & \"c\"","expression":["Patient.name[0]"]},` +
+		`{"severity":"information","code":"informational","details":{"coding":[{"system":"https://host/errors","code":"created"}],"text":"The record is created."},"diagnostics":"the record is created"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

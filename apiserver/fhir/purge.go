@@ -295,9 +295,9 @@ func (h *handler) receipt(removed map[string]int, shared int) ([]byte, error) {
 		}
 	}
 	done := information("purged", fmt.Sprintf("%d records are purged with their histories, events and deliveries", total))
-	issues := []outcomeIssue{{Severity: done.Severity, Code: done.Type, Details: details{done.Code}, Diagnostics: done.Diagnostics}}
+	receipt := newOutcome(h.ErrorPages, []r4.Issue{done})
 	parameters := []receiptParameter{
-		{Name: "return", Resource: &outcome{ResourceType: "OperationOutcome", Issue: issues}},
+		{Name: "return", Resource: &receipt},
 		{Name: "time", ValueInstant: h.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
 	}
 	parameters = append(parameters, count...)

@@ -39,7 +39,7 @@ func purged(a answer, secrets ...string) map[string]int {
 		}
 		named[parameter["name"].(string)] = parameter
 	}
-	Expect(named["return"].at("resource", "issue", 0, "details", "text")).To(Equal("purged"))
+	Expect(named["return"].at("resource", "issue", 0, "details", "coding", 0, "code")).To(Equal("purged"))
 	Expect(named["time"]["valueInstant"]).To(MatchRegexp(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`))
 	Expect(named["outside"]["valueString"]).To(ContainSubstring("backups"))
 	return counts

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -42,6 +44,7 @@ type request struct {
 	projection projection
 
 	authorizer access.Authorizer
+	errorPages errorcode.Pages
 	// inBundle is true for an entry of a batch or transaction.
 	inBundle bool
 
@@ -56,7 +59,7 @@ func (h *handler) serve(supported methods) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(supported[r.Method].timeout, requestTimeout))
 		defer cancel()
-		req := &request{Request: r.WithContext(ctx), authorizer: h.Authorizer}
+		req := &request{Request: r.WithContext(ctx), authorizer: h.Authorizer, errorPages: h.ErrorPages}
 		if err := h.interact(w, req, supported); err != nil {
 			h.fail(w, req, err)
 		}
@@ -161,7 +164,7 @@ func rejectUnknownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(query))) {
 		switch {
 		case !slices.Contains(known, name):
-			wrong = append(wrong, search.Error{Parameter: name, Problem: "is not supported; supported parameters: " + strings.Join(append(known, "_format", "_pretty"), ", ")})
+			wrong = append(wrong, search.Error{Parameter: name, Problem: "is not supported" + suggest.Among(name, append(known, "_format", "_pretty"), "supported parameters:")})
 		case len(query[name]) > 1:
 			wrong = append(wrong, search.Error{Parameter: name, Problem: "is given more than once; give it once"})
 		}

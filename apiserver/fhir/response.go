@@ -36,7 +36,7 @@ func (r *request) setVersion(w http.ResponseWriter, rec store.Record) {
 
 func (r *request) respondOutcome(w http.ResponseWriter, status int, issues ...r4.Issue) error {
 	r.isOutcome = true
-	body, err := appendOutcome(nil, issues)
+	body, err := appendOutcome(nil, r.errorPages, issues)
 	if err != nil {
 		return err
 	}

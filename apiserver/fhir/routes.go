@@ -183,7 +183,7 @@ func routeError(r *http.Request) error {
 // failWith returns a handler that answers every request with the error that toError returns.
 func (h *handler) failWith(toError func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		req := &request{Request: r}
+		req := &request{Request: r, errorPages: h.ErrorPages}
 		if err := req.negotiate(); err != nil {
 			h.fail(w, req, err)
 			return

@@ -206,7 +206,7 @@ func TestFailures(t *testing.T) {
 			if got := res.Header().Get("Retry-After"); (got != "") != (test.status == 503) {
 				t.Errorf("Retry-After: %q", got)
 			}
-			if got := outcomeOf(t, res).Issue[0].Details.Text; got != test.code {
+			if got := outcomeOf(t, res).Issue[0].Details.Coding[0].Code; got != test.code {
 				t.Errorf("code %s, want %s", got, test.code)
 			}
 		})
@@ -357,7 +357,7 @@ func TestPanics(t *testing.T) {
 	if res.Code != http.StatusInternalServerError {
 		t.Errorf("status %d", res.Code)
 	}
-	if said := outcomeOf(t, res).Issue[0]; said.Details.Text != web.CodeInternal || strings.Contains(said.Diagnostics, "a bug") {
+	if said := outcomeOf(t, res).Issue[0]; said.Details.Coding[0].Code != web.CodeInternal || strings.Contains(said.Diagnostics, "a bug") {
 		t.Errorf("answered %+v", said)
 	}
 	if text := log.String(); !strings.Contains(text, "request=the-id") || !strings.Contains(text, "a bug") {

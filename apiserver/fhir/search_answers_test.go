@@ -89,7 +89,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 		Expect(ofMode(a.json(), "include")).To(HaveLen(2))
 		last := a.json().entries()[3]
 		Expect(last.at("search", "mode")).To(Equal("outcome"))
-		Expect(last.at("resource", "issue", 0, "details", "text")).To(Equal("too_costly"))
+		Expect(last.at("resource", "issue", 0, "details", "coding", 0, "code")).To(Equal("too_costly"))
 		Expect(a.json()).To(HaveKeyWithValue("total", BeEquivalentTo(1)))
 	})
 
@@ -277,10 +277,10 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 			said = append(said, a.json().at("issue", i, "diagnostics").(string))
 		}
 		for i, want := range []string{
-			`"_has:Group:member:cod": _has number 1, of Group: "cod" is not known for Group; known are _id`,
+			`"_has:Group:member:cod": _has number 1, of Group: "cod" is not known for Group; did you mean code?`,
 			`"birthdate": repetition 2 of 2: "1980-13" is not a date: there is no month 13`,
 			`"gender": value 2 of 2: "|" is not a token; write code, system|code, |code or system|`,
-			`"nme": "nme" is not known for Patient; known are _count`,
+			`"nme": "nme" is not known for Patient; did you mean name?`,
 			`"organization.partof.active": chain link 1, to Organization: chain link 2, to Organization: "maybe" is neither true nor false`,
 		} {
 			Expect(said[i]).To(ContainSubstring(want))

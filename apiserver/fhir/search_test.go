@@ -152,7 +152,7 @@ var _ = Describe("Search", func() {
 		Expect(a.status).To(Equal(http.StatusBadRequest))
 		Expect(a.json()["issue"]).To(HaveLen(3))
 		Expect(a.body).To(ContainSubstring(`\"nme\"`))
-		Expect(a.body).To(ContainSubstring("known are _count, _elements"))
+		Expect(a.body).To(ContainSubstring("did you mean name?"))
 	})
 
 	It("ignores unknown parameters leniently, and says so", func(ctx context.Context) {

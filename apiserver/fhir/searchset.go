@@ -39,7 +39,7 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 		})
 	}
 	if len(issues) > 0 {
-		if err := b.addOutcome(issues); err != nil {
+		if err := b.addOutcome(r.errorPages, issues); err != nil {
 			return nil, err
 		}
 	}

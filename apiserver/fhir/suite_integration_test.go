@@ -237,7 +237,7 @@ func (a answer) code() string {
 	GinkgoHelper()
 	d := a.json()
 	Expect(d).To(HaveKeyWithValue("resourceType", "OperationOutcome"))
-	return d.at("issue", 0, "details", "text").(string)
+	return d.at("issue", 0, "details", "coding", 0, "code").(string)
 }
 
 // at walks into a document by names and indices; nil where there is nothing.

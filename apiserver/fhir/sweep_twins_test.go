@@ -282,7 +282,7 @@ func allTypes() []string {
 	return names
 }
 
-var facadeRoutes = fhir.Routes()
+var facadeRoutes = fhir.RouteTable()
 
 // cover notes the route of a question.
 func (b *twins) cover(q question) {

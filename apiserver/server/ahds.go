@@ -55,6 +55,7 @@ func (s *Server) newAHDS(rights access.Authorizer) (http.Handler, error) {
 		HoldKeys:   s.config.Keys.Hold,
 		FeedKeys:   s.config.Keys.Feed,
 		Cursors:    &changeCursors{tokens: s.tokens, now: time.Now},
+		ErrorPages: s.errorPages(),
 		Streams:    ahds.Streams{Stopping: s.stopping},
 		Log:        s.config.Log,
 		Now:        time.Now,

@@ -40,9 +40,9 @@ func apiOf(path string) string {
 	return apiNone
 }
 
-// measured routes requests to the APIs by path, and counts and times them. The FHIR API answers
-// paths of no API.
-func measured(fhir, ahds, native http.Handler) http.Handler {
+// measured routes requests to the APIs and the portal by path, and counts and times them. The FHIR
+// API answers all other paths.
+func measured(fhir, ahds, native, portal http.Handler) http.Handler {
 	factory := promauto.With(metrics.Registry)
 	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "paddock_http_request_duration_seconds", Help: "Duration of requests in seconds, by API: fhir, ahds, native, or none for other paths.",
@@ -54,7 +54,7 @@ func measured(fhir, ahds, native http.Handler) http.Handler {
 	timed := func(api string, next http.Handler) http.Handler {
 		return promhttp.InstrumentHandlerDuration(duration.MustCurryWith(prometheus.Labels{"api": api}), next)
 	}
-	fhir, ahds, native, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNative, native), timed(apiNone, fhir)
+	fhir, ahds, native, portal, none := timed(apiFHIR, fhir), timed(apiAHDS, ahds), timed(apiNative, native), timed(apiNone, portal), timed(apiNone, fhir)
 	return promhttp.InstrumentHandlerInFlight(inFlight, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch apiOf(r.URL.Path) {
 		case apiFHIR:
@@ -64,6 +64,10 @@ func measured(fhir, ahds, native http.Handler) http.Handler {
 		case apiNative:
 			native.ServeHTTP(w, r)
 		default:
+			if isPortal(r.URL.Path) { // portal.go
+				portal.ServeHTTP(w, r)
+				return
+			}
 			none.ServeHTTP(w, r)
 		}
 	}))

@@ -153,6 +153,7 @@ func (s *Server) makeHandler() (http.Handler, error) {
 		Authorizer: rights,
 		Audit:      s.audit,
 		TokenKeys:  s.config.Keys.Page,
+		ErrorPages: s.errorPages(),
 		Log:        s.config.Log,
 		Now:        time.Now,
 	})
@@ -163,7 +164,7 @@ func (s *Server) makeHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return measured(forFHIR, forAHDS, s.newNative(rights)), nil // apis.go
+	return measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()), nil // apis.go
 }
 
 // resources returns the resources of the FHIR API. A hidden Site exists for a caller with a right

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/access"
 )
 
 // Methods maps the HTTP methods of one path to their operations. HEAD has the operation of GET.
@@ -31,6 +34,29 @@ func (m Methods[T]) allowed() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Route is one method at one path of a facade, for descriptions of the API.
+type Route struct {
+	Method string
+	// Path is relative to the base of the facade. It begins with a slash, except that of the base,
+	// which is empty. Parameters are in braces.
+	Path string
+	// Pattern is the chi pattern that matches Path. They differ if Path is for one resource type.
+	Pattern string
+	// Type is FHIR's name of the resource type in Path, or empty.
+	Type string
+	// Right is the right that the route requires. Without a verb, the operation decides itself.
+	Right access.Action
+	// Public is set if the route needs no bearer token.
+	Public bool
+}
+
+// SortRoutes sorts routes by path and method.
+func SortRoutes(routes []Route) {
+	slices.SortFunc(routes, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	})
 }
 
 // UnknownPathError is the error of a path that does not exist in a facade.

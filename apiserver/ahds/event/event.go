@@ -39,18 +39,18 @@ const (
 // idForm is the form of eventIds. It suits a header field, because deliveries have the id in one.
 var idForm = regexp.MustCompile(`^[\x21-\x7e]{1,128}$`)
 
-// fields are the fields of an event.
-var fields = schema.Fields{
-	{Name: "eventId", Check: checkID, Default: "null"},
+// Fields are the fields of an event.
+var Fields = schema.Fields{
+	{Name: "eventId", Check: schema.Check{Errors: checkID, Schema: schema.JSON{"type": "string", "pattern": idForm.String()}}, Default: "null"},
 	{Name: "type", Check: schema.OneOf(events.TypeNames()...), Required: true},
 	{Name: "subject", Check: schema.Text(1, maxSubject), Default: "null"},
 	{Name: "occurredAt", Check: schema.Instant(), Default: "null"},
-	{Name: "changedFields", Check: checkNames, Default: "null"},
+	{Name: "changedFields", Check: schema.Check{Errors: checkNames, Schema: schema.JSON{"type": "array", "maxItems": maxChanged, "items": schema.Text(1, maxName).Schema}}, Default: "null"},
 	{Name: "data", Check: schema.AnyObject(maxData), Required: true},
 }
 
 func checkID(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.Text(0, len(value))(at, value); errs != nil {
+	if errs := schema.Text(0, len(value)).Errors(at, value); errs != nil {
 		return errs
 	}
 	if !idForm.MatchString(schema.String(value)) {
@@ -72,7 +72,7 @@ func checkNames(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 	}
 	var errs fielderror.Errors
 	for i, item := range items {
-		errs = append(errs, schema.Text(1, maxName)(at.AppendToken(strconv.Itoa(i)), jsontext.Value(item))...)
+		errs = append(errs, schema.Text(1, maxName).Errors(at.AppendToken(strconv.Itoa(i)), jsontext.Value(item))...)
 	}
 	return errs
 }
@@ -125,7 +125,7 @@ func Read(sent []Sent) ([]events.Published, error) {
 }
 
 func read(object schema.Object) (events.Published, error) {
-	content, _, err := fields.Create(object, schema.Identity{})
+	content, _, err := Fields.Create(object, schema.Identity{})
 	if err != nil {
 		return events.Published{}, err
 	}

@@ -37,8 +37,8 @@ var Fields = schema.Fields{
 	{Name: "locationId", Check: schema.ID(), Default: `""`},
 	{Name: "organizationId", Check: schema.ID(), Default: `""`},
 	{Name: "extensions", Check: schema.AnyObject(maxExtensions), Default: "{}"},
-	{Name: "createdAt", Served: true},
-	{Name: "updatedAt", Served: true},
+	{Name: "createdAt", Check: schema.Instant(), Served: true},
+	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
 // Facets are the search parameters that have few distinct values.
@@ -72,12 +72,12 @@ func Values(content schema.Content) []store.IndexValue {
 var Lists = list.Options[store.Condition]{
 	SortBy: []string{"createdAt", "updatedAt", "name", "status", "category"},
 	Filters: []list.Filter[store.Condition]{
-		{Name: "name", Parse: contains("name")},
-		{Name: "status", Parse: status},
-		{Name: "category", Parse: is("category", false)},
-		{Name: "description", Parse: contains("description")},
-		{Name: "organizationId", Parse: is("organizationId", true)},
-		{Name: "locationId", Parse: is("locationId", true)},
+		{Name: "name", Parse: contains("name"), Schema: list.TextSchema},
+		{Name: "status", Parse: status, Schema: schema.CommaSeparated(statuses)},
+		{Name: "category", Parse: is("category", false), Schema: schema.JSON{"type": "string", "minLength": 1}},
+		{Name: "description", Parse: contains("description"), Schema: list.TextSchema},
+		{Name: "organizationId", Parse: is("organizationId", true), Schema: schema.JSON{"type": "string", "minLength": 1}},
+		{Name: "locationId", Parse: is("locationId", true), Schema: schema.JSON{"type": "string", "minLength": 1}},
 	},
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 // The default and maximum number of items of a page. A larger pageSize is refused. Contract 4.2.
@@ -34,6 +36,39 @@ type Filter[C any] struct {
 	Name string
 	// Parse returns the condition for a value. If the value is invalid, problem is the message.
 	Parse func(value string) (condition C, problem string)
+	// Schema is the JSON Schema of valid values.
+	Schema schema.JSON
+}
+
+// The schemas of the values that Bool, UUID and Instant parse, and of any text.
+var (
+	BoolSchema    = schema.Boolean().Schema
+	UUIDSchema    = schema.UUID().Schema
+	InstantSchema = schema.Instant().Schema
+	TextSchema    = schema.JSON{"type": "string"}
+)
+
+// Parameter is a query parameter of a list.
+type Parameter struct {
+	Name   string
+	Schema schema.JSON
+}
+
+// Parameters returns the parameters that the list supports.
+func (o Options[C]) Parameters() []Parameter {
+	all := []Parameter{
+		{"page", schema.JSON{"type": "integer", "minimum": 0, "default": 0}},
+		{"pageSize", schema.JSON{"type": "integer", "minimum": 1, "maximum": MaxPageSize, "default": DefaultPageSize}},
+	}
+	if !o.Fixed {
+		all = append(all,
+			Parameter{"sortBy", schema.JSON{"type": "string", "enum": o.SortBy}},
+			Parameter{"sortOrder", schema.JSON{"type": "string", "enum": []string{Ascending, Descending}, "default": Ascending}})
+	}
+	for _, f := range o.Filters {
+		all = append(all, Parameter{f.Name, f.Schema})
+	}
+	return all
 }
 
 // Options are the parameters that a list supports.
@@ -116,7 +151,7 @@ func (r *Request[C]) set(name, value string, options Options[C]) (f fielderror.E
 
 // unknown returns the error of a parameter that the list does not support.
 func (o Options[C]) unknown(name string) fielderror.Error {
-	return wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+fielderror.Suggest(name, o.names()))
+	return wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+suggest.Among(name, o.names(), "known names are"))
 }
 
 func (o Options[C]) names() []string {

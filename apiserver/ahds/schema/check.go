@@ -12,8 +12,18 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 )
 
-// Check returns the errors of a value at a location. The value is not null.
-type Check func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors
+// Check is a rule for values.
+type Check struct {
+	// Errors returns the errors of a value at a location. The value is not null. A field that the
+	// service sets needs none.
+	Errors func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors
+	// Schema is the JSON Schema of the values. It may allow more values than Errors does, but never
+	// less.
+	Schema JSON
+}
+
+// JSON is a JSON Schema of the dialect 2020-12, in which OpenAPI 3.1 describes values.
+type JSON map[string]any
 
 // String returns the text of a JSON string, and "" for other values.
 func String(value jsontext.Value) string {
@@ -38,19 +48,25 @@ func wrongType(at jsontext.Pointer, value jsontext.Value, wanted string) fielder
 	return one(at, fielderror.CodeWrongType, "the value is "+kindName(value.Kind())+"; send "+wanted)
 }
 
-// text returns a check of strings. wanted describes them in the error for other values.
-func text(wanted string, check func(at jsontext.Pointer, text string) fielderror.Errors) Check {
-	return func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+// text returns a check of strings. keywords are those of the schema in addition to the type, and
+// wanted describes the strings in the error for other values.
+func text(keywords JSON, wanted string, check func(at jsontext.Pointer, text string) fielderror.Errors) Check {
+	keywords["type"] = "string"
+	return Check{Schema: keywords, Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if value.Kind() != jsontext.KindString {
 			return wrongType(at, value, wanted)
 		}
 		return check(at, String(value))
-	}
+	}}
 }
 
 // Text returns a check for strings of least to most characters.
 func Text(least, most int) Check {
-	return text("a string", func(at jsontext.Pointer, text string) fielderror.Errors {
+	keywords := JSON{"maxLength": most}
+	if least > 0 {
+		keywords["minLength"] = least
+	}
+	return text(keywords, "a string", func(at jsontext.Pointer, text string) fielderror.Errors {
 		switch length := utf8.RuneCountInString(text); {
 		case length < least:
 			return one(at, fielderror.CodeInvalidValue, "the value has "+strconv.Itoa(length)+" characters; send at least "+strconv.Itoa(least))
@@ -73,7 +89,7 @@ func NotUUID(text string) string {
 
 // UUID returns a check for UUIDs.
 func UUID() Check {
-	return text("a string with a UUID", func(at jsontext.Pointer, text string) fielderror.Errors {
+	return text(JSON{"format": "uuid", "pattern": uuidForm.String()}, "a string with a UUID", func(at jsontext.Pointer, text string) fielderror.Errors {
 		if !IsUUID(text) {
 			return one(at, fielderror.CodeInvalidValue, NotUUID(text))
 		}
@@ -85,7 +101,7 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9.-]{0,64}$`)
 
 // ID returns a check for ids of records of the FHIR and AHDS APIs. It accepts the empty string.
 func ID() Check {
-	return text("a string with an id", func(at jsontext.Pointer, text string) fielderror.Errors {
+	return text(JSON{"pattern": idForm.String()}, "a string with an id", func(at jsontext.Pointer, text string) fielderror.Errors {
 		if !idForm.MatchString(text) {
 			return one(at, fielderror.CodeInvalidValue, fielderror.Quote(text)+" is not an id; ids have up to 64 letters, digits, - and .")
 		}
@@ -95,7 +111,7 @@ func ID() Check {
 
 // OneOf returns a check for one of the given strings.
 func OneOf(values ...string) Check {
-	return text("a string", func(at jsontext.Pointer, text string) fielderror.Errors {
+	return text(JSON{"enum": values}, "a string", func(at jsontext.Pointer, text string) fielderror.Errors {
 		for _, value := range values {
 			if text == value {
 				return nil
@@ -107,12 +123,12 @@ func OneOf(values ...string) Check {
 
 // Boolean returns a check for true and false.
 func Boolean() Check {
-	return func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	return Check{Schema: JSON{"type": "boolean"}, Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if kind := value.Kind(); kind != jsontext.KindTrue && kind != jsontext.KindFalse {
 			return wrongType(at, value, "true or false")
 		}
 		return nil
-	}
+	}}
 }
 
 var integerForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
@@ -128,7 +144,7 @@ func Int(value jsontext.Value) int64 {
 
 // Integer returns a check for whole numbers from least to most.
 func Integer(least, most int64) Check {
-	return func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	return Check{Schema: JSON{"type": "integer", "minimum": least, "maximum": most}, Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if value.Kind() != jsontext.KindNumber {
 			return wrongType(at, value, "a whole number")
 		}
@@ -136,13 +152,13 @@ func Integer(least, most int64) Check {
 			return one(at, fielderror.CodeOutOfRange, "the value is out of range; send a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
 		}
 		return nil
-	}
+	}}
 }
 
 // URI returns a check for absolute URIs of up to 2048 bytes.
 func URI() Check {
-	return text("a string with a URI", func(at jsontext.Pointer, text string) fielderror.Errors {
-		const maxLength = 2048
+	const maxLength = 2048
+	return text(JSON{"format": "uri", "maxLength": maxLength}, "a string with a URI", func(at jsontext.Pointer, text string) fielderror.Errors {
 		if len(text) > maxLength {
 			return one(at, fielderror.CodeTooLong, "the value has "+strconv.Itoa(len(text))+" bytes; send at most "+strconv.Itoa(maxLength))
 		}
@@ -156,7 +172,7 @@ func URI() Check {
 
 // AnyObject returns a check for objects with any members and at most mostBytes as sent.
 func AnyObject(mostBytes int) Check {
-	return func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	return Check{Schema: JSON{"type": "object"}, Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if value.Kind() != jsontext.KindBeginObject {
 			return wrongType(at, value, "an object")
 		}
@@ -164,12 +180,12 @@ func AnyObject(mostBytes int) Check {
 			return one(at, fielderror.CodeTooLong, "the object has "+strconv.Itoa(len(value))+" bytes; send at most "+strconv.Itoa(mostBytes))
 		}
 		return nil
-	}
+	}}
 }
 
 // Nested returns a check for objects with the given fields. An omitted field stays absent.
 func Nested(fields Fields) Check {
-	return func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+	return Check{Schema: fields.Schema(), Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if value.Kind() != jsontext.KindBeginObject {
 			return wrongType(at, value, "an object")
 		}
@@ -195,7 +211,7 @@ func Nested(fields Fields) Check {
 			}
 		}
 		return errs
-	}
+	}}
 }
 
 // Member returns a string member of an object field, and "" if it is absent.

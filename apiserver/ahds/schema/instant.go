@@ -45,7 +45,7 @@ func ParseInstant(text string) (time.Time, error) {
 
 // Instant returns a check for times that ParseInstant parses.
 func Instant() Check {
-	return text("a string with a time", func(at jsontext.Pointer, text string) fielderror.Errors {
+	return text(JSON{"format": "date-time"}, "a string with a time", func(at jsontext.Pointer, text string) fielderror.Errors {
 		if _, err := ParseInstant(text); err != nil {
 			return one(at, fielderror.CodeInvalidValue, err.Error())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 // Field is one field of an object.
@@ -77,6 +78,6 @@ func (f Fields) Append(object *Writer, content Content) {
 func (f Fields) unknown(at jsontext.Pointer, name string) fielderror.Error {
 	return fielderror.Error{
 		At: string(at.AppendToken(name)), Code: fielderror.CodeUnknownField,
-		Detail: fielderror.Quote(name) + " is not a field of this object" + fielderror.Suggest(name, f.names()),
+		Detail: fielderror.Quote(name) + " is not a field of this object" + suggest.Among(name, f.names(), "known names are"),
 	}
 }

@@ -214,8 +214,24 @@ func contentOf(texts map[string]string) Content {
 func TestInteger(t *testing.T) {
 	check := Integer(1, 10)
 	for text, ok := range map[string]bool{"1": true, "10": true, "0": false, "11": false, "1.0": false, "1e0": false, "-1": false, `"1"`: false, "99999999999999999999": false, "null": false} {
-		if errs := check("/n", jsontext.Value(text)); (len(errs) == 0) != ok {
+		if errs := check.Errors("/n", jsontext.Value(text)); (len(errs) == 0) != ok {
 			t.Errorf("%s: %v", text, errs)
 		}
+	}
+}
+
+func TestSchema(t *testing.T) {
+	got := pet.Schema()
+	if diff := cmp.Diff(false, got["additionalProperties"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"name", "ownerId"}, got["required"]); diff != "" {
+		t.Errorf("required (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(JSON{"type": []string{"boolean", "null"}}, got["properties"].(JSON)["isTame"]); diff != "" {
+		t.Errorf("an optional field (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(JSON{"anyOf": []any{JSON{"type": "string", "enum": []string{"a"}}, JSON{"type": "null"}}}, OneOf("a").Schema.OrNull()); diff != "" {
+		t.Errorf("one of several words (-want +got):\n%s", diff)
 	}
 }

@@ -21,7 +21,7 @@ type Identity struct {
 // check validates an id in the body and compares it with that of the path, ignoring case.
 func (id Identity) check(value jsontext.Value) (sent string, errs fielderror.Errors) {
 	at := string(jsontext.Pointer("").AppendToken(id.Name))
-	if errs := UUID()(jsontext.Pointer(at), value); len(errs) > 0 {
+	if errs := UUID().Errors(jsontext.Pointer(at), value); len(errs) > 0 {
 		return "", errs
 	}
 	sent = String(value)
@@ -130,7 +130,7 @@ func (f Fields) read(object Object, id Identity) (content Content, sent string, 
 func (f Field) check(parent jsontext.Pointer, value *jsontext.Value) fielderror.Errors {
 	at := parent.AppendToken(f.Name)
 	if value.Kind() != jsontext.KindNull {
-		return f.Check(at, *value)
+		return f.Check.Errors(at, *value)
 	}
 	if f.Required {
 		return fielderror.Errors{{At: string(at), Code: fielderror.CodeMissing, Detail: f.Name + " is required and cannot be null; send a value"}}

@@ -19,9 +19,9 @@ const FeedIDField = "availabilitySlotFeedId"
 var FeedFields = schema.Fields{
 	{Name: "resourceId", Check: schema.UUID(), Required: true},
 	{Name: "description", Check: schema.Text(0, maxWord), Default: `""`},
-	{Name: "url", Served: true},
-	{Name: "createdAt", Served: true},
-	{Name: "updatedAt", Served: true},
+	{Name: "url", Check: schema.URI(), Served: true},
+	{Name: "createdAt", Check: schema.Instant(), Served: true},
+	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
 // FeedValues returns the searchable values of a feed.
@@ -32,7 +32,7 @@ func FeedValues(content schema.Content) []store.IndexValue {
 // FeedLists are the parameters of a list of feeds.
 var FeedLists = list.Options[store.Condition]{
 	SortBy:  []string{"createdAt", "updatedAt"},
-	Filters: []list.Filter[store.Condition]{{Name: "resourceId", Parse: id(paramResource)}},
+	Filters: []list.Filter[store.Condition]{{Name: "resourceId", Parse: id(paramResource), Schema: list.UUIDSchema}},
 }
 
 // FeedSorts are the sort orders of a list of feeds, by the name of the field.

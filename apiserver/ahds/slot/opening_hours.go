@@ -32,10 +32,10 @@ var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", 
 // GenerateFields are the fields of a request for slots from opening hours. Those that a slot has too
 // are copied to each slot.
 var GenerateFields = append(schema.Fields{
-	{Name: "timeZone", Check: checkZone, Default: "null"},
-	{Name: "from", Check: checkDate, Required: true},
-	{Name: "to", Check: checkDate, Required: true},
-	{Name: "openingHours", Check: checkHours, Required: true},
+	{Name: "timeZone", Check: schema.Check{Errors: checkZone, Schema: schema.JSON{"type": "string", "maxLength": maxWord, "examples": []string{"Europe/Vienna"}}}, Default: "null"},
+	{Name: "from", Check: aDate, Required: true},
+	{Name: "to", Check: aDate, Required: true},
+	{Name: "openingHours", Check: items(maxHours, schema.Nested(periodFields)), Required: true},
 	{Name: "durationMinutes", Check: schema.Integer(minDuration, maxDuration), Required: true},
 }, copied()...)
 
@@ -46,10 +46,15 @@ func copied() schema.Fields {
 	})
 }
 
+var (
+	aDate  = schema.Check{Errors: checkDate, Schema: schema.JSON{"type": "string", "format": "date"}}
+	aClock = schema.Check{Errors: checkClock, Schema: schema.JSON{"type": "string", "pattern": clockForm.String()}}
+)
+
 var periodFields = schema.Fields{
-	{Name: "days", Check: checkWeekdays, Required: true},
-	{Name: "opensAt", Check: checkClock, Required: true},
-	{Name: "closesAt", Check: checkClock, Required: true},
+	{Name: "days", Check: items(len(weekdays), schema.OneOf(weekdays...)), Required: true},
+	{Name: "opensAt", Check: aClock, Required: true},
+	{Name: "closesAt", Check: aClock, Required: true},
 }
 
 func refuse(at jsontext.Pointer, code, detail string) fielderror.Errors {
@@ -58,7 +63,7 @@ func refuse(at jsontext.Pointer, code, detail string) fielderror.Errors {
 
 // checkZone accepts names of the IANA time zone database. Local would be the zone of the server.
 func checkZone(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.Text(1, maxWord)(at, value); errs != nil {
+	if errs := schema.Text(1, maxWord).Errors(at, value); errs != nil {
 		return errs
 	}
 	name := schema.String(value)
@@ -69,7 +74,7 @@ func checkZone(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 }
 
 func checkDate(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.Text(1, maxWord)(at, value); errs != nil {
+	if errs := schema.Text(1, maxWord).Errors(at, value); errs != nil {
 		return errs
 	}
 	date, err := time.Parse(time.DateOnly, schema.String(value))
@@ -80,6 +85,16 @@ func checkDate(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		return refuse(at, fielderror.CodeOutOfRange, "the date is out of range; send one in the years "+strconv.Itoa(firstYear)+" to "+strconv.Itoa(lastYear))
 	}
 	return nil
+}
+
+// items returns a check for arrays of 1 to most items.
+func items(most int, item schema.Check) schema.Check {
+	return schema.Check{
+		Schema: schema.JSON{"type": "array", "minItems": 1, "maxItems": most, "items": item.Schema},
+		Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+			return checkItems(at, value, most, item)
+		},
+	}
 }
 
 // checkItems checks the items of an array of 1 to most.
@@ -93,24 +108,16 @@ func checkItems(at jsontext.Pointer, value jsontext.Value, most int, check schem
 	}
 	var errs fielderror.Errors
 	for i, item := range items {
-		errs = append(errs, check(at.AppendToken(strconv.Itoa(i)), jsontext.Value(item))...)
+		errs = append(errs, check.Errors(at.AppendToken(strconv.Itoa(i)), jsontext.Value(item))...)
 	}
 	return errs
-}
-
-func checkHours(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	return checkItems(at, value, maxHours, schema.Nested(periodFields))
-}
-
-func checkWeekdays(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	return checkItems(at, value, len(weekdays), schema.OneOf(weekdays...))
 }
 
 // clockForm matches a time of day to the minute, and 24:00, the end of the day.
 var clockForm = regexp.MustCompile(`^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$`)
 
 func checkClock(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.Text(0, maxWord)(at, value); errs != nil {
+	if errs := schema.Text(0, maxWord).Errors(at, value); errs != nil {
 		return errs
 	}
 	if text := schema.String(value); !clockForm.MatchString(text) {

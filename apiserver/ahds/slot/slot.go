@@ -46,9 +46,9 @@ var Fields = schema.Fields{
 	}), Default: "null"},
 	{Name: "notes", Check: schema.Text(0, maxNotes), Default: `""`},
 	{Name: "extensions", Check: schema.AnyObject(maxExtensions), Default: "{}"},
-	{Name: "heldUntil", Served: true},
-	{Name: "createdAt", Served: true},
-	{Name: "updatedAt", Served: true},
+	{Name: "heldUntil", Check: schema.Instant(), Served: true},
+	{Name: "createdAt", Check: schema.Instant(), Served: true},
+	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
 // Slot is the part of a slot's content that transitions depend on.

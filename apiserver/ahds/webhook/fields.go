@@ -42,27 +42,27 @@ var EventFields = schema.Fields{
 	{Name: "eventType", Check: schema.OneOf(events.TypeNames()...), Required: true},
 	{Name: "isEnabled", Check: schema.Boolean(), Required: true},
 	{Name: "description", Check: schema.Text(0, maxDescription), Default: `""`},
-	{Name: "extensions", Check: extensions, Default: "{}"},
-	{Name: "createdAt", Served: true},
-	{Name: "updatedAt", Served: true},
+	{Name: "extensions", Check: schema.Check{Errors: extensions, Schema: schema.JSON{"type": "object"}}, Default: "{}"},
+	{Name: "createdAt", Check: schema.Instant(), Served: true},
+	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
 // Fields are the fields of a webhook.
 var Fields = schema.Fields{
 	{Name: "eventType", Check: schema.OneOf(events.TypeNames()...), Required: true},
-	{Name: "webhookUrl", Check: address, Required: true},
+	{Name: "webhookUrl", Check: schema.Check{Errors: address, Schema: schema.JSON{"type": "string", "format": "uri", "pattern": "^https://[^#]+$", "maxLength": 2048}}, Required: true},
 	{Name: "isActive", Check: schema.Boolean(), Required: true},
-	{Name: "fields", Check: names, Default: "[]"},
+	{Name: "fields", Check: schema.Check{Errors: names, Schema: schema.JSON{"type": "array", "maxItems": maxFields, "uniqueItems": true, "items": schema.Text(1, maxFieldName).Schema}}, Default: "[]"},
 	{Name: "clearance", Check: schema.OneOf(ClearanceNormal, ClearancePrivileged), Default: `"` + ClearanceNormal + `"`, Optional: true},
 	{Name: "description", Check: schema.Text(0, maxDescription), Default: `""`},
-	{Name: "extensions", Check: extensions, Default: "{}"},
-	{Name: "secret", Served: true},
-	{Name: "publicKey", Served: true},
-	{Name: "previousSecretUntil", Served: true},
-	{Name: "disabledAt", Served: true},
-	{Name: "disabledReason", Served: true},
-	{Name: "createdAt", Served: true},
-	{Name: "updatedAt", Served: true},
+	{Name: "extensions", Check: schema.Check{Errors: extensions, Schema: schema.JSON{"type": "object"}}, Default: "{}"},
+	{Name: "secret", Check: schema.Text(1, maxFieldName), Served: true},
+	{Name: "publicKey", Check: schema.Text(1, maxDescription), Served: true},
+	{Name: "previousSecretUntil", Check: schema.Instant(), Served: true},
+	{Name: "disabledAt", Check: schema.Instant(), Served: true},
+	{Name: "disabledReason", Check: schema.Text(0, maxDescription), Served: true},
+	{Name: "createdAt", Check: schema.Instant(), Served: true},
+	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
 func one(at jsontext.Pointer, code, detail string) fielderror.Errors {
@@ -71,7 +71,7 @@ func one(at jsontext.Pointer, code, detail string) fielderror.Errors {
 
 // address accepts the URLs that the schema of the custom resource accepts.
 func address(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.URI()(at, value); errs != nil {
+	if errs := schema.URI().Errors(at, value); errs != nil {
 		return errs
 	}
 	text := schema.String(value)
@@ -95,7 +95,7 @@ func names(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 	seen := map[string]bool{}
 	for i, item := range items {
 		place := at.AppendToken(strconv.Itoa(i))
-		if wrong := schema.Text(1, maxFieldName)(place, item); wrong != nil {
+		if wrong := schema.Text(1, maxFieldName).Errors(place, item); wrong != nil {
 			errs = append(errs, wrong...)
 			continue
 		}
@@ -110,7 +110,7 @@ func names(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 
 // extensions accepts objects whose numbers Kubernetes stores without loss.
 func extensions(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
-	if errs := schema.AnyObject(maxExtensions)(at, value); errs != nil {
+	if errs := schema.AnyObject(maxExtensions).Errors(at, value); errs != nil {
 		return errs
 	}
 	decoder := jsontext.NewDecoder(strings.NewReader(string(value)))

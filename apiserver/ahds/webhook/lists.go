@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/events"
 )
 
@@ -11,9 +12,9 @@ import (
 var EventLists = list.Options[Test]{
 	SortBy: sortBy,
 	Filters: []list.Filter[Test]{
-		{Name: "description", Parse: contains("description")},
-		{Name: "eventType", Parse: eventType},
-		{Name: "isEnabled", Parse: boolean("isEnabled")},
+		{Name: "description", Parse: contains("description"), Schema: list.TextSchema},
+		{Name: "eventType", Parse: eventType, Schema: schema.OneOf(events.TypeNames()...).Schema},
+		{Name: "isEnabled", Parse: boolean("isEnabled"), Schema: list.BoolSchema},
 	},
 }
 
@@ -21,10 +22,10 @@ var EventLists = list.Options[Test]{
 var Lists = list.Options[Test]{
 	SortBy: sortBy,
 	Filters: []list.Filter[Test]{
-		{Name: "description", Parse: contains("description")},
-		{Name: "eventType", Parse: eventType},
-		{Name: "isActive", Parse: boolean("isActive")},
-		{Name: "webhookUrl", Parse: contains("webhookUrl")},
+		{Name: "description", Parse: contains("description"), Schema: list.TextSchema},
+		{Name: "eventType", Parse: eventType, Schema: schema.OneOf(events.TypeNames()...).Schema},
+		{Name: "isActive", Parse: boolean("isActive"), Schema: list.BoolSchema},
+		{Name: "webhookUrl", Parse: contains("webhookUrl"), Schema: list.TextSchema},
 	},
 }
 

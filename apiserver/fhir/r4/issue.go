@@ -56,7 +56,7 @@ const (
 type Issue struct {
 	Severity Severity
 	Type     IssueType
-	// Code is a stable code for programs. It becomes OperationOutcome.issue.details.text.
+	// Code is a stable code for programs. It becomes OperationOutcome.issue.details.coding.code.
 	Code string
 	// Diagnostics is a message for people.
 	Diagnostics string

@@ -2,6 +2,8 @@ package r4
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 // frame is an object that is being read.
@@ -181,7 +183,20 @@ func (r *reader) otherMember(f *frame, name []byte) bool {
 	other := truncate(string(name))
 	f.other = &other
 	return r.report(IssueStructure, CodeUnknownElement,
-		types[f.typ].name+" has no element "+Quote(string(name))+"; correct its name or omit it") && r.skip()
+		types[f.typ].name+" has no element "+Quote(string(name))+remedyFor(string(name), f.typ)) && r.skip()
+}
+
+// remedyFor returns the end of the message about an unknown element: the element that was probably
+// meant, or that there is none.
+func remedyFor(name string, typ typeIndex) string {
+	known := make([]string, len(types[typ].elements))
+	for i := range known {
+		known[i] = types[typ].elements[i].name
+	}
+	if meant, ok := suggest.Closest(name, known); ok {
+		return "; did you mean " + meant + "?"
+	}
+	return "; correct its name or omit it"
 }
 
 var resourceTypeName = "resourceType"

@@ -1,6 +1,9 @@
 package search
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Parameter is a search parameter in a CapabilityStatement.
 type Parameter struct {
@@ -43,4 +46,28 @@ func IncludesOf(typeName string) (includes, revIncludes []string) {
 		}
 	}
 	return includes, revIncludes
+}
+
+// Kind is a kind of request that has parameters for its result.
+type Kind int
+
+// The kinds of requests.
+const (
+	KindSearch Kind = iota
+	KindHistory
+	KindRead
+	KindEverything
+)
+
+// ResultParameters returns the names of the parameters by which a request of a kind shapes its
+// result, sorted.
+func ResultParameters(of Kind) []string {
+	tables := [...]map[string]resultParameter{searchResultParameters, historyResultParameters, readResultParameters, everythingResultParameters}
+	return slices.Sorted(maps.Keys(tables[of]))
+}
+
+// Modifiers returns the modifiers of a search parameter of a type, sorted.
+func Modifiers(typeName, parameter string) []string {
+	names := slices.Sorted(maps.Keys(definitions[typeName][parameter].readers))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }

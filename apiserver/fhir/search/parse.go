@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
 // Options say in which context a query is parsed, and how.
@@ -255,6 +256,9 @@ func (p *parser) subject() string {
 	}
 }
 
+// unsupported are parameters of R4 that this server does not have. They are no misspellings.
+var unsupported = []string{"_content", "_filter", "_list", "_query", "_text"}
+
 // unknownError is the error of an unknown parameter. It is the only error that lenient handling
 // ignores.
 type unknownError struct {
@@ -263,7 +267,11 @@ type unknownError struct {
 }
 
 func (e *unknownError) Error() string {
-	return r4.Quote(e.name) + " is not known for " + e.of + "; known are " + strings.Join(e.known, ", ")
+	message := r4.Quote(e.name) + " is not known for " + e.of
+	if slices.Contains(unsupported, e.name) {
+		return message + "; known are " + strings.Join(e.known, ", ")
+	}
+	return message + suggest.Among(e.name, e.known, "known are")
 }
 
 func within(place string, err error) error {

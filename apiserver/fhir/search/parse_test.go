@@ -95,7 +95,7 @@ func TestParseRefuses(t *testing.T) {
 		opts  Options
 		want  []Error
 	}{
-		"unknown":                      {"nme=x", Options{}, []Error{{"nme", `"nme" is not known for Patient; known are ` + known}}},
+		"unknown":                      {"nme=x", Options{}, []Error{{"nme", `"nme" is not known for Patient; did you mean name?`}}},
 		"not supported":                {"_text=x", Options{}, []Error{{"_text", `"_text" is not known for Patient; known are ` + known}}},
 		"modifier":                     {"_id:exact=x", Options{}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
 		"modifier, leniently":          {"_id:exact=x", Options{Lenient: true}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},

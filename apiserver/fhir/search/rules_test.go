@@ -293,9 +293,9 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Patient", query: "_has:Group:member:actual=x", err: `_has number 1, of Group: "x" is neither true nor false`},
 	})
 	for query, want := range map[string]string{
-		"organization.nme=x":         `search parameter "organization.nme": chain link 1: "nme" is not known for Organization; known are _id, _lastUpdated,`,
+		"organization.nme=x":         `search parameter "organization.nme": chain link 1: "nme" is not known for Organization; did you mean name?`,
 		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has number 1, of Group: "x" is not known for Group; known are _id,`,
-		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": chain link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; known are _id, _lastUpdated,`,
+		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": chain link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; did you mean name?`,
 		"general-practitioner.=":     "",
 	} {
 		_, err := Parse(values(t, query), options(Options{}))

@@ -53,12 +53,12 @@ func (s *enforcing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		number++
 		var resource struct{ ID, Needs string }
 		if err := json.Unmarshal([]byte(line), &resource); err != nil {
-			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"text":"unparseable_resource"},"diagnostics":"bad"}]}}]}`, number))
+			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"coding":[{"code":"unparseable_resource"}]},"diagnostics":"bad"}]}}]}`, number))
 			failed++
 			continue
 		}
 		if resource.Needs != "" && !s.records[resource.Needs] && !together[resource.Needs] {
-			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"text":"reference_not_found"},"diagnostics":"none"}]}}]}`, number))
+			errs = append(errs, fmt.Sprintf(`{"name":"error","part":[{"name":"line","valueInteger":%d},{"name":"outcome","resource":{"issue":[{"details":{"coding":[{"code":"reference_not_found"}]},"diagnostics":"none"}]}}]}`, number))
 			failed++
 			continue
 		}

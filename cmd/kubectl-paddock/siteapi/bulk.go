@@ -138,7 +138,7 @@ func (c *Client) Import(ctx context.Context, lines []byte, dryRun bool) (ImportR
 				line = part.ValueInteger
 			}
 			for _, issue := range part.Resource.Issue {
-				result.Errors = append(result.Errors, LineError{Line: line, Code: issue.Details.Text, Expression: strings.Join(issue.Expression, ", "), Message: issue.Diagnostics})
+				result.Errors = append(result.Errors, LineError{Line: line, Code: issue.code(), Expression: strings.Join(issue.Expression, ", "), Message: issue.Diagnostics})
 			}
 		}
 	}

@@ -33,14 +33,25 @@ func (e *Error) Error() string {
 type document struct {
 	Code, Detail string
 	Errors       []struct{ Pointer, Parameter, Header, Detail string }
-	Issue        []struct {
-		Diagnostics string
-		Expression  []string
-		Details     struct {
-			Text   string
-			Coding []struct{ Code string }
-		}
+	Issue        []issue
+}
+
+// issue is an issue of an OperationOutcome.
+type issue struct {
+	Diagnostics string
+	Expression  []string
+	Details     struct {
+		Text   string
+		Coding []struct{ Code string }
 	}
+}
+
+// code returns the stable code of the issue, and "" if it has none.
+func (i issue) code() string {
+	if len(i.Details.Coding) == 0 {
+		return ""
+	}
+	return i.Details.Coding[0].Code
 }
 
 // newError returns the error of a response. A body that is no document is ignored, because it is of
@@ -61,8 +72,8 @@ func newError(response *http.Response, body []byte) *Error {
 		} else if issue.Details.Text != "" {
 			e.Details = append(e.Details, issue.Details.Text)
 		}
-		if len(issue.Details.Coding) > 0 && e.Code == "" {
-			e.Code = issue.Details.Coding[0].Code
+		if e.Code == "" {
+			e.Code = issue.code()
 		}
 	}
 	if len(e.Details) == 0 && d.Detail != "" {

@@ -29,14 +29,14 @@ subjects: [{kind: ServiceAccount, name: %[1]s, namespace: demo}]
 var _ = Describe("Whoever may not, or asks wrongly,", func() {
 	type want struct {
 		status int
-		code   string // issue.details.text
+		code   string // issue.details.coding.code
 	}
 	refused := func(r request, expected want) {
 		GinkgoHelper()
 		answer := send(r)
 		Expect(answer.status).To(Equal(expected.status), string(answer.body))
 		Expect(answer.field("resourceType")).To(Equal("OperationOutcome"))
-		Expect(string(answer.body)).To(ContainSubstring(`"text":"` + expected.code + `"`))
+		Expect(string(answer.body)).To(ContainSubstring(`"code":"` + expected.code + `"`))
 		if expected.status == http.StatusUnauthorized {
 			Expect(answer.header.Get("WWW-Authenticate")).To(HavePrefix("Bearer "))
 		}

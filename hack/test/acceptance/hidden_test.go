@@ -86,6 +86,12 @@ var _ = Describe("A hidden site", Ordered, func() {
 		{method: "GET", url: "/ahds/v1/availability-slot.ics?colour=brown"},
 		{method: "GET", url: "/ahds/v1/availability-slot.ics?%"},
 		{method: "GET", url: "/ahds/v2"},
+		{method: "GET", url: ""},
+		{method: "GET", url: "", header: map[string]string{"Accept": "text/html"}},
+		{method: "GET", url: "/openapi.json"},
+		{method: "GET", url: "/docs"},
+		{method: "GET", url: "/docs/swagger-ui.css"},
+		{method: "POST", url: "/openapi.json", body: "{}"},
 	}
 
 	It("answers as one that does not exist, byte for byte", func(ctx SpecContext) {
@@ -121,6 +127,9 @@ var _ = Describe("A hidden site", Ordered, func() {
 		Expect(at("/patient", editor).status).To(Equal(http.StatusOK))
 		Expect(at("/metadata", editor).status).To(Equal(http.StatusOK))
 		Expect(at("/metadata", reader).status).To(Equal(http.StatusOK))
+		for _, path := range []string{"/", "/openapi.json", "/docs"} {
+			Expect(send(request{method: "GET", url: balanced + "/site/hidden" + path, token: reader}).status).To(Equal(http.StatusOK), path)
+		}
 		Expect(at("/patient/rex", reader).status).To(Equal(http.StatusNotFound))
 		answer := at("/patient", reader)
 		Expect(answer.status).To(Equal(http.StatusForbidden))

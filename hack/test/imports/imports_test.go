@@ -101,6 +101,13 @@ var rules = map[string]rule{
 	"the facades do not know each other: AHDS": {
 		from: []string{"apiserver/ahds"}, not: []string{module + "/apiserver/fhir", module + "/apiserver/aggregated"}, except: []string{foldedTexts},
 	},
+	"codes of errors and suggestions are pure": {
+		from: []string{"apiserver/errorcode", "apiserver/suggest"}, not: append([]string{module, "k8s.io"}, httpPackages...),
+	},
+	"what describes the APIs knows no engine and no cluster": {
+		from: []string{"apiserver/openapi", "apiserver/portal"},
+		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/api"}), except: settingsTypes,
+	},
 	"what sends events knows no engine and no cluster": {
 		from: []string{"apiserver/delivery", "apiserver/events/signing"},
 		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/api"}),

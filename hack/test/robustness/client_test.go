@@ -166,12 +166,14 @@ const codeNotFound = "resource_not_found"
 // code is the machine-readable code of an error.
 func (a answer) code() string {
 	var outcome struct {
-		Issue []struct{ Details struct{ Text string } }
+		Issue []struct {
+			Details struct{ Coding []struct{ Code string } }
+		}
 	}
 	if err := json.Unmarshal(a.body, &outcome); err != nil || len(outcome.Issue) == 0 {
 		return "no OperationOutcome"
 	}
-	return outcome.Issue[0].Details.Text
+	return outcome.Issue[0].Details.Coding[0].Code
 }
 
 // said is an answer as tallies name it.

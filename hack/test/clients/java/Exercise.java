@@ -253,7 +253,7 @@ public final class Exercise {
   private static void checkOutcome(OperationOutcome outcome, String code) {
     OperationOutcome.OperationOutcomeIssueComponent issue = outcome.getIssueFirstRep();
     equal(issue.getSeverity(), OperationOutcome.IssueSeverity.ERROR);
-    equal(issue.getDetails().getText(), code);
+    equal(issue.getDetails().getCodingFirstRep().getCode(), code);
   }
 
   private String text(Resource resource) {

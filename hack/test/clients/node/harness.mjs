@@ -83,7 +83,7 @@ export const checkTransaction = (answer) => {
 export const checkOutcome = (outcome, code) => {
   assert.equal(outcome?.resourceType, 'OperationOutcome');
   assert.equal(outcome.issue[0].severity, 'error');
-  assert.equal(outcome.issue[0].details.text, code, outcome.issue[0].diagnostics);
+  assert.equal(outcome.issue[0].details.coding[0].code, code, outcome.issue[0].diagnostics);
 };
 
 // failure returns the error of a request that has to fail.

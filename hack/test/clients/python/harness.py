@@ -111,7 +111,7 @@ def check_outcome(outcome, code):
     equal(outcome["resourceType"], "OperationOutcome")
     issue = outcome["issue"][0]
     equal(issue["severity"], "error")
-    assert issue["details"]["text"] == code, issue
+    assert issue["details"]["coding"][0]["code"] == code, issue
 
 
 def failure(kind, call, *args):

@@ -1,0 +1,197 @@
+package openapi
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/ahds"
+	"github.com/paddock-health/paddock/apiserver/ahds/event"
+	"github.com/paddock-health/paddock/apiserver/ahds/eventgroup"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
+	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/ahds/slot"
+	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
+)
+
+const (
+	mediaProblem    = "application/problem+json"
+	mediaMergePatch = "application/merge-patch+json"
+	mediaStream     = "text/event-stream"
+	mediaCalendar   = "text/calendar"
+)
+
+// ahdsOperation describes the operation of a method at a path of the AHDS API.
+type ahdsOperation struct {
+	id, summary string
+	tag         string
+	query       []list.Parameter
+	headers     []string
+	// sends is the schema of the body, sendsType its media type, and optional is set if it may be
+	// absent. example is an example of it.
+	sends, sendsType, example string
+	optional                  bool
+	// status is that of success. sends back the schema gives, of media type givesType, which is JSON
+	// if empty. Without gives, the response has no body.
+	status, gives, givesType string
+	// also are further statuses of success with the same response, notModified adds 304.
+	also        []string
+	notModified bool
+	errors      []string
+}
+
+var (
+	ahdsWriteErrors = []string{"409", "412", "413", "415", "422", "507"}
+	ahdsBodyErrors  = []string{"413", "415"}
+)
+
+// ahdsTags are the tags of the AHDS API by the first segment of the path.
+var ahdsTags = map[string]tag{
+	"availability-slot":      {"AHDS: slots", "Times of a resource that can be held and booked."},
+	"availability-slot.ics":  {"AHDS: calendars", "Slots for calendar programs."},
+	"availability-slot-feed": {"AHDS: calendars", "Slots for calendar programs."},
+	"eventgroup":             {"AHDS: event groups", "Groups of events, such as a vaccination day."},
+	"event":                  {"AHDS: events", "Events that clients publish, and their types."},
+	"event-type":             {"AHDS: events", "Events that clients publish, and their types."},
+	"webhook-event":          {"AHDS: webhook events", "Which types of events a site sends."},
+	"webhook":                {"AHDS: webhooks", "Receivers of events, and what they received."},
+	"delivery":               {"AHDS: webhooks", "Receivers of events, and what they received."},
+}
+
+// ahdsOperations describes the operations of the AHDS API by method and path.
+func ahdsOperations() map[string]ahdsOperation {
+	const byID, slots, deliveries = "/{id}", "/availability-slot", "/webhook/{id}/delivery"
+	all := map[string]ahdsOperation{
+		"POST " + slots + "/batch":                       {id: "batchSlots", summary: "Create, replace and delete slots", headers: []string{"Idempotency-Key"}, sends: "Batch", status: "200", gives: "BatchResult", errors: ahdsBodyErrors},
+		"POST " + slots + "/generate":                    {id: "generateSlots", summary: "Create the slots of opening hours", sends: "Schedule", example: scheduleExample, status: "200", gives: "GeneratedSlots", errors: ahdsWriteErrors},
+		"GET " + slots + "/changes":                      {id: "slotChanges", summary: "List what changed", query: changesQuery, status: "200", gives: "SlotChanges"},
+		"POST " + slots + byID + "/hold":                 transition("hold", "Hold a slot", "Hold", "HeldSlot"),
+		"POST " + slots + byID + "/book":                 transition("book", "Book a slot", "HoldToken", "AvailabilitySlot"),
+		"POST " + slots + byID + "/release":              transition("release", "End a hold or a booking", "HoldToken", "AvailabilitySlot"),
+		"GET /availability-slot.ics":                     {id: "calendar", summary: "Read slots as a calendar", query: []list.Parameter{{Name: "token", Schema: text}}, status: "200", gives: "", givesType: mediaCalendar, notModified: true},
+		"POST /webhook" + byID + "/rotate-secret":        {id: "rotateSecret", summary: "Replace the secret", headers: []string{"If-Match"}, optional: true, sends: "Empty", status: "200", gives: "Webhook", errors: ahdsWriteErrors},
+		"POST /webhook" + byID + "/test":                 {id: "testWebhook", summary: "Send a test event", optional: true, sends: "Empty", status: "202", gives: "TestSent", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /webhook" + byID + "/replay":               {id: "replay", summary: "Repeat deliveries of a time", sends: "Replay", example: `{"from":"2026-03-01T00:00:00Z","status":["failed"]}`, status: "202", gives: "Replayed", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"GET " + deliveries:                              {id: "listDeliveries", summary: "List deliveries", query: ahds.DeliveryLists.Parameters(), status: "200", gives: "DeliveryList"},
+		"GET " + deliveries + "/stream":                  {id: "streamDeliveries", summary: "Follow deliveries as Server-Sent Events", headers: []string{"Last-Event-ID"}, status: "200", givesType: mediaStream},
+		"GET " + deliveries + "/{deliveryId}":            {id: "readDelivery", summary: "Read a delivery", status: "200", gives: "Delivery"},
+		"POST " + deliveries + "/{deliveryId}/redeliver": {id: "redeliver", summary: "Repeat a delivery", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /delivery/{deliveryId}/redeliver":          {id: "redeliverAny", summary: "Repeat a delivery of any webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /event":                                    {id: "publishEvents", summary: "Publish events", headers: []string{"Idempotency-Key"}, sends: "Events", example: eventExample, status: "202", gives: "AcceptedEvents", errors: ahdsWriteErrors},
+		"GET /event-type":                                {id: "listEventTypes", summary: "List the types of events", query: list.Options[struct{}]{}.Parameters(), status: "200", gives: "EventTypeList"},
+		"GET /event-type/{type}":                         {id: "readEventType", summary: "Read a type of events", status: "200", gives: "EventType"},
+	}
+	lists := map[string][]list.Parameter{
+		"availability-slot": slot.Lists.Parameters(), "eventgroup": eventgroup.Lists.Parameters(), "availability-slot-feed": slot.FeedLists.Parameters(),
+		"webhook-event": webhook.EventLists.Parameters(), "webhook": webhook.Lists.Parameters(),
+	}
+	for _, k := range ahdsKinds {
+		maps.Copy(all, k.operations(lists[k.segment]))
+	}
+	return all
+}
+
+// operations describes the operations that every kind has. Contract 4.
+func (k ahdsKind) operations(query []list.Parameter) map[string]ahdsOperation {
+	path, byID := "/"+k.segment, "/"+k.segment+"/{id}"
+	return map[string]ahdsOperation{
+		"GET " + path:    {id: "list" + k.name, summary: "List", query: query, status: "200", gives: k.name + "List"},
+		"POST " + path:   {id: "create" + k.name, summary: "Create", headers: []string{"Idempotency-Key"}, sends: "New" + k.name, example: ahdsExamples[k.name], status: "201", also: []string{"200"}, gives: k.name, errors: ahdsWriteErrors},
+		"GET " + byID:    {id: "read" + k.name, summary: "Read", headers: []string{"If-None-Match", "If-Modified-Since"}, status: "200", gives: k.name, notModified: true},
+		"PUT " + byID:    {id: "replace" + k.name, summary: "Replace", headers: []string{"If-Match", "Idempotency-Key"}, sends: "Whole" + k.name, status: "200", gives: k.name, errors: ahdsWriteErrors},
+		"PATCH " + byID:  {id: "patch" + k.name, summary: "Change some fields", headers: []string{"If-Match", "Idempotency-Key"}, sends: k.name + "Patch", sendsType: mediaMergePatch, status: "200", gives: k.name, errors: ahdsWriteErrors},
+		"DELETE " + byID: {id: "delete" + k.name, summary: "Delete", headers: []string{"If-Match"}, status: "204", errors: ahdsWriteErrors},
+	}
+}
+
+func transition(id, summary, sends, gives string) ahdsOperation {
+	return ahdsOperation{
+		id: id, summary: summary, headers: []string{"If-Match", "Idempotency-Key"}, sends: sends, optional: true,
+		status: "200", gives: gives, errors: ahdsWriteErrors,
+	}
+}
+
+// changesQuery are the parameters of a list of changes.
+var changesQuery = []list.Parameter{
+	{Name: "since", Schema: text},
+	{Name: "pageSize", Schema: schema.JSON{"type": "integer", "minimum": 1, "maximum": ahds.MaxChanges, "default": ahds.DefaultChanges}},
+}
+
+// addAHDS adds the AHDS API.
+func (d *description) addAHDS() {
+	c := d.Components
+	c.addAHDSSchemas()
+	for _, segment := range slices.Sorted(maps.Keys(ahdsTags)) {
+		if !slices.Contains(d.Tags, ahdsTags[segment]) {
+			d.Tags = append(d.Tags, ahdsTags[segment])
+		}
+	}
+	operations := ahdsOperations()
+	for _, r := range ahds.Routes() {
+		described, known := operations[r.Method+" "+r.Path]
+		if !known {
+			panic("apiserver/openapi: " + r.Method + " " + r.Path + " has no description")
+		}
+		segment, _, _ := strings.Cut(r.Path[1:], "/")
+		op := operation{
+			Tags: []string{ahdsTags[segment].Name}, Summary: described.summary, OperationID: described.id,
+			Description: rightOf(r), Parameters: pathParameters(r.Path, ahdsIDs),
+			RequestBody: described.body(), Responses: described.success(),
+		}
+		for _, p := range described.query {
+			op.Parameters = append(op.Parameters, parameter{Name: p.Name, In: "query", Schema: p.Schema})
+		}
+		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
+		c.addErrors(&op, r, described.errors, ahdsError)
+		d.add("/ahds/v1"+r.Path, r.Method, op)
+	}
+}
+
+// ahdsIDs are the parameters of paths. The ids of the AHDS API are UUIDs.
+var ahdsIDs = func() map[string]parameter {
+	all := maps.Clone(ids)
+	all["id"] = parameter{Schema: uuid, Description: "The id."}
+	return all
+}()
+
+func (o ahdsOperation) body() *requestBody {
+	if o.sends == "" {
+		return nil
+	}
+	kind := mediaJSON
+	if o.sendsType != "" {
+		kind = o.sendsType
+	}
+	body := content{Schema: refTo(o.sends)}
+	if o.example != "" {
+		body.Examples = map[string]example{"example": {Value: json.RawMessage(o.example)}}
+	}
+	all := map[string]content{kind: body}
+	if o.sends == "Events" {
+		all[event.TypeCloudEvent] = content{Schema: schema.JSON{"type": "object"}}
+		all[event.TypeCloudEventBatch] = content{Schema: schema.JSON{"type": "array", "items": schema.JSON{"type": "object"}}}
+	}
+	return &requestBody{Required: !o.optional, Content: all}
+}
+
+func (o ahdsOperation) success() map[string]response {
+	answer := response{Description: "Done"}
+	switch {
+	case o.gives != "":
+		answer.Content = map[string]content{mediaJSON: {Schema: refTo(o.gives)}}
+	case o.givesType != "":
+		answer.Content = map[string]content{o.givesType: {Schema: text}}
+	}
+	if slices.Contains(o.headers, "If-Match") && o.status != "204" || o.notModified {
+		answer.Headers = headerRefs("ETag", "Last-Modified")
+	}
+	all := map[string]response{}
+	for _, status := range append([]string{o.status}, o.also...) {
+		all[status] = answer
+	}
+	if o.notModified {
+		all["304"] = notModified
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package portal
+
+import (
+	"net/http"
+
+	"github.com/paddock-health/paddock/apiserver/errorcode"
+	"github.com/paddock-health/paddock/apiserver/openapi"
+	"github.com/paddock-health/paddock/apiserver/web"
+)
+
+// link is a link of a landing page.
+type link struct{ Name, Address, Text string }
+
+// linksOf returns the links of the landing page of a site.
+func (h *handler) linksOf(site Site) []link {
+	return []link{
+		{"fhir", site.BaseURL + "/fhir", "FHIR R4 API, the administration records"},
+		{"metadata", site.BaseURL + "/fhir/metadata", "Capabilities of the FHIR API"},
+		{"ahds", site.BaseURL + "/ahds/v1", "AHDS API: slots, event groups, webhooks and events"},
+		{"docs", site.BaseURL + "/docs", "API reference, with requests to try"},
+		{"openapi", site.BaseURL + "/openapi.json", "OpenAPI document of both APIs"},
+		{"console", site.BaseURL + "/console", "Console"},
+		{"errors", h.ErrorPages.Address(), "Codes of errors"},
+		{"guides", Guides, "Guides"},
+	}
+}
+
+// index serves /. It does not say which sites there are.
+func (h *handler) index(w http.ResponseWriter, r *http.Request) error {
+	if prefersHTML(r) {
+		return respondPage(w, r, http.StatusOK, "index.html", h.ErrorPages.Address())
+	}
+	return respondJSON(w, r, map[string]any{
+		"name": "Paddock", "sites": "/site/{siteId}", "links": map[string]string{"errors": h.ErrorPages.Address(), "guides": Guides},
+	})
+}
+
+// landing serves /site/{siteId}.
+func (h *handler) landing(w http.ResponseWriter, r *http.Request, site Site) error {
+	links := h.linksOf(site)
+	if prefersHTML(r) {
+		return respondPage(w, r, http.StatusOK, "landing.html", struct {
+			Site  Site
+			Links []link
+		}{site, links})
+	}
+	addresses := map[string]string{}
+	for _, l := range links {
+		addresses[l.Name] = l.Address
+	}
+	return respondJSON(w, r, map[string]any{"site": site.ID, "links": addresses})
+}
+
+// document serves /site/{siteId}/openapi.json.
+func (h *handler) document(w http.ResponseWriter, r *http.Request, site Site) error {
+	document, err := openapi.New("/site/" + site.ID)
+	if err != nil {
+		return err
+	}
+	return respondKnown(w, r, mediaJSON, document.Hash, document.JSON)
+}
+
+// reference serves /site/{siteId}/docs, whatever the client accepts.
+func (h *handler) reference(w http.ResponseWriter, r *http.Request, site Site) error {
+	return respondPage(w, r, http.StatusOK, "docs.html", site)
+}
+
+// errors serves /errors: all codes.
+func (h *handler) errors(w http.ResponseWriter, r *http.Request) error {
+	if prefersHTML(r) {
+		return respondPage(w, r, http.StatusOK, "errors.html", errorcode.All())
+	}
+	codes := map[string]string{}
+	for _, entry := range errorcode.All() {
+		codes[entry.Code] = entry.Text
+	}
+	return respondJSON(w, r, codes)
+}
+
+// errorPage serves /errors/{code}, and the style sheet of the pages.
+func (h *handler) errorPage(w http.ResponseWriter, r *http.Request) error {
+	code := web.PathParameter(r, "code")
+	if code == "portal.css" {
+		return serveAsset(w, r, code)
+	}
+	entry, ok := errorcode.Lookup(code)
+	if !ok {
+		return &web.UnknownPathError{Paths: "there is no error with this code; /errors lists all codes"}
+	}
+	if prefersHTML(r) {
+		return respondPage(w, r, http.StatusOK, "error.html", entry)
+	}
+	return respondJSON(w, r, map[string]string{"code": entry.Code, "text": entry.Text, "cause": entry.Cause, "remedy": entry.Remedy})
+}

@@ -1,0 +1,38 @@
+// Package suggest ends messages about unknown names, for all APIs: with the known name that was
+// probably meant. It depends on nothing of this project.
+package suggest
+
+import (
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// maxLength is the maximum length in bytes of a name that is compared with the known ones. A longer
+// one is similar to none.
+const maxLength = 64
+
+// Closest returns the known name that is most similar to an unknown one. It returns false if none is
+// similar.
+func Closest(unknown string, known []string) (name string, ok bool) {
+	const maxDistance = 3 // and at most half of the letters
+	if len(unknown) > maxLength {
+		return "", false
+	}
+	distance := min(maxDistance, len(unknown)/2) + 1
+	for _, each := range known {
+		if d := levenshtein.ComputeDistance(strings.ToLower(unknown), strings.ToLower(each)); d < distance {
+			name, distance = each, d
+		}
+	}
+	return name, name != ""
+}
+
+// Among returns the end of a message about an unknown name: the known name that is most similar, or
+// all known names after list if none is similar.
+func Among(unknown string, known []string, list string) string {
+	if name, ok := Closest(unknown, known); ok {
+		return "; did you mean " + name + "?"
+	}
+	return "; " + list + " " + strings.Join(known, ", ")
+}

@@ -25,6 +25,7 @@ STORAGE ?= cluster
 include hack/tools/tools.mk
 include config/generate.mk
 include charts/chart.mk
+include apiserver/console/console.mk
 include hack/test/robustness/robustness.mk
 
 ##@ General
@@ -51,7 +52,7 @@ run: cluster-tools build ## Run Paddock with its own control plane and a demo si
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated chart-lint ## Run golangci-lint, and check generated files, go.mod and the chart.
+lint: $(GOLANGCI_LINT) verify-generated verify-console chart-lint ## Run golangci-lint, and check generated files, the built console, go.mod and the chart.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 
@@ -81,7 +82,7 @@ integration: cluster-tools helm-tools issuer build ## Run the tests against a re
 	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients
-clients: cluster-tools build ## Test the FHIR API with client libraries for Java, Python and Node.js, which must be installed.
+clients: cluster-tools issuer build ## Test the FHIR API with client libraries for Java, Python and Node.js, and the console in Chromium; all must be installed.
 	$(GO_TEST) -count=1 -timeout 20m -v $(call packages-of,clients)
 
 .PHONY: search-full

@@ -92,6 +92,9 @@ var rules = map[string]rule{
 	"the facades do not know each other: AHDS": {
 		from: []string{"apiserver/ahds"}, not: []string{module + "/apiserver/fhir", module + "/apiserver/aggregated"}, except: []string{foldedTexts},
 	},
+	"the console is a client of the APIs and knows nothing behind them": {
+		from: []string{"apiserver/console"}, not: []string{module, "k8s.io", "sigs.k8s.io"},
+	},
 	"what sends events knows no engine and no cluster": {
 		from: []string{"apiserver/delivery", "apiserver/events/signing"},
 		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/api"}),

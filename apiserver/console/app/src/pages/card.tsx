@@ -87,6 +87,11 @@ function Photo({ resource }: { resource: Json }) {
   return photo.url ? <p class="quiet">There is a photo elsewhere, which is not loaded: <code>{photo.url}</code></p> : null;
 }
 
+/** withoutStyles removes style attributes, which the page's policy refuses even while the text is parsed. */
+function withoutStyles(html: string): string {
+  return html.replace(/<[^>]+>/g, (tag) => tag.replace(/\sstyle\s*=\s*("[^"]*"|'[^']*')/gi, ''));
+}
+
 /** Narrative shows the text of a record without scripts, styles, images and links. */
 function Narrative({ html }: { html: string | undefined }) {
   const ref = useRef<HTMLDivElement>(null);
@@ -94,7 +99,7 @@ function Narrative({ html }: { html: string | undefined }) {
     if (!html) return;
     void import('dompurify').then(({ default: purify }) => {
       if (!ref.current) return;
-      const clean = purify.sanitize(html, {
+      const clean = purify.sanitize(withoutStyles(html), {
         USE_PROFILES: { html: true },
         FORBID_TAGS: ['img', 'picture', 'source', 'video', 'audio', 'style', 'form', 'input', 'button', 'a', 'link', 'svg'],
         FORBID_ATTR: ['style', 'class', 'id', 'name', 'background', 'href', 'src', 'srcset'],

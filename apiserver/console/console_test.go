@@ -122,7 +122,7 @@ func TestAssets(t *testing.T) {
 	if caching := plain.Header().Get("Cache-Control"); !strings.Contains(caching, "immutable") {
 		t.Errorf("Cache-Control %s", caching)
 	}
-	r := httptest.NewRequest("GET", "/site/any"+script, nil)
+	r := httptest.NewRequest(http.MethodGet, "/site/any"+script, nil)
 	r.Header.Set("Accept-Encoding", "gzip, br")
 	zipped := httptest.NewRecorder()
 	New(find, next).ServeHTTP(zipped, r)

@@ -116,7 +116,8 @@ func (s *storage) TokenRequestByRefreshToken(_ context.Context, token string) (o
 	return found, err
 }
 
-func (s *storage) SetUserinfoFromScopes(context.Context, *oidc.UserInfo, string, string, []string) error {
+func (s *storage) SetUserinfoFromScopes(_ context.Context, info *oidc.UserInfo, subject, _ string, _ []string) error {
+	info.Subject = subject
 	return nil
 }
 

@@ -28,6 +28,7 @@ include hack/tools/tools.mk
 include config/generate.mk
 include charts/chart.mk
 include apiserver/portal/reference/reference.mk
+include apiserver/console/console.mk
 include hack/test/robustness/robustness.mk
 
 ##@ General
@@ -62,7 +63,7 @@ mock: cluster-tools build build-run ## Serve the demo clinic to requests without
 ##@ Check
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) verify-generated verify-reference chart-lint workflow-lint ## Run golangci-lint, and check generated files, go.mod, the chart and the workflows.
+lint: $(GOLANGCI_LINT) verify-generated verify-reference verify-console chart-lint workflow-lint ## Run golangci-lint, and check generated files, the built console, go.mod, the chart and the workflows.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 
@@ -98,7 +99,7 @@ integration: cluster-tools helm-tools issuer release-tools build build-run ## Ru
 	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients
-clients: cluster-tools build ## Test the FHIR API with client libraries for Java, Python and Node.js, which must be installed.
+clients: cluster-tools issuer build ## Test the FHIR API with client libraries for Java, Python and Node.js, and the console in Chromium; all must be installed.
 	$(GO_TEST) -count=1 -timeout 20m -v $(call packages-of,clients)
 
 .PHONY: search-full

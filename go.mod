@@ -2,6 +2,8 @@ module github.com/paddock-health/paddock
 
 go 1.26.0
 
+ignore node_modules
+
 require (
 	code.dny.dev/ssrf v0.3.0
 	github.com/agnivade/levenshtein v1.2.2

@@ -62,9 +62,10 @@ type Issuer struct {
 	// +kubebuilder:default=RBAC
 	Authorization IssuerAuthorization `json:"authorization,omitempty"`
 
-	// console is the public OAuth 2 client with which a web console for this site signs people in. If
-	// unset, the console does not offer this issuer. This release has no console and ignores the
-	// field.
+	// console is the public OAuth 2 client with which the web console of this site signs people in. If
+	// unset, the console does not offer this issuer. The client's redirect URI is the address of the
+	// site, followed by /console/callback. With jwks, the console cannot offer the issuer either, since
+	// nothing is known of its endpoints.
 	// +optional
 	Console *ConsoleClient `json:"console,omitempty"`
 }

@@ -33,9 +33,18 @@ type software struct {
 }
 
 type implementation struct {
+	Extension   []codeExtension `json:"extension,omitempty"`
 	Description string `json:"description"`
 	URL         string `json:"url"`
 }
+
+type codeExtension struct {
+	URL       string `json:"url"`
+	ValueCode string `json:"valueCode"`
+}
+
+// timeZone is the extension that names the time zone of a site.
+const timeZone = "http://hl7.org/fhir/StructureDefinition/timezone"
 
 type rest struct {
 	Mode          string               `json:"mode"`
@@ -149,12 +158,20 @@ func (h *handler) capabilities(site Endpoint) capabilities {
 		Date:           h.started.UTC().Format("2006-01-02T15:04:05Z"),
 		Kind:           "instance",
 		Software:       software{Name: "Paddock", Version: h.Version},
-		Implementation: implementation{Description: "Administrative records of the site " + site.ID, URL: site.BaseURL},
+		Implementation: implementationOf(site),
 		FHIRVersion:    "4.0.1",
 		Format:         []string{fhirDialect.mediaType, contractDialect.mediaType, "json"},
 		PatchFormat:    []string{patchFormat},
 		Rest:           []rest{server},
 	}
+}
+
+func implementationOf(site Endpoint) implementation {
+	described := implementation{Description: "Administrative records of the site " + site.ID, URL: site.BaseURL}
+	if site.Zone != nil {
+		described.Extension = []codeExtension{{URL: timeZone, ValueCode: site.Zone.String()}}
+	}
+	return described
 }
 
 func resourceCapabilities(kind r4.Type, site Endpoint) resourceCapability {

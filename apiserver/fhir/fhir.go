@@ -56,6 +56,8 @@ type Endpoint struct {
 	Limiter *limits.SiteLimiter
 	// Issuer is the OAuth 2 server of the site. It is nil if only the cluster issues tokens.
 	Issuer *Issuer
+	// Consoles are the clients with which the console signs people in.
+	Consoles []ConsoleClient
 }
 
 // Config has the dependencies of the facade. Admit, Find, Authorizer and TokenKeys are required.

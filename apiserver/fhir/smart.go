@@ -39,6 +39,19 @@ type smartConfiguration struct {
 	ResponseTypes         []string `json:"response_types_supported,omitempty"`
 	Capabilities          []string `json:"capabilities"`
 	CodeChallengeMethods  []string `json:"code_challenge_methods_supported"`
+	// Consoles is not of SMART App Launch.
+	Consoles []ConsoleClient `json:"console_clients,omitempty"`
+}
+
+// ConsoleClient is a public OAuth 2 client with which the console signs people in, and the
+// endpoints of its issuer.
+type ConsoleClient struct {
+	Name                  string   `json:"name"`
+	Issuer                string   `json:"issuer"`
+	AuthorizationEndpoint string   `json:"authorization_endpoint"`
+	TokenEndpoint         string   `json:"token_endpoint"`
+	ClientID              string   `json:"client_id"`
+	Scopes                []string `json:"scopes"`
 }
 
 // scopeCapabilities are the SMART capabilities of this server: the scopes that it understands.
@@ -64,6 +77,7 @@ func (h *handler) smartConfiguration(w http.ResponseWriter, r *request) error {
 		RevocationEndpoint: issuer.RevocationEndpoint,
 		GrantTypes:         issuer.GrantTypes, ResponseTypes: issuer.ResponseTypes, Scopes: issuer.Scopes,
 		TokenAuthMethods: issuer.TokenAuthMethods, CodeChallengeMethods: []string{"S256"},
+		Consoles: r.site.Consoles,
 	}
 	if document.GrantTypes == nil && issuer.AuthorizationEndpoint != "" {
 		document.GrantTypes = []string{"authorization_code"} // the default of OpenID Connect Discovery 1.0 §3

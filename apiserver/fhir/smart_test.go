@@ -13,10 +13,10 @@ import (
 )
 
 // withIssuer serves a site with an issuer, to requests without a token alone.
-func withIssuer(issuer *Issuer) func(*Config) {
+func withIssuer(issuer *Issuer, consoles ...ConsoleClient) func(*Config) {
 	return func(c *Config) {
 		c.Find = func(*http.Request, string) (Endpoint, error) {
-			return Endpoint{Settings: settings.Settings{ID: "demo"}, BaseURL: "https://h/site/demo/fhir", Issuer: issuer}, nil
+			return Endpoint{Settings: settings.Settings{ID: "demo"}, BaseURL: "https://h/site/demo/fhir", Issuer: issuer, Consoles: consoles}, nil
 		}
 		c.Admit = func(*http.Request, string) (Endpoint, access.Caller, error) {
 			return Endpoint{}, access.Caller{}, &access.TokenError{Description: "no token"}
@@ -34,10 +34,11 @@ func TestSmartConfiguration(t *testing.T) {
 	rbac, inline, unknown := published, Issuer{URL: "https://login.example.org", Known: true}, published
 	rbac.SMART, rbac.GrantTypes, unknown.Known = false, []string{"client_credentials"}, false
 	for name, test := range map[string]struct {
-		issuer *Issuer
-		query  string
-		status int
-		want   string
+		issuer   *Issuer
+		consoles []ConsoleClient
+		query    string
+		status   int
+		want     string
 	}{
 		"scopes decide": {issuer: &published, status: http.StatusOK, want: `{
 			"issuer":"https://login.example.org","jwks_uri":"https://login.example.org/keys",
@@ -54,6 +55,13 @@ func TestSmartConfiguration(t *testing.T) {
 			"capabilities":[],"code_challenge_methods_supported":["S256"]}`},
 		"keys inline": {issuer: &inline, status: http.StatusOK, want: `{
 			"issuer":"https://login.example.org","grant_types_supported":[],"capabilities":[],"code_challenge_methods_supported":["S256"]}`},
+		"a client for the console": {issuer: &inline, consoles: []ConsoleClient{{
+			Name: "staff", Issuer: "https://staff.example.org", AuthorizationEndpoint: "https://staff.example.org/authorize",
+			TokenEndpoint: "https://staff.example.org/token", ClientID: "console", Scopes: []string{"openid"},
+		}}, status: http.StatusOK, want: `{
+			"issuer":"https://login.example.org","grant_types_supported":[],"capabilities":[],"code_challenge_methods_supported":["S256"],
+			"console_clients":[{"name":"staff","issuer":"https://staff.example.org","authorization_endpoint":"https://staff.example.org/authorize",
+			"token_endpoint":"https://staff.example.org/token","client_id":"console","scopes":["openid"]}]}`},
 		"not known yet": {issuer: &unknown, status: http.StatusServiceUnavailable},
 		"no issuer":     {status: http.StatusNotFound},
 		"a parameter":   {issuer: &published, query: "?name=a", status: http.StatusBadRequest},
@@ -61,7 +69,7 @@ func TestSmartConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/site/demo/fhir/.well-known/smart-configuration"+test.query, nil)
 			r.Header.Set("Accept", "application/json")
-			w := serveOne(t, r, withIssuer(test.issuer))
+			w := serveOne(t, r, withIssuer(test.issuer, test.consoles...))
 			if w.Code != test.status {
 				t.Fatalf("status %d, want %d: %s", w.Code, test.status, w.Body)
 			}

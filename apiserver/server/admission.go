@@ -168,6 +168,7 @@ func (a *admission) describe(site sites.ServedSite) fhir.Endpoint {
 	}
 	described := fhir.Endpoint{
 		Settings: site.Settings, BaseURL: urls[0], OtherURLs: urls[1:], AuditLog: log, Issuer: describeIssuer(site.Issuers),
+		Consoles: consoleClients(site.Issuers),
 	}
 	if site.ID != "" {
 		described.Limiter = a.limitsOf(site)

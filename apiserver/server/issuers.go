@@ -20,6 +20,18 @@ func (a *admission) authenticate(ctx context.Context, site sites.ServedSite, tok
 	return a.access.Authenticate(ctx, &site.Access, token)
 }
 
+// consoleClients returns the clients with which the console signs people in at a Site.
+func consoleClients(issuers *oidc.Issuers) []fhir.ConsoleClient {
+	var clients []fhir.ConsoleClient
+	for _, c := range issuers.Consoles() {
+		clients = append(clients, fhir.ConsoleClient{
+			Name: c.Name, Issuer: c.Document.Issuer, AuthorizationEndpoint: c.Document.AuthorizationEndpoint,
+			TokenEndpoint: c.Document.TokenEndpoint, ClientID: c.Client.ID, Scopes: c.Client.Scopes,
+		})
+	}
+	return clients
+}
+
 // describeIssuer returns the issuer that the FHIR API publishes for a Site: the first whose scopes
 // authorize, or else the first. It is nil without issuers.
 func describeIssuer(issuers *oidc.Issuers) *fhir.Issuer {

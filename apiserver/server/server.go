@@ -164,7 +164,7 @@ func (s *Server) makeHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()), nil // apis.go
+	return s.withConsole(measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal())), nil // console.go, apis.go
 }
 
 // resources returns the resources of the FHIR API. A hidden Site exists for a caller with a right

@@ -28,6 +28,9 @@ func describeIssuer(spec *sitesv1.Issuer) oidc.Issuer {
 		Username:  "sub",
 		SMART:     spec.Authorization == sitesv1.AuthorizationSMART,
 	}
+	if spec.Console != nil {
+		issuer.Console = &oidc.ConsoleClient{ID: spec.Console.ClientID, Scopes: spec.Console.Scopes}
+	}
 	mappings := spec.ClaimMappings
 	if mappings.Username != nil {
 		issuer.Username = mappings.Username.Claim

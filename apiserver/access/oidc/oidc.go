@@ -39,6 +39,22 @@ type Issuer struct {
 	Username, Groups, Site string
 	// SMART reports whether the token's scopes authorize access to FHIR records.
 	SMART bool
+	// Console is the client with which the console signs people in. If nil, the console does not
+	// offer the issuer.
+	Console *ConsoleClient
+}
+
+// ConsoleClient is a public OAuth 2 client of an issuer.
+type ConsoleClient struct {
+	ID     string
+	Scopes []string
+}
+
+// Console is an issuer that the console offers: its client, and the issuer's discovery document.
+type Console struct {
+	Name     string
+	Client   ConsoleClient
+	Document discovery.Document
 }
 
 // Owner is the Site that has the issuers.
@@ -138,6 +154,24 @@ func (s *Issuers) Published() (document discovery.Document, smart, known bool) {
 	first := max(slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.SMART }), 0)
 	published, known := s.keys[first].published()
 	return published.Document, s.issuers[first].SMART, known
+}
+
+// Consoles returns the issuers with a client for the console whose endpoints are known.
+func (s *Issuers) Consoles() []Console {
+	if s == nil {
+		return nil
+	}
+	var consoles []Console
+	for i, issuer := range s.issuers {
+		if issuer.Console == nil {
+			continue
+		}
+		published, known := s.keys[i].published()
+		if known && published.Document.AuthorizationEndpoint != "" && published.Document.TokenEndpoint != "" {
+			consoles = append(consoles, Console{Name: issuer.Name, Client: *issuer.Console, Document: published.Document})
+		}
+	}
+	return consoles
 }
 
 // Authenticate verifies a token and returns its caller. named is false if the token is not of one

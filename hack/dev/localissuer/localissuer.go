@@ -142,17 +142,24 @@ func (i *Issuer) Sign(ctx context.Context, order Order) (string, error) {
 	return signed.Token, err
 }
 
-// Client is a client of the issuer. Its id is the subject of its tokens.
+// Client is a client of the issuer. Its id is the subject of its tokens, unless a person signs in.
 type Client struct {
 	ID       string         `json:"id"`
 	Secret   string         `json:"secret"`
 	Audience []string       `json:"audience"`
 	Claims   map[string]any `json:"claims"`
+	// RedirectURIs make it a public client with which a person, alice, signs in.
+	RedirectURIs []string `json:"redirectURIs,omitempty"`
+}
+
+// Register registers a client.
+func (i *Issuer) Register(ctx context.Context, client Client) error {
+	return i.call(ctx, http.MethodPost, "/test/clients", client, nil)
 }
 
 // Token registers a client and gets a token as clients do, by the grant client_credentials.
 func (i *Issuer) Token(ctx context.Context, client Client, scopes ...string) (string, error) {
-	if err := i.call(ctx, http.MethodPost, "/test/clients", client, nil); err != nil {
+	if err := i.Register(ctx, client); err != nil {
 		return "", err
 	}
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {strings.Join(scopes, " ")}}

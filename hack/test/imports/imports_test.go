@@ -108,6 +108,9 @@ var rules = map[string]rule{
 		from: []string{"apiserver/openapi", "apiserver/portal"},
 		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/api"}), except: settingsTypes,
 	},
+	"the console is a client of the APIs and knows nothing behind them": {
+		from: []string{"apiserver/console"}, not: []string{module, "k8s.io", "sigs.k8s.io"},
+	},
 	"what sends events knows no engine and no cluster": {
 		from: []string{"apiserver/delivery", "apiserver/events/signing"},
 		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/api"}),

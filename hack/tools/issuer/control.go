@@ -23,6 +23,7 @@ func (c *control) handler() http.Handler {
 	mux.HandleFunc("POST /test/retire", c.retire)
 	mux.HandleFunc("POST /test/sign", c.sign)
 	mux.HandleFunc("POST /test/clients", c.addClient)
+	mux.HandleFunc("GET /test/sign-in", c.storage.signInPage)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/keys":
@@ -91,7 +92,7 @@ func (c *control) sign(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]string{"token": token}, err)
 }
 
-// addClient registers a client for the client credentials grant.
+// addClient registers a client.
 func (c *control) addClient(w http.ResponseWriter, r *http.Request) {
 	var added client
 	err := json.NewDecoder(r.Body).Decode(&added)

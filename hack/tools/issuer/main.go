@@ -38,8 +38,8 @@ func run(address, dir string) error {
 	if err != nil {
 		return err
 	}
-	storage := &storage{keys: keys, clients: map[string]client{}} // storage.go
-	config := &op.Config{CryptoKey: sha256.Sum256([]byte("for tests")), CodeMethodS256: true, SupportedScopes: []string{"openid", "system/*.cruds"}}
+	storage := &storage{keys: keys, clients: map[string]client{}, people: people{}} // storage.go
+	config := &op.Config{CryptoKey: sha256.Sum256([]byte("for tests")), CodeMethodS256: true, GrantTypeRefreshToken: true, SupportedScopes: []string{"openid", "offline_access", "system/*.cruds"}}
 	provider, err := op.NewProvider(config, storage, op.StaticIssuer("https://"+address), op.WithLogger(slog.Default()))
 	if err != nil {
 		return fmt.Errorf("make the provider: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,14 +17,15 @@ import (
 // tokenLife is how long tokens are valid.
 const tokenLife = time.Hour
 
-// storage implements what op.Storage needs for the client credentials grant. People do not
-// sign in here: the methods for that are not called.
+// storage implements what op.Storage needs for the grants client_credentials, authorization_code and
+// refresh_token; people.go has the methods for people.
 type storage struct {
 	op.Storage
 	keys *keySet
 
 	mu      sync.Mutex
 	clients map[string]client
+	people  people
 }
 
 var errUnknownClient = errors.New("there is no such client")
@@ -84,27 +86,37 @@ func (s *storage) GetPrivateClaimsFromScopes(_ context.Context, _, id string, sc
 	return claims, err
 }
 
-// client is a client of the issuer. It implements op.Client.
+// client is a client of the issuer. It implements op.Client. A client with redirect URIs is a public
+// one, for people.
 type client struct {
-	ID       string         `json:"id"`
-	Secret   string         `json:"secret"`
-	Audience []string       `json:"audience"`
-	Claims   map[string]any `json:"claims"`
+	ID        string         `json:"id"`
+	Secret    string         `json:"secret"`
+	Audience  []string       `json:"audience"`
+	Claims    map[string]any `json:"claims"`
+	Redirects []string       `json:"redirectURIs"`
+}
+
+func (c client) AuthMethod() oidc.AuthMethod {
+	if len(c.Redirects) > 0 {
+		return oidc.AuthMethodNone
+	}
+	return oidc.AuthMethodBasic
 }
 
 func (c client) GetID() string                       { return c.ID }
-func (c client) RedirectURIs() []string              { return nil }
+func (c client) RedirectURIs() []string              { return c.Redirects }
 func (c client) PostLogoutRedirectURIs() []string    { return nil }
 func (c client) ApplicationType() op.ApplicationType { return op.ApplicationTypeWeb }
-func (c client) AuthMethod() oidc.AuthMethod         { return oidc.AuthMethodBasic }
-func (c client) ResponseTypes() []oidc.ResponseType  { return nil }
-func (c client) GrantTypes() []oidc.GrantType {
-	return []oidc.GrantType{oidc.GrantTypeClientCredentials}
+func (c client) ResponseTypes() []oidc.ResponseType {
+	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
-func (c client) LoginURL(string) string               { return "" }
+func (c client) GrantTypes() []oidc.GrantType {
+	return []oidc.GrantType{oidc.GrantTypeClientCredentials, oidc.GrantTypeCode, oidc.GrantTypeRefreshToken}
+}
+func (c client) LoginURL(id string) string            { return "/test/sign-in?request=" + url.QueryEscape(id) }
 func (c client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeJWT }
 func (c client) IDTokenLifetime() time.Duration       { return tokenLife }
-func (c client) DevMode() bool                        { return false }
+func (c client) DevMode() bool                        { return len(c.Redirects) > 0 } // redirects to http
 func (c client) IsScopeAllowed(string) bool           { return true }
 func (c client) IDTokenUserinfoClaimsAssertion() bool { return false }
 func (c client) ClockSkew() time.Duration             { return 0 }

@@ -1,0 +1,231 @@
+// Webhooks and their deliveries: what was sent, what the receiver answered, and sending again.
+
+import { useState } from 'preact/hooks';
+import { instant } from '../dates';
+import { go, Link } from '../router';
+import { useSite } from '../site';
+import { announce } from '../ui/announce';
+import { Dialog } from '../ui/dialog';
+import { Empty, Failure, useLoad, View } from '../ui/load';
+import { healthOf, loadWebhooks, maxWebhooks, type Delivery, type Health } from './webhooks';
+import type { PageProps } from './index';
+
+export default function Deliveries({ route, rest }: PageProps) {
+  const { client } = useSite();
+  const hooks = useLoad(async () => Promise.all((await loadWebhooks(client)).map((hook) => healthOf(client, hook))), [client]);
+  const chosen = hooks.data?.find((h) => h.hook.webhookId === rest[0]);
+  return (
+    <>
+      <h1>Deliveries</h1>
+      <View of={hooks}>
+        {(list) =>
+          list.length === 0 ? (
+            <Empty>
+              The site has no webhook. Create one with <code>POST webhook</code> of the AHDS API, or with kubectl.
+            </Empty>
+          ) : (
+            <>
+              {list.length === maxWebhooks && <p class="notice">The newest {maxWebhooks} webhooks.</p>}
+              <Webhooks list={list} chosen={rest[0]} />
+            </>
+          )
+        }
+      </View>
+      {chosen && <Log key={chosen.hook.webhookId} health={chosen} route={route.query} onSent={hooks.reload} />}
+    </>
+  );
+}
+
+function Webhooks({ list, chosen }: { list: Health[]; chosen: string | undefined }) {
+  const { metadata } = useSite();
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Webhooks">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Event type</th>
+            <th scope="col">URL</th>
+            <th scope="col">State</th>
+            <th scope="col">Last success</th>
+            <th scope="col">Failing since</th>
+            <th scope="col">Pending</th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map(({ hook, pending, lastSuccess, failingSince }) => (
+            <tr aria-current={hook.webhookId === chosen ? 'true' : undefined}>
+              <th scope="row">
+                <Link to={`/deliveries/${hook.webhookId}`}>{hook.eventType}</Link>
+              </th>
+              <td>
+                <code>{hook.webhookUrl}</code>
+              </td>
+              <td>{hook.disabledAt ? `✕ disabled by the server: ${hook.disabledReason ?? ''}` : !hook.isActive ? '✕ not active' : failingSince ? '▲ failing' : '● active'}</td>
+              <td>{instant(lastSuccess, metadata.zone) || <span class="quiet">none in the log</span>}</td>
+              <td>{instant(failingSince, metadata.zone)}</td>
+              <td>{pending}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const statuses = ['pending', 'delivered', 'failed', 'undelivered'];
+
+function Log({ health, route, onSent }: { health: Health; route: URLSearchParams; onSent: () => void }) {
+  const { client } = useSite();
+  const [replaying, setReplaying] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const id = health.hook.webhookId;
+  const status = route.get('status') ?? '';
+  const page = Math.max(Number(route.get('page')) || 0, 0);
+  const query = new URLSearchParams({ pageSize: '20', page: String(page), ...(status && { status }) });
+  const log = useLoad(async () => (await client.ahds(`/webhook/${id}/delivery?${query}`)).json, [client, id, status, page]);
+  const show = (changes: Record<string, string>) => go(`/deliveries/${id}`, new URLSearchParams({ ...(status && { status }), ...changes }));
+  const send = async (path: string, done: string) => {
+    setError(undefined);
+    try {
+      await client.ahds(`/webhook/${id}${path}`, { method: 'POST' });
+      announce(done);
+      log.reload();
+      onSent();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <section aria-labelledby="log-title">
+      <div class="toolbar">
+        <h2 id="log-title">
+          {health.hook.eventType} to <code>{health.hook.webhookUrl}</code>
+        </h2>
+        <div class="buttons">
+          <label class="inline">
+            Status
+            <select data-search value={status} onChange={(event) => go(`/deliveries/${id}`, new URLSearchParams(event.currentTarget.value ? { status: event.currentTarget.value } : {}))}>
+              <option value="">all</option>
+              {statuses.map((s) => (
+                <option value={s}>{s}</option>
+              ))}
+            </select>
+          </label>
+          <button onClick={() => { log.reload(); onSent(); }}>Refresh</button>
+          <button onClick={() => send('/test', 'A test event is on its way.')}>Send a test</button>
+          <button onClick={() => setReplaying(true)}>Replay …</button>
+        </div>
+      </div>
+      {error !== undefined && <Failure error={error} />}
+      <View of={log}>
+        {(list) => (
+          <>
+            <p class="quiet" role="status">
+              {list.meta.total} {list.meta.total === 1 ? 'delivery' : 'deliveries'}
+            </p>
+            {list.data.length === 0 ? (
+              <Empty>No delivery in the log. Completed deliveries are kept for some days.</Empty>
+            ) : (
+              <ul class="plain deliveries">
+                {list.data.map((d: Delivery) => (
+                  <Item delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
+                ))}
+              </ul>
+            )}
+            <nav class="pager" aria-label="Pages of deliveries">
+              <button disabled={page === 0} onClick={() => show({ page: String(page - 1) })}>
+                Previous
+              </button>
+              <button disabled={page + 1 >= list.meta.totalPages} onClick={() => show({ page: String(page + 1) })}>
+                Next
+              </button>
+            </nav>
+          </>
+        )}
+      </View>
+      {replaying && <Replay id={id} onClose={() => setReplaying(false)} onSent={() => { log.reload(); onSent(); }} />}
+    </section>
+  );
+}
+
+const marks: Record<Delivery['status'], string> = { pending: '◐', delivered: '●', failed: '▲', undelivered: '✕' };
+
+function Item({ delivery, onRedeliver }: { delivery: Delivery; onRedeliver: () => void }) {
+  const { metadata } = useSite();
+  const last = delivery.attempts.at(-1);
+  return (
+    <li class={`delivery ${delivery.status}`} data-delivery={delivery.deliveryId}>
+      <details>
+        <summary>
+          <strong>
+            {marks[delivery.status]} {delivery.status}
+          </strong>{' '}
+          {delivery.subject ?? delivery.eventId} <span class="quiet">{instant(delivery.acceptedAt, metadata.zone)}</span>{' '}
+          <span class="quiet">
+            {delivery.attempts.length} {delivery.attempts.length === 1 ? 'attempt' : 'attempts'}
+            {last && `, the last: ${last.status ?? last.reason} in ${last.latencyMs} ms`}
+          </span>
+        </summary>
+        {delivery.nextAttemptAt && <p>Next attempt: {instant(delivery.nextAttemptAt, metadata.zone)}</p>}
+        <p class="quiet">
+          Event <code>{delivery.eventId}</code>
+        </p>
+        <ol>
+          {delivery.attempts.map((a) => (
+            <li>
+              {instant(a.at, metadata.zone)}: <strong>{a.status ?? a.reason}</strong> in {a.latencyMs} ms. {a.message}
+              {a.response && <pre class="json">{a.response}</pre>}
+            </li>
+          ))}
+        </ol>
+      </details>
+      <button class="small" onClick={onRedeliver} aria-label={`Redeliver ${delivery.subject ?? delivery.eventId}`}>
+        Redeliver
+      </button>
+    </li>
+  );
+}
+
+function Replay({ id, onClose, onSent }: { id: string; onClose: () => void; onSent: () => void }) {
+  const { client } = useSite();
+  const [from, setFrom] = useState('');
+  const [to, setTo] = useState('');
+  const [all, setAll] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const replay = async (event: Event) => {
+    event.preventDefault();
+    const body = {
+      from: new Date(from).toISOString(),
+      ...(to && { to: new Date(to).toISOString() }),
+      ...(all && { status: ['delivered', 'failed', 'undelivered'] }),
+    };
+    try {
+      const { count } = (await client.ahds(`/webhook/${id}/replay`, { method: 'POST', body: JSON.stringify(body) })).json;
+      announce(`${count} ${count === 1 ? 'delivery is' : 'deliveries are'} sent again.`);
+      onClose();
+      onSent();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <Dialog title="Replay deliveries" onClose={onClose}>
+      <form class="signin" onSubmit={replay}>
+        <label>
+          Accepted at or after, by the clock of this browser
+          <input type="datetime-local" required value={from} onInput={(event) => setFrom(event.currentTarget.value)} />
+        </label>
+        <label>
+          And before (optional)
+          <input type="datetime-local" value={to} onInput={(event) => setTo(event.currentTarget.value)} />
+        </label>
+        <label class="inline">
+          <input type="checkbox" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />
+          Also those that were delivered
+        </label>
+        {error !== undefined && <Failure error={error} />}
+        <button class="primary">Replay</button>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,69 @@
+// The pages of the console. The code of a page is loaded when it is first shown.
+
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Link, type Route } from '../router';
+import { Empty, Failure, Loading } from '../ui/load';
+
+export interface PageProps {
+  route: Route;
+  /** rest has the segments of the path after the section. */
+  rest: string[];
+}
+
+interface Page {
+  section: string;
+  title: string;
+  /** key is the letter that leads to the page after g. */
+  key: string;
+}
+
+/** pages are those of the navigation. */
+export const pages: Page[] = [
+  { section: '', title: 'Home', key: 'h' },
+  { section: 'search', title: 'Search', key: 's' },
+  { section: 'week', title: 'Week', key: 'w' },
+  { section: 'deliveries', title: 'Deliveries', key: 'd' },
+  { section: 'audit', title: 'Audit', key: 'a' },
+];
+
+type Loader = () => Promise<{ default: ComponentType<PageProps> }>;
+
+const loaders: Record<string, Loader> = {
+  '': () => import('./home'),
+  search: () => import('./search'),
+  record: () => import('./record'),
+  history: () => import('./history'),
+  week: () => import('./week'),
+  deliveries: () => import('./deliveries'),
+  audit: () => import('./audit'),
+};
+
+/** PageOf shows the page of a section. */
+export function PageOf({ route, section }: { route: Route; section: string }) {
+  const [shown, setShown] = useState<{ section: string; Page?: ComponentType<PageProps>; error?: unknown }>();
+  const load = loaders[section === 'callback' ? '' : section];
+  useEffect(() => {
+    let current = true;
+    load?.().then(
+      (module) => current && setShown({ section, Page: module.default }),
+      (error) => current && setShown({ section, error }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [section]);
+  if (!load) {
+    return (
+      <Empty>
+        <h1>There is no such page</h1>
+        <p>
+          <Link to="/">Go to the start</Link>
+        </p>
+      </Empty>
+    );
+  }
+  if (!shown || shown.section !== section) return <Loading />;
+  if (!shown.Page) return <Failure error={new Error('This page could not be loaded. Check the connection, then reload; you will sign in again.')} />;
+  return <shown.Page route={route} rest={route.path.split('/').slice(2).map(decodeURIComponent)} />;
+}

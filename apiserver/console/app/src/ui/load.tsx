@@ -1,0 +1,115 @@
+// Loading of data, with the states that every page has.
+
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError } from '../api/errors';
+
+export interface Loaded<T> {
+  data?: T | undefined;
+  error?: unknown;
+  loading: boolean;
+  reload: () => void;
+}
+
+const retries = new EventTarget();
+
+/** retryFailed loads again what could not be loaded, such as after signing in again. */
+export function retryFailed(): void {
+  retries.dispatchEvent(new Event('retry'));
+}
+
+/** useLoad runs load when the component mounts and when a dependency changes. Older results are dropped. */
+export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[]): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: unknown; loading: boolean }>({ loading: true });
+  const run = useRef(0);
+  const reload = useCallback(() => {
+    const mine = ++run.current;
+    setState((before) => ({ ...before, loading: true }));
+    load().then(
+      (data) => mine === run.current && setState({ data, loading: false }),
+      (error) => mine === run.current && setState({ error, loading: false }),
+    );
+  }, dependencies);
+  useEffect(() => {
+    setState({ loading: true });
+    reload();
+    return () => void run.current++;
+  }, [reload]);
+  useEffect(() => {
+    if (state.error === undefined) return;
+    retries.addEventListener('retry', reload);
+    return () => retries.removeEventListener('retry', reload);
+  }, [reload, state.error]);
+  return { ...state, reload };
+}
+
+/** View shows the data, or that it is loading, or why there is none. */
+export function View<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
+  if (of.error !== undefined) return <Failure error={of.error} retry={of.reload} />;
+  if (of.data === undefined) return <Loading />;
+  return (
+    <div aria-busy={of.loading} class={of.loading ? 'stale' : ''}>
+      {children(of.data)}
+    </div>
+  );
+}
+
+/** Loading says after some seconds that the server is slow. */
+export function Loading() {
+  const [slow, setSlow] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), 4000);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <p class="state" role="status">
+      <span class="spinner" aria-hidden="true" /> {slow ? 'The server takes longer than usual. Still loading …' : 'Loading …'}
+    </p>
+  );
+}
+
+const headings: Record<number, string> = {
+  0: 'Offline',
+  401: 'The session has ended',
+  403: 'No access',
+  404: 'Not found',
+  410: 'Deleted',
+  429: 'Too many requests',
+};
+
+/** Failure shows an error: the server's sentence, its code, and what is wrong in detail. */
+export function Failure({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
+  if (!(error instanceof ApiError)) {
+    return <div class="state failure" role="alert">{error instanceof Error ? error.message : String(error)}</div>;
+  }
+  const details = error.issues.filter((issue) => issue.text !== error.message || issue.at);
+  return (
+    <div class="state failure" role="alert">
+      <h2>{headings[error.status] ?? (error.status >= 500 ? 'The server failed' : 'The request was refused')}</h2>
+      <p>{error.message}</p>
+      {details.length > 0 && (
+        <ul>
+          {details.map((issue) => (
+            <li>
+              {issue.at && <code>{issue.at}</code>} {issue.text}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="quiet">
+        {error.status > 0 && <>Status {error.status}. </>}
+        {error.code && (
+          <>
+            Code {error.page ? <a href={error.page}>{error.code}</a> : <code>{error.code}</code>}.
+          </>
+        )}
+      </p>
+      {retry && error.status !== 401 && error.status !== 403 && <button onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+/** Empty says that a list has nothing, and what to do. */
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <div class="state empty">{children}</div>;
+}

@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import { ageOf } from '../src/fhir/age';
+import { addDays, clock, dayIn, mondayOf, startOf } from '../src/dates';
+import { diff } from '../src/diff';
+import { csv } from '../src/csv';
+import { placeOf } from '../src/place';
+import { errorOf } from '../src/api/errors';
+import { expiryOf } from '../src/api/expiry';
+import { localRecord, referencesOf } from '../src/fhir/references';
+import { byDay, stateOf, type Slot } from '../src/pages/slots';
+import { summaryOf, type Delivery } from '../src/pages/webhooks';
+import { readMetadata } from '../src/metadata';
+import { animalOf, ownersOf, titleOf } from '../src/fhir/display';
+
+describe('diff', () => {
+  it.each([
+    ['equal values in another order', { a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 2 }, a: 1 }, []],
+    ['a changed element', { gender: 'male' }, { gender: 'female' }, [{ path: 'gender', kind: 'changed', before: 'male', after: 'female' }]],
+    ['an added element', {}, { birthDate: '2020' }, [{ path: 'birthDate', kind: 'added', after: '2020' }]],
+    ['a removed element', { active: true }, {}, [{ path: 'active', kind: 'removed', before: true }]],
+    ['an element within a list', { name: [{ given: ['Rex'] }] }, { name: [{ given: ['Rexi'] }] }, [
+      { path: 'name[0].given[0]', kind: 'changed', before: 'Rex', after: 'Rexi' },
+    ]],
+    ['an item before others', { line: ['b', 'c'] }, { line: ['a', 'b', 'c'] }, [{ path: 'line[0]', kind: 'added', after: 'a' }]],
+    ['items in another order', { line: ['a', 'b'] }, { line: ['b', 'a'] }, [{ path: 'line[1]', kind: 'moved', before: 0, after: 1 }]],
+    [
+      'an extension that is found by its url',
+      { extension: [{ url: 'u', valueString: 'x' }] },
+      { extension: [{ url: 'v', valueString: 'y' }, { url: 'u', valueString: 'z' }] },
+      [{ path: 'extension[0]', kind: 'added', after: { url: 'v', valueString: 'y' } }, { path: 'extension[1].valueString', kind: 'changed', before: 'x', after: 'z' }],
+    ],
+    ['another kind of value', { a: [1] }, { a: { b: 1 } }, [{ path: 'a', kind: 'changed', before: [1], after: { b: 1 } }]],
+    ['null against an absent element', { a: null }, {}, [{ path: 'a', kind: 'removed', before: null }]],
+  ])('shows %s', (_, before, after, want) => expect(diff(before, after)).toEqual(want));
+});
+
+describe('ageOf', () => {
+  const now = new Date(2026, 2, 15);
+  it.each([
+    ['2026-03-15', '0 days'],
+    ['2026-03-14', '1 day'],
+    ['2026-02-01', '42 days'],
+    ['2026-01-15', '2 months'],
+    ['2024-03-16', '23 months'],
+    ['2024-03-15', '2 years'],
+    ['2020-03-16', '5 years'],
+    ['2020-06', 'about 5 years'],
+    ['2020', 'about 6 years'],
+    ['2026-03-16', ''],
+    ['soon', ''],
+    [undefined, ''],
+  ])('of %s', (birth, want) => expect(ageOf(birth, now)).toBe(want));
+  it('ends with the death', () => expect(ageOf('2010-01-01', now, '2015-06-01')).toBe('5 years'));
+});
+
+describe('dates', () => {
+  it.each([
+    ['2026-03-02', '2026-03-02'],
+    ['2026-03-08', '2026-03-02'],
+    ['2026-01-01', '2025-12-29'],
+  ])('the Monday of %s', (day, want) => expect(mondayOf(day)).toBe(want));
+  it('adds days across months and leap days', () => expect(addDays('2028-02-28', 2)).toBe('2028-03-01'));
+  it.each([
+    ['2026-01-10', 'Europe/Vienna', '2026-01-09T23:00:00.000Z'],
+    ['2026-07-10', 'Europe/Vienna', '2026-07-09T22:00:00.000Z'],
+    ['2026-03-29', 'Europe/Vienna', '2026-03-28T23:00:00.000Z'],
+    ['2026-03-30', 'Europe/Vienna', '2026-03-29T22:00:00.000Z'],
+    ['2026-03-01', 'Asia/Kathmandu', '2026-02-28T18:15:00.000Z'],
+    ['2026-03-01', 'America/Los_Angeles', '2026-03-01T08:00:00.000Z'],
+  ])('%s begins in %s', (day, zone, want) => expect(startOf(day, zone).toISOString()).toBe(want));
+  it('shows a moment by the clocks of a zone', () => {
+    expect(clock('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('01:45');
+    expect(dayIn('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('2026-03-02');
+  });
+});
+
+describe('csv', () => {
+  it('quotes what needs it, and defuses formulas', () =>
+    expect(csv([['a', 'b,c'], ['say "hi"', '=1+1']])).toBe('a,"b,c"\r\n"say ""hi""",\'=1+1\r\n'));
+});
+
+describe('placeOf', () => {
+  it.each([
+    ['/console', { siteId: '', base: '/console', path: '/' }],
+    ['/site/oak/console', { siteId: 'oak', base: '/site/oak/console', path: '/' }],
+    ['/site/oak/console/record/Patient/rex', { siteId: 'oak', base: '/site/oak/console', path: '/record/Patient/rex' }],
+    ['/site/console/console/', { siteId: 'console', base: '/site/console/console', path: '/' }],
+  ])('%s', (path, want) => expect(placeOf(path)).toEqual(want));
+});
+
+describe('errorOf', () => {
+  const outcome = (details: object) => JSON.stringify({ resourceType: 'OperationOutcome', issue: [{ severity: 'error', details, diagnostics: 'The name is missing.', expression: ['Patient.name'] }] });
+  it('reads the code in the text', () => expect(errorOf(400, '', outcome({ text: 'invalid' }))).toMatchObject({ code: 'invalid', message: 'The name is missing.' }));
+  it('reads the code in the coding', () =>
+    expect(errorOf(400, '', outcome({ coding: [{ system: 'https://h/errors', code: 'invalid' }], text: 'It is not valid.' }))).toMatchObject({
+      code: 'invalid', message: 'It is not valid. The name is missing.', page: 'https://h/errors', issues: [{ at: 'Patient.name' }],
+    }));
+  it('reads problem details', () =>
+    expect(errorOf(409, '', JSON.stringify({ code: 'slot_conflict', detail: 'Taken.', conflictingSlotId: 'x', type: 'about:blank' }))).toMatchObject({
+      status: 409, code: 'slot_conflict', message: 'Taken.', conflictingSlotId: 'x', page: undefined,
+    }));
+  it('reads what is no JSON', () => expect(errorOf(502, 'Bad Gateway', '<html>')).toMatchObject({ message: 'The server answered 502 Bad Gateway.' }));
+});
+
+describe('expiryOf', () => {
+  it('reads the claim exp', () => expect(expiryOf(`x.${btoa(JSON.stringify({ exp: 1700000000 }))}.y`)).toBe(1700000000000));
+  it.each(['', 'opaque', 'a.b.c', `x.${btoa('{}')}.y`])('%s has none', (token) => expect(expiryOf(token)).toBeUndefined());
+});
+
+describe('records', () => {
+  const rex = {
+    resourceType: 'Patient', id: 'rex', name: [{ given: ['Rex'], family: 'Miller' }], generalPractitioner: [{ reference: 'Practitioner/ann', display: 'Ann' }],
+    extension: [{ url: 'http://hl7.org/fhir/StructureDefinition/patient-animal', extension: [
+      { url: 'species', valueCodeableConcept: { coding: [{ code: 'canislf', display: 'Dog' }] } },
+      { url: 'genderStatus', valueCodeableConcept: { text: 'neutered' } },
+    ] }],
+  };
+  it('have names', () => {
+    expect(titleOf(rex)).toBe('Rex Miller');
+    expect(titleOf({ resourceType: 'Location', id: '1', name: 'Room 1' })).toBe('Room 1');
+    expect(titleOf({ resourceType: 'Person', id: '1' })).toBe('Person/1');
+  });
+  it('are animals', () => expect(animalOf(rex)).toEqual({ species: 'Dog', breed: '', genderStatus: 'neutered' }));
+  it('have owners', () => expect(ownersOf(rex, [{ resourceType: 'RelatedPerson', patient: { reference: 'Patient/rex' }, name: [{ text: 'Mo' }] }])).toBe('Mo'));
+  it('refer to others', () => expect(referencesOf(rex)).toEqual([{ path: 'generalPractitioner[0]', reference: 'Practitioner/ann', display: 'Ann' }]));
+  it.each([
+    ['Patient/rex', { type: 'Patient', id: 'rex' }],
+    ['https://h/site/a/fhir/Patient/rex/_history/3', { type: 'Patient', id: 'rex' }],
+    ['https://other/Patient/rex', undefined],
+    ['#contained', undefined],
+    ['urn:uuid:1', undefined],
+  ])('%s is a record of the site', (reference, want) => expect(localRecord(reference, 'https://h/site/a/fhir')).toEqual(want));
+});
+
+describe('slots', () => {
+  const slot = (startAt: string, more: Partial<Slot> = {}): Slot => ({
+    availabilitySlotId: startAt, startAt, endAt: startAt, locationId: 'l', resourceId: 'r', isActive: true, isBooked: false, ...more,
+  });
+  const now = Date.parse('2026-03-01T12:00:00Z');
+  it.each([
+    [{}, 'free'],
+    [{ heldUntil: '2026-03-01T12:00:01Z' }, 'held'],
+    [{ heldUntil: '2026-03-01T11:59:59Z' }, 'free'],
+    [{ isBooked: true, heldUntil: '2026-03-01T12:00:01Z' }, 'booked'],
+    [{ isActive: false, isBooked: true }, 'inactive'],
+  ])('%j is %s', (more, want) => expect(stateOf(slot('2026-03-01T13:00:00Z', more), now)).toBe(want));
+  it('are grouped by the day in a zone, in the order of time', () => {
+    const slots = [slot('2026-03-01T23:30:00Z'), slot('2026-03-01T22:30:00Z'), slot('2026-03-02T00:45:00+01:00')];
+    expect([...byDay(slots, 'Europe/Vienna')].map(([day, of]) => [day, of.map((s) => s.startAt)])).toEqual([
+      ['2026-03-01', ['2026-03-01T22:30:00Z']],
+      ['2026-03-02', ['2026-03-01T23:30:00Z', '2026-03-02T00:45:00+01:00']],
+    ]);
+  });
+});
+
+describe('summaryOf', () => {
+  const delivery = (...attempts: [string, string][]) => ({ attempts: attempts.map(([at, reason]) => ({ at, reason })) }) as Delivery;
+  it.each([
+    ['nothing was sent', [], {}],
+    ['all is well', [delivery(['2026-01-02', 'delivered'])], { lastSuccess: '2026-01-02' }],
+    ['it fails', [delivery(['2026-01-03', 'timeout'], ['2026-01-04', 'status']), delivery(['2026-01-02', 'delivered'])], { lastSuccess: '2026-01-02', failingSince: '2026-01-03' }],
+    ['a retry succeeded', [delivery(['2026-01-03', 'timeout'], ['2026-01-04', 'delivered'])], { lastSuccess: '2026-01-04' }],
+    ['it never succeeded', [delivery(['2026-01-03', 'timeout'])], { failingSince: '2026-01-03' }],
+  ])('says that %s', (_, deliveries, want) => expect(summaryOf(deliveries)).toEqual(want));
+});
+
+describe('readMetadata', () => {
+  it('reads types, parameters and the zone', () =>
+    expect(readMetadata({
+      implementation: { url: 'https://h/fhir', extension: [{ url: 'http://hl7.org/fhir/StructureDefinition/timezone', valueCode: 'Europe/Vienna' }] },
+      rest: [{ security: { service: [] }, searchParam: [{ name: '_id', type: 'token' }], resource: [
+        { type: 'Patient', searchParam: [{ name: 'name', type: 'string' }], searchRevInclude: ['RelatedPerson:patient', 'Group:*', '*'] }, { type: 'AuditEvent' },
+      ] }],
+    })).toEqual({
+      baseUrl: 'https://h/fhir', zone: 'Europe/Vienna', version: '', hasIssuers: true,
+      types: [{ type: 'Patient', parameters: [{ name: '_id', type: 'token' }, { name: 'name', type: 'string' }], referredBy: [{ type: 'RelatedPerson', parameter: 'patient' }] }],
+    }));
+});

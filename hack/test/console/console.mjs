@@ -1,0 +1,422 @@
+// What people do with the console, in headless Chromium against a running site.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { prepare, resource, slot } from './clinic.mjs';
+import { api, base, home, open, serving, settings, signIn, site, start, stop, tokens } from './harness.mjs';
+
+before(async () => {
+  await start();
+  await serving();
+  await prepare();
+});
+after(stop);
+
+test('the first page is small and usable within a second', async () => {
+  let window;
+  const took = [];
+  for (let i = 0; i < 3; i++) {
+    await window?.close(); // a new window has an empty cache
+    window = await open();
+    await window.page.goto(home);
+    await window.page.getByRole('button', { name: 'Sign in with clinic' }).waitFor();
+    took.push(await window.page.evaluate(() => performance.now()));
+  }
+  await window.page.waitForLoadState('networkidle');
+  const sizes = await window.page.evaluate(() => ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((entry) => entry.transferSize));
+  const bytes = sizes.reduce((a, b) => a + b, 0);
+  console.log(`first page: ${Math.min(...took).toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB in ${sizes.length} responses`);
+  assert.ok(sizes.length >= 6 && sizes.every((size) => size > 0) && bytes < 300 * 1024, `bytes of the first page: ${sizes}`);
+  assert.ok(Math.min(...took) < 1000, `milliseconds until the first page is usable: ${took}`);
+  await window.accessible('sign-in');
+  await window.picture('sign-in');
+  window.check();
+  await window.close();
+});
+
+test('the start leads to a site', async () => {
+  const window = await open();
+  await window.page.goto(`${base}/console`);
+  await window.accessible('start');
+  await window.page.getByLabel('Site').fill(site);
+  await window.page.getByRole('button', { name: 'Continue' }).click();
+  await window.page.waitForURL(home);
+  await window.page.getByLabel('Token').waitFor();
+  window.check();
+  await window.close();
+});
+
+test('signing in with a token shows the site', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor);
+  await window.page.getByRole('link', { name: '31 Patient', exact: true }).waitFor();
+  await window.page.getByText('1 webhook,').waitFor();
+  await window.accessible('home');
+  await window.picture('home');
+  await window.noStorage();
+  window.check();
+  await window.page.reload();
+  await window.page.getByLabel('Token').waitFor(); // the token is gone
+  await window.close();
+});
+
+test('signing in at the issuer uses a code and PKCE, and renews the token', async () => {
+  const window = await open();
+  await window.page.clock.install();
+  await window.page.goto(`${home}/search/Patient#name=rex`);
+  await window.page.getByRole('button', { name: 'Sign in with clinic' }).click();
+  await window.page.getByRole('link', { name: 'Rex Moore' }).waitFor(); // the page that was asked for
+  assert.equal(window.page.url(), `${home}/search/Patient#name=rex`);
+  const authorize = new URL(window.requests.find(({ url }) => url.startsWith(`${settings.issuer}/authorize?`)).url).searchParams;
+  assert.equal(authorize.get('code_challenge_method'), 'S256');
+  await window.noStorage();
+  const grants = () => window.requests.filter(({ method, url }) => method === 'POST' && url.startsWith(settings.issuer)).length;
+  assert.equal(grants(), 1);
+  await window.page.clock.fastForward('59:30');
+  await window.page.waitForResponse((response) => response.url().startsWith(settings.issuer) && response.request().method() === 'POST');
+  await window.page.getByRole('link', { name: 'Home' }).click();
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  assert.equal(await window.page.getByText('The token ends within a minute').count(), 0);
+  window.check({ origins: [settings.issuer] });
+  await window.close();
+});
+
+test('searching completes parameters and shows fitting columns', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor);
+  const { page } = window;
+  await page.keyboard.press('/');
+  await page.waitForURL(`${home}/search`);
+  await page.waitForFunction(() => document.activeElement?.matches('[data-search]'));
+  const names = await page.locator('#parameters option').evaluateAll((options) => options.map((o) => o.value));
+  for (const name of ['name', 'species', 'birthdate', '_lastUpdated']) assert.ok(names.includes(name), `${name} is completed`);
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.getByText('20 records on this page').first().waitFor();
+  for (const column of ['Name', 'Species', 'Breed', 'Gender', 'Born', 'Owner', 'Identifier']) await page.getByRole('columnheader', { name: column, exact: true }).waitFor();
+  await window.accessible('search');
+  await window.picture('search');
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('row', { name: /Rex Moore Dog Golden Retriever male, neutered 2020-05-14 Mo Moore 985112003456789/ }).waitFor();
+  await page.getByRole('button', { name: 'Previous' }).click();
+  await page.getByText('20 records on this page').first().waitFor();
+  await page.getByLabel('Parameter').fill('name');
+  await page.getByLabel('Value').fill('nothing-has-this-name');
+  await page.getByLabel('Value').press('Enter');
+  await page.getByText('No record matches').waitFor();
+  await page.getByLabel('Parameter').fill('nmae');
+  await page.getByLabel('Value').press('Enter');
+  await page.getByRole('alert').getByText('nmae').first().waitFor();
+  window.check({ refused: [400] });
+  await window.close();
+});
+
+test('what is found can be copied', async () => {
+  const window = await open({ permissions: ['clipboard-read', 'clipboard-write'] });
+  await signIn(window, tokens.editor, '/search/Patient#name=rex');
+  const copied = async (name) => {
+    await window.page.getByRole('button', { name }).click();
+    await window.page.getByText('Copied.').waitFor();
+    return window.page.evaluate(() => navigator.clipboard.readText());
+  };
+  assert.equal(await copied('Copy URL'), `${base}/site/${site}/fhir/Patient?name=rex&_revinclude=RelatedPerson%3Apatient`);
+  const curl = await copied('Copy curl');
+  assert.ok(curl.includes('Bearer $TOKEN') && !curl.includes(tokens.editor), curl);
+  assert.match(await copied('Copy CSV'), /^id,Name,Species,.*\r\nrex,Rex Moore,Dog,/);
+  window.check();
+  await window.close();
+});
+
+test('a record is readable, and linked both ways', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/record/Patient/rex');
+  const { page } = window;
+  const card = page.getByRole('article', { name: 'Summary' });
+  for (const text of ['Rex Moore', 'Dog', 'Golden Retriever', 'male, neutered', '985112003456789']) await card.getByText(text).first().waitFor();
+  await card.getByText(/2020-05-14 \(\d+ years\)/).waitFor();
+  await card.getByRole('link', { name: 'Mo Moore' }).waitFor();
+  await page.getByRole('region', { name: 'Refers to' }).getByRole('link', { name: 'Dr. Ann Lee' }).waitFor();
+  await page.getByRole('region', { name: 'Referred to by' }).getByRole('link', { name: 'Mo Moore' }).waitFor();
+  await card.getByText('Narrative').click();
+  await card.getByText('a dog').waitFor();
+  assert.equal(await card.locator('.narrative img, .narrative [style]').count(), 0);
+  await window.accessible('record');
+  await window.picture('record');
+  await page.getByRole('region', { name: 'Refers to' }).getByRole('link', { name: 'Dr. Ann Lee' }).click();
+  await page.getByRole('heading', { name: 'Dr. Ann Lee', level: 1 }).waitFor();
+  await page.getByRole('region', { name: 'Referred to by' }).getByRole('link', { name: 'Rex Moore' }).waitFor();
+  window.check();
+  await window.close();
+});
+
+test('an edit is validated, saved with its version, and refused when it is late', async () => {
+  await api('PUT', 'fhir/Person/pat', { resourceType: 'Person', id: 'pat', name: [{ family: 'Pat' }] });
+  const window = await open();
+  await signIn(window, tokens.editor, '/record/Person/pat');
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  const text = page.getByLabel('JSON of the next version');
+  await text.fill((await text.inputValue()).replace('"resourceType": "Person"', '"resourceType": "Person", "gender": "robot"'));
+  await page.getByRole('button', { name: 'Validate' }).click();
+  await page.getByText('Person.gender').waitFor();
+  await text.fill((await text.inputValue()).replace('robot', 'female'));
+  await page.getByRole('button', { name: 'Validate' }).click();
+  await page.getByText('The text is valid.').waitFor();
+  await window.accessible('editor');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Person, version 2').waitFor();
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await text.fill((await text.inputValue()).replace('female', 'male'));
+  await api('PUT', 'fhir/Person/pat', { resourceType: 'Person', id: 'pat', name: [{ family: 'Other' }] });
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('The record was changed since you opened it').waitFor();
+  window.check({ refused: [412] });
+  await window.close();
+});
+
+test('the history shows differences by element, and restores', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/history/Patient/rex');
+  const { page } = window;
+  await page.getByRole('row', { name: /changed name\[0\]\.family Miller Moore/ }).waitFor();
+  await page.getByRole('row', { name: /changed birthDate 2020-05-04 2020-05-14/ }).waitFor();
+  assert.equal(await page.locator('.changes tbody tr').count(), 2);
+  await window.accessible('history');
+  await window.picture('history');
+  await page.goto('about:blank');
+
+  await api('PUT', 'fhir/Person/lost', { resourceType: 'Person', id: 'lost', name: [{ family: 'Lost' }] });
+  await signIn(window, tokens.editor, '/record/Person/lost');
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete the record' }).click();
+  await page.waitForURL(`${home}/history/Person/lost`);
+  await page.getByText('Version 2 deleted').waitFor();
+  await page.getByRole('button', { name: 'Restore version 1' }).click();
+  await page.getByRole('button', { name: 'Restore the version' }).click();
+  await page.getByText('Version 3', { exact: true }).waitFor();
+  assert.equal((await api('GET', 'fhir/Person/lost')).name[0].family, 'Lost');
+  window.check();
+  await window.close();
+});
+
+test('two browsers cannot book the same time', async () => {
+  const [ann, ben] = [await open(), await open()];
+  for (const window of [ann, ben]) await signIn(window, tokens.editor, '/week');
+  const choose = (window, id) => window.page.locator(`[data-slot="${id}"]`).click();
+  await choose(ann, slot.first);
+  await ann.page.getByText('in America/New_York').waitFor();
+  await choose(ben, slot.overlapping);
+  await ann.page.getByRole('button', { name: 'Hold' }).click();
+  await ann.page.getByText('The slot is held').waitFor();
+  await ben.page.getByRole('button', { name: 'Book', exact: true }).click();
+  await ben.page.getByText('In conflict with the slot').waitFor();
+  await ben.accessible('a conflict');
+  await ben.picture('conflict');
+  await choose(ann, slot.first);
+  await ann.page.getByText('by you').waitFor();
+  await ann.page.getByRole('button', { name: 'Book', exact: true }).click();
+  await ann.page.locator(`[data-slot="${slot.first}"]`).getByText('Booked').waitFor();
+  await ann.accessible('week');
+  await ann.picture('week');
+  await choose(ann, slot.first);
+  await ann.page.getByRole('button', { name: 'Release' }).click();
+  await ann.page.getByText('The slot is free.').waitFor();
+  await ben.page.getByRole('button', { name: 'Book', exact: true }).click();
+  await ben.page.getByText('The slot is booked.').waitFor();
+  assert.equal((await api('GET', `ahds/v1/availability-slot/${slot.overlapping}`)).isBooked, true);
+  ann.check();
+  ben.check({ refused: [409] });
+  await ann.close();
+  await ben.close();
+});
+
+test('a series of slots is created once', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/week#week=2031-03-03');
+  const { page } = window;
+  await page.getByText('No slot this week.').waitFor();
+  for (const created of [15, 0]) {
+    await page.getByRole('button', { name: 'Create a series' }).click();
+    await page.getByLabel('Minutes of a slot').fill('60');
+    await page.getByLabel('Resource (a UUID)').fill(resource);
+    await page.getByLabel('Location (a UUID)').fill(resource);
+    await page.getByRole('button', { name: 'Create the slots' }).click();
+    await page.getByText(`${created} slots were created`).waitFor();
+  }
+  await page.getByRole('region', { name: 'Mon 3 Mar' }).or(page.getByRole('region', { name: 'Mon, 3 Mar' })).getByText('09:00–10:00').waitFor();
+  window.check();
+  await window.close();
+});
+
+test('a delivery is seen and sent again', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/deliveries');
+  const { page } = window;
+  await page.getByRole('link', { name: 'user.created' }).click();
+  const items = page.locator('[data-delivery]');
+  await items.first().waitFor();
+  const before = await items.count();
+  await page.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByText('A test event is on its way.').waitFor();
+  const delivered = async (id, attempts) => {
+    for (let i = 0; i < 100; i++) {
+      const found = await api('GET', `ahds/v1/webhook/${settings.webhook}/delivery/${id}`);
+      if (found.status === 'delivered' && found.attempts.length >= attempts) return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.fail(`${id} was not delivered ${attempts} times`);
+  };
+  await page.waitForFunction((n) => document.querySelectorAll('[data-delivery]').length > n, before);
+  const id = await items.last().getAttribute('data-delivery');
+  await delivered(id, 1);
+  await items.last().getByRole('button').click();
+  await page.getByText('The delivery is sent again.').waitFor();
+  await delivered(id, 2);
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await items.last().getByText('2 attempts').waitFor();
+  await items.last().locator('summary').click();
+  await window.accessible('deliveries');
+  await window.picture('deliveries');
+  window.check();
+  await window.close();
+});
+
+test('the audit log is for auditors', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/audit');
+  await window.page.getByText('You have no right to the audit log').waitFor();
+  window.check({ refused: [403] });
+  await window.close();
+
+  const auditor = await open();
+  await signIn(auditor, tokens.auditor, '/audit#entity=Patient/rex&action=U');
+  await auditor.page.getByRole('row', { name: /system:serviceaccount:oak:editor update success/ }).first().waitFor();
+  await auditor.accessible('audit');
+  await auditor.picture('audit');
+  const [download] = await Promise.all([auditor.page.waitForEvent('download'), auditor.page.getByRole('button', { name: 'Export all matches' }).click()]);
+  assert.equal(download.suggestedFilename(), 'audit-oak.ndjson');
+  auditor.check();
+  await auditor.close();
+});
+
+test('a hidden record stays hidden', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/search/Patient#name=secret');
+  await window.page.getByText('No record matches').waitFor();
+  await window.page.goto('about:blank');
+  await signIn(window, tokens.editor, '/record/Patient/secret');
+  await window.page.getByRole('heading', { name: 'Not found' }).waitFor();
+  assert.equal(await window.page.getByText('Secret').count(), 0);
+  window.check({ refused: [404] });
+  await window.close();
+
+  const auditor = await open();
+  await signIn(auditor, tokens.auditor, '/record/Patient/secret');
+  await auditor.page.getByRole('heading', { name: 'Secret', level: 1 }).waitFor();
+  await auditor.close();
+});
+
+test('a hidden site is like one that does not exist, until a token with a right is there', async () => {
+  const page = async (id) => {
+    const response = await fetch(`${base}/site/${id}/console`, { headers: { Accept: 'text/html' } });
+    const headers = Object.fromEntries([...response.headers].filter(([name]) => name !== 'date'));
+    return { status: response.status, headers, body: (await response.text()).replaceAll(id, 'ID') };
+  };
+  const unknown = 'yew';
+  assert.deepEqual(await page(settings.hidden), await page(unknown));
+  const window = await open();
+  const enter = async (id, token) => {
+    await window.page.goto(`${base}/site/${id}/console`);
+    await window.page.getByText(`No site “${id}” answers without a token`).waitFor();
+    await window.page.getByLabel('Token').fill(token);
+    await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  };
+  const text = async (id) => {
+    await enter(id, tokens.stranger);
+    await window.page.getByRole('alert').waitFor();
+    return (await window.page.locator('main').innerText()).replaceAll(id, 'ID');
+  };
+  assert.equal(await text(settings.hidden), await text(unknown));
+  await enter(settings.hidden, tokens.hidden);
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  window.check({ refused: [404, 401] });
+  await window.close();
+});
+
+test('an expired token is refused, and one that ends asks to sign in again', async () => {
+  const window = await open();
+  await window.page.clock.install();
+  await window.page.goto(home);
+  await window.page.getByLabel('Token').fill(tokens.expired);
+  await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await window.page.getByRole('alert').getByText('The site does not accept this token').waitFor();
+  await window.page.getByLabel('Token').fill(tokens.editor);
+  await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  const { exp } = JSON.parse(Buffer.from(tokens.editor.split('.')[1], 'base64url'));
+  await window.page.clock.fastForward(exp * 1000 - Date.now() - 40_000);
+  await window.page.getByText('The token ends within a minute').waitFor();
+  await window.page.clock.fastForward(60_000);
+  const dialog = window.page.getByRole('dialog', { name: 'The session has ended' });
+  await dialog.waitFor();
+  await window.accessible('an expired session');
+  await window.page.clock.setSystemTime(new Date());
+  await dialog.getByLabel('Token').fill(tokens.auditor);
+  await dialog.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  window.check({ refused: [401] });
+  await window.close();
+});
+
+test('a slow server and a lost connection are said', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor);
+  const { page } = window;
+  await page.getByRole('heading', { name: 'Records' }).waitFor();
+  let answer;
+  const held = new Promise((resolve) => { answer = resolve; });
+  await page.route('**/fhir/Patient?*', async (route) => { await held; await route.continue(); });
+  await page.clock.install();
+  await page.getByRole('link', { name: /Patient$/ }).click();
+  await page.getByText('Loading …').waitFor();
+  await page.clock.fastForward(5000);
+  await page.getByText('The server takes longer than usual').waitFor();
+  answer();
+  await page.getByRole('columnheader', { name: 'Species' }).waitFor();
+  await page.unroute('**/fhir/Patient?*');
+  window.check();
+  await page.context().setOffline(true);
+  await page.getByText('The browser is offline').waitFor();
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('heading', { name: 'Offline' }).waitFor();
+  await page.context().setOffline(false);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('columnheader', { name: 'Species' }).waitFor();
+  await window.close();
+});
+
+test('keys, zoom and print work', async () => {
+  const window = await open({ viewport: { width: 640, height: 400 } }); // as 1280 by 800 at 200 %
+  await signIn(window, tokens.editor);
+  const { page } = window;
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+  await window.accessible('shortcuts');
+  await page.keyboard.press('Escape');
+  for (const [key, heading] of [['w', 'Week of'], ['d', 'Deliveries'], ['s', 'Search'], ['h', 'Overview']]) {
+    await page.keyboard.press('g');
+    await page.keyboard.press(key);
+    await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${heading} is ${wide} pixels too wide`);
+  }
+  await page.goto('about:blank');
+  await signIn(window, tokens.editor, '/record/Patient/rex');
+  await page.getByRole('article', { name: 'Summary' }).waitFor();
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await page.getByRole('button', { name: 'Edit' }).isVisible(), false);
+  assert.equal(await page.getByRole('article', { name: 'Summary' }).isVisible(), true);
+  window.check();
+  await window.close();
+});

@@ -1,0 +1,132 @@
+// A browser that watches what the console does: its messages, its requests, and their routes.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+export const settings = JSON.parse(process.env.CONSOLE_TEST);
+export const { base, site, tokens } = settings;
+export const home = `${base}/site/${site}/console`;
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** documented are the routes of docs/guides/api.md, audit.md, ahds.md and webhooks.md that the console uses. */
+const documented = [
+  'GET fhir/metadata', 'GET fhir/.well-known/smart-configuration', 'POST fhir', 'GET fhir/{type}', 'GET fhir/{type}/{id}',
+  'PUT fhir/{type}/{id}', 'DELETE fhir/{type}/{id}', 'POST fhir/{type}/{id}/$validate', 'GET fhir/{type}/{id}/_history',
+  'GET fhir/{type}/{id}/_history/{vid}', 'GET ahds/v1/availability-slot', 'GET ahds/v1/availability-slot/{id}', 'POST ahds/v1/availability-slot/generate',
+  'POST ahds/v1/availability-slot/{id}/hold', 'POST ahds/v1/availability-slot/{id}/book', 'POST ahds/v1/availability-slot/{id}/release',
+  'GET ahds/v1/webhook', 'GET ahds/v1/webhook/{id}/delivery', 'POST ahds/v1/webhook/{id}/test', 'POST ahds/v1/webhook/{id}/replay',
+  'POST ahds/v1/webhook/{id}/delivery/{deliveryId}/redeliver',
+];
+
+/** types are those of the guide; a template's {type} is one of them. */
+const type = '(?:AuditEvent|Device|DeviceDefinition|DeviceMetric|Endpoint|Group|HealthcareService|Location|Organization|OrganizationAffiliation|Patient|Person|Practitioner|PractitionerRole|RelatedPerson)';
+
+const routes = documented.map((route) => {
+  const pattern = route.replace(/[.$]/g, '\\$&').replace('{type}', type).replace(/\{[a-zA-Z]+\}/g, '[A-Za-z0-9.-]+');
+  return new RegExp(`^${pattern}$`);
+});
+
+let browser;
+
+export async function start() {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+}
+
+export const stop = () => browser?.close();
+
+/** Window is a browser context with one page. check asserts what must hold of all that it did. */
+export class Window {
+  constructor(page) {
+    this.page = page;
+    this.messages = [];
+    this.requests = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') this.messages.push({ text: message.text(), url: message.location().url });
+    });
+    page.on('pageerror', (error) => this.messages.push({ text: String(error), url: page.url() }));
+    page.on('request', (request) => this.requests.push({ method: request.method(), url: request.url(), headers: request.headers() }));
+  }
+
+  /** check expects no message but the browser's own of refused requests, no other origin, and documented routes. */
+  check({ refused = [], origins = [] } = {}) {
+    const unexpected = this.messages.filter(({ text }) => !refused.some((status) => text.includes(`status of ${status}`)));
+    assert.deepEqual(unexpected, [], 'messages in the console of the browser');
+    for (const { method, url } of this.requests) {
+      const { origin, pathname, protocol } = new URL(url);
+      if (protocol === 'data:' || protocol === 'blob:') continue;
+      assert.ok(origin === base || origins.includes(origin), `a request to another origin: ${url}`);
+      const call = /^\/site\/[^/]+\/((?:fhir|ahds)\b.*)$/.exec(pathname)?.[1];
+      if (call) assert.ok(routes.some((r) => r.test(`${method} ${call}`)), `a request that is not documented: ${method} ${call}`);
+      else if (origin === base) assert.match(pathname, /^(\/site\/[^/]+)?\/console(\/|$)/, 'a request outside of the APIs and the console');
+    }
+    const withToken = this.requests.filter(({ url }) => Object.values(tokens).some((token) => url.includes(token)));
+    assert.deepEqual(withToken, [], 'a token in a URL');
+  }
+
+  /** noStorage expects that nothing is stored that could hold a token. */
+  async noStorage() {
+    const stored = await this.page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]);
+    assert.deepEqual(stored, ['', 0, 0], 'cookies and storage of the browser');
+  }
+
+  /** accessible expects no serious finding of axe. */
+  async accessible(what) {
+    await this.page.evaluate(axe);
+    const { violations } = await this.page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+    const serious = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
+    assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.failureSummary}`).join(' | ')}`), [], `findings of axe: ${what}`);
+  }
+
+  /** picture takes screenshots, light and dark, if they were asked for. */
+  async picture(name) {
+    if (!settings.screenshots) return;
+    for (const colorScheme of ['light', 'dark']) {
+      await this.page.emulateMedia({ colorScheme });
+      await this.page.screenshot({ path: `${settings.screenshots}/console-${name}-${colorScheme}.png` });
+    }
+    await this.page.emulateMedia({ colorScheme: null });
+  }
+
+  close() {
+    return this.page.context().close();
+  }
+}
+
+/** open opens a window. */
+export async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-GB', timezoneId: 'America/New_York', ignoreHTTPSErrors: true, reducedMotion: 'reduce', ...options });
+  context.setDefaultTimeout(15_000);
+  return new Window(await context.newPage());
+}
+
+/** serving waits until the API server, which learns of sites later than the controller, serves them and their issuers. */
+export async function serving() {
+  for (let i = 0; i < 300; i++) {
+    const answer = await fetch(`${base}/site/${site}/fhir/.well-known/smart-configuration`);
+    if (answer.ok && (await answer.json()).console_clients) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.fail('the site is not served with its issuer');
+}
+
+/** signIn opens a page of the console and signs in with a token. */
+export async function signIn(window, token, path = '') {
+  await window.page.goto(home + path);
+  await window.page.getByLabel('Token').fill(token);
+  await window.page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await window.page.getByRole('navigation', { name: 'Pages', exact: true }).waitFor();
+}
+
+/** api requests a path below the site, to prepare what the console shows. */
+export async function api(method, path, body, token = tokens.editor) {
+  const kind = path.startsWith('fhir') ? 'application/fhir+json' : 'application/json';
+  const response = await fetch(`${base}/site/${site}/${path}`, {
+    method, headers: { Authorization: `Bearer ${token}`, Accept: kind, 'Content-Type': kind }, body: body && JSON.stringify(body),
+  });
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return text ? JSON.parse(text) : undefined;
+}

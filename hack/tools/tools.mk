@@ -62,15 +62,15 @@ endef
 tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build the control plane, golangci-lint and controller-gen into bin/.
 
 .PHONY: cluster-tools
-cluster-tools: run-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+cluster-tools: envtest-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
 
-# What `make run` needs.
-.PHONY: run-tools
+# The programs that setup-envtest has, too.
+.PHONY: envtest-tools
 ifdef KUBEBUILDER_ASSETS
-run-tools: # Copy etcd, kube-apiserver and kubectl from a folder of setup-envtest.
+envtest-tools: # Copy etcd, kube-apiserver and kubectl from a folder of setup-envtest.
 	@hack/tools/envtest.sh '$(KUBEBUILDER_ASSETS)' $(BIN) $(KUBE_VERSION) $(ETCD_VERSION)
 else
-run-tools: $(ETCD) $(KUBE_APISERVER) # Build etcd, kube-apiserver and kubectl.
+envtest-tools: $(ETCD) $(KUBE_APISERVER) # Build etcd, kube-apiserver and kubectl.
 endif
 
 .PHONY: issuer
@@ -86,7 +86,7 @@ $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 $(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_APISERVER)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_APISERVER))),$(kube-version-ldflags))
 
-# Tests need it, `make run` does not.
+# setup-envtest does not have it.
 $(BIN)/kube-controller-manager: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(@F) $(KUBE_VERSION),1 min,kubernetes,$@,k8s.io/kubernetes/cmd/$(@F),$(kube-version-ldflags))
 

@@ -28,7 +28,12 @@ func serveByHand(ctx context.Context, description string) error {
 	if err := json.Unmarshal([]byte(description), &of); err != nil {
 		return err
 	}
-	pool, err := pgxpool.New(ctx, of.URI+"?pool_max_conns=16")
+	config, err := pgxpool.ParseConfig(of.URI)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = 16 // as the engine has
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
 	}

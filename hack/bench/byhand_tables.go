@@ -39,10 +39,15 @@ func byHandSearches(d *database) []byHandSearch {
 		{aMonthAndGender, page + "&" + aMonth, `SELECT body FROM hand_patient WHERE ` + month + ` ORDER BY n DESC LIMIT 20`, nil},
 		{monthByTwoEnds, page + "&" + twoEnds, `SELECT body FROM hand_patient WHERE ` + month + ` ORDER BY n DESC LIMIT 20`, nil},
 		{"month by two ends, sorted by birthdate", page + "&_sort=birthdate&" + twoEnds, `SELECT body FROM hand_patient WHERE ` + month + ` ORDER BY birth, n LIMIT 20`, nil},
-		{"_has, one record", "/practitioner?_total=none&_has:Patient:general-practitioner:identifier=" + identifier,
-			`SELECT v.body FROM hand_patient p JOIN hand_vet v ON v.id = p.vet WHERE p.identifier = $1`, []any{fmt.Sprintf("p-%07d", d.records/2)}},
-		{"chain of two levels", "/related-person?_total=none&_count=20&patient.general-practitioner:Practitioner.family:exact=Okafor-16",
-			`SELECT r.body FROM hand_vet v JOIN hand_patient p ON p.vet = v.id JOIN hand_related r ON r.patient = p.id WHERE v.family = 'Okafor-16' ORDER BY r.n DESC LIMIT 20`, nil},
+		{
+			"_has, one record", "/practitioner?_total=none&_has:Patient:general-practitioner:identifier=" + identifier,
+			`SELECT v.body FROM hand_patient p JOIN hand_vet v ON v.id = p.vet WHERE p.identifier = $1`,
+			[]any{fmt.Sprintf("p-%07d", d.records/2)},
+		},
+		{
+			"chain of two levels", "/related-person?_total=none&_count=20&patient.general-practitioner:Practitioner.family:exact=Okafor-16",
+			`SELECT r.body FROM hand_vet v JOIN hand_patient p ON p.vet = v.id JOIN hand_related r ON r.patient = p.id WHERE v.family = 'Okafor-16' ORDER BY r.n DESC LIMIT 20`, nil,
+		},
 	}
 }
 

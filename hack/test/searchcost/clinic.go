@@ -77,14 +77,13 @@ func coding(system, code string) object {
 // birth returns a birth date of the last 25 years, sometimes without day or month.
 func (c clinic) birth() string {
 	year, month := 2001+c.IntN(25), 1+c.IntN(12)
-	switch {
-	case c.chance(1):
+	if c.chance(1) {
 		return fmt.Sprint(year)
-	case c.chance(1):
-		return fmt.Sprintf("%d-%02d", year, month)
-	default:
-		return fmt.Sprintf("%d-%02d-%02d", year, month, 1+c.IntN(28))
 	}
+	if c.chance(1) {
+		return fmt.Sprintf("%d-%02d", year, month)
+	}
+	return fmt.Sprintf("%d-%02d-%02d", year, month, 1+c.IntN(28))
 }
 
 func (c clinic) patient(n, patients int) object {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -149,6 +150,62 @@ var readingLeaks = map[string]planted{
 	}, func() []question { return joinQuestions("DeviceMetric") }},
 }
 
+// doorLeaks are the same holes, and the requests through one kind of door, each of which must find them
+// by itself.
+var doorLeaks = map[string]planted{
+	"$everything":  {leakySearch, func() []question { return everythingQuestions("Patient") }},
+	"compartments": {leakySearch, func() []question { return compartmentQuestions("Patient") }},
+	"conditional operations": {leakySearch, func() []question {
+		return only(writesOf("Patient", "hidden-r", true), func(q question) bool { return strings.HasPrefix(q.path, "/Patient?") })
+	}},
+	"searches in bundles": {leakySearch, func() []question {
+		return only(writesOf("Patient", "hidden-r", true), func(q question) bool { return strings.Contains(q.body, "_tag=secret") })
+	}},
+	"reads in bundles": {leakyGet, func() []question {
+		return only(writesOf("Patient", "hidden-r", true), func(q question) bool { return strings.Contains(q.body, `"method":"GET","url":"Patient/hidden-r"`) })
+	}},
+	"ETags": {leakyGet, func() []question {
+		return only(readQuestions("Patient"), func(q question) bool {
+			return q.header.Get("If-None-Match") != "" && !strings.Contains(q.path, "_history")
+		})
+	}},
+	"counts": {leakySearch, func() []question {
+		return only(siteQuestions(), func(q question) bool { return strings.Contains(q.path, "_summary=count") })
+	}},
+	"the history of the site": {func(gate store.Restricted, raw store.Store) store.Restricted {
+		return &leaky{Restricted: gate, history: raw.History}
+	}, func() []question {
+		return only(siteQuestions(), func(q question) bool { return strings.HasPrefix(q.path, "/_history") })
+	}},
+	"orders": {func(gate store.Restricted, raw store.Store) store.Restricted {
+		return &leaky{Restricted: gate, search: func(ctx context.Context, query store.Query) (store.Page, error) {
+			page, err := gate.Search(ctx, query)
+			if all, failed := raw.Search(ctx, query); failed == nil && len(query.Sort) > 0 && query.Sort[0].Field != store.SortCreated {
+				page.Next = all.Next // there is more, of which all is hidden
+			}
+			return page, err
+		}}
+	}, func() []question {
+		return only(siteQuestions(), func(q question) bool { return strings.Contains(q.path, "_sort=") })
+	}},
+}
+
+func leakySearch(gate store.Restricted, raw store.Store) store.Restricted {
+	return &leaky{Restricted: gate, search: raw.Search}
+}
+
+func leakyGet(gate store.Restricted, raw store.Store) store.Restricted {
+	return &leaky{Restricted: gate, get: raw.Get}
+}
+
+// only returns the questions that a function accepts. There must be some.
+func only(questions []question, accepts func(question) bool) []question {
+	GinkgoHelper()
+	questions = slices.DeleteFunc(questions, func(q question) bool { return !accepts(q) })
+	Expect(questions).NotTo(BeEmpty())
+	return questions
+}
+
 // writingLeaks are gates that write records that they must not, or reveal too much about a write.
 var writingLeaks = map[string]planted{
 	"writes": {func(gate store.Restricted, raw store.Store) store.Restricted {
@@ -217,6 +274,12 @@ var _ = Describe("A gate that leaks", func() {
 		})
 		for name, each := range readingLeaks {
 			It("is found by the sweep: "+name, func(ctx context.Context) {
+				hole = each.hole
+				find(ctx, both, each.asks())
+			})
+		}
+		for door, each := range doorLeaks {
+			It("is found through each kind of door: "+door, func(ctx context.Context) {
 				hole = each.hole
 				find(ctx, both, each.asks())
 			})

@@ -39,7 +39,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory or archive")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	byHand := flag.String("byhand", "", "serve the handler by hand of this description instead, and nothing else")
@@ -92,8 +92,10 @@ func main() {
 	case *set == "memory":
 		o.aggregated = true
 		err = withPaddock(ctx, o, benchMemory)
+	case *set == "archive":
+		err = withPaddock(ctx, o, benchArchive)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated or memory", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory or archive", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	archiveCopy = "copy"
+	// rawSite is the number of the site whose rows the baseline of imports stores.
+	rawSite = 1_000_000
+)
+
+// archiveTables are the tables that an export reads, and those that an import writes.
+var (
+	exportedTables = []string{"res", "hist", "claim"}
+	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
+)
+
+// archiveManifest is a second Site in the same database. %[1]s are the limits.
+const archiveManifest = `{"apiVersion":"v1","kind":"List","items":[
+{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"copy"}},
+{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"editor","namespace":"copy"}},
+{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"copy","namespace":"copy"},
+"spec":{%[1]s,"storage":{"type":"Postgres","postgres":{"external":{"secretRef":{"name":"demo-db"}}}}}}]}`
+
+// benchArchive measures the export of a site in the native format and its import into another one,
+// through the API server, against COPY of the same rows.
+func benchArchive(ctx context.Context, o options, in installation) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-archive")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	d, err := newDatabase(ctx, o, in, filepath.Join(dir, "postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.server.Stop() }()
+	if err := addCopy(ctx, in, d, dir); err != nil {
+		return err
+	}
+	source, err := archiveClient(ctx, in, databaseSite)
+	if err != nil {
+		return err
+	}
+	target, err := archiveClient(ctx, in, archiveCopy)
+	if err != nil {
+		return err
+	}
+	quiet := &bulk.Progress{Out: io.Discard, Now: time.Now}
+	folder := filepath.Join(dir, "first")
+
+	var manifest bulk.NativeManifest
+	exported, err := took(func() (err error) {
+		manifest, err = bulk.ExportNative(ctx, source, databaseSite, folder, quiet)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	copiedOut, err := took(func() error { return d.copyOut(ctx, exportedTables, dir, false) })
+	if err != nil {
+		return err
+	}
+	imported, err := took(func() error {
+		counts, err := bulk.Import(ctx, target, archiveCopy, folder, false, quiet)
+		if err == nil && counts["created"] != d.records {
+			err = fmt.Errorf("imported %v, want %d created", counts, d.records)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	second, err := bulk.ExportNative(ctx, target, archiveCopy, filepath.Join(dir, "second"), quiet)
+	if err != nil {
+		return err
+	}
+	if second.SHA256 != manifest.SHA256 {
+		return fmt.Errorf("the copy has the digest %s, want %s", second.SHA256, manifest.SHA256)
+	}
+	if err := d.copyOut(ctx, importedTables, dir, true); err != nil {
+		return err
+	}
+	copiedIn, err := took(func() error { return d.copyIn(ctx, dir) })
+	if err != nil {
+		return err
+	}
+	rate := func(in time.Duration) float64 { return float64(d.records) / in.Seconds() }
+	fmt.Printf("| %d records | per second | COPY of the same rows | ratio |\n|---|---|---|---|\n", d.records)
+	fmt.Printf("| export | %.0f | %.0f | %.2f |\n", rate(exported), rate(copiedOut), copiedOut.Seconds()/exported.Seconds())
+	fmt.Printf("| import | %.0f | %.0f | %.2f |\n", rate(imported), rate(copiedIn), copiedIn.Seconds()/imported.Seconds())
+	return tellPeak(in)
+}
+
+// tellPeak tells the most memory that the API server ever had.
+func tellPeak(in installation) error {
+	process, err := procfs.NewProc(in.paddock.APIServers[0].Pid())
+	if err != nil {
+		return err
+	}
+	status, err := process.NewStatus()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nThe API server had at most %d MiB.\n", status.VmHWM>>20)
+	return nil
+}
+
+func took(work func() error) (time.Duration, error) {
+	began := time.Now()
+	err := work()
+	return time.Since(began), err
+}
+
+// addCopy makes the second Site, and gives the ServiceAccounts of both the rights of administrators.
+func addCopy(ctx context.Context, in installation, d *database, dir string) error {
+	file := filepath.Join(dir, "copy.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, archiveManifest, unlimited), 0o600); err != nil {
+		return err
+	}
+	if _, err := in.paddock.Kubectl(ctx, "apply", "-f", file); err != nil {
+		return err
+	}
+	uri, err := d.server.CreateDatabase(ctx, "demo", "demo")
+	if err != nil {
+		return err
+	}
+	if err := in.paddock.SetSecret(ctx, archiveCopy, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
+		return err
+	}
+	for _, site := range []string{databaseSite, archiveCopy} {
+		if _, err := in.paddock.Kubectl(ctx, "create", "rolebinding", "administrator", "-n", site, "--clusterrole=paddock-admin", "--serviceaccount="+site+":editor"); err != nil {
+			return err
+		}
+	}
+	_, err = in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", archiveCopy, "site/"+archiveCopy)
+	return err
+}
+
+// archiveClient returns a client of a Site, once its rights are known.
+func archiveClient(ctx context.Context, in installation, site string) (*siteapi.Client, error) {
+	token, err := in.paddock.Token(ctx, site, "editor", "paddock.health/"+site+"/"+site, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	client, err := siteapi.New(siteapi.Config{
+		BaseURL: in.paddock.PublicURL() + "/site/" + site, Token: func(context.Context) (string, error) { return token, nil },
+	})
+	for began := time.Now(); err == nil; {
+		if _, err := client.ExportNative(ctx, "", ""); err == nil {
+			return client, nil
+		} else if time.Since(began) > time.Minute {
+			return nil, err
+		}
+		time.Sleep(time.Second)
+	}
+	return nil, err
+}
+
+// copyOut copies the rows of the set's site out of tables, into files if keep is true. There they belong to
+// rawSite.
+func (d *database) copyOut(ctx context.Context, tables []string, dir string, keep bool) error {
+	return d.eachTable(ctx, tables, func(conn *pgx.Conn, table, columns string) error {
+		out := io.Discard
+		if keep {
+			file, err := os.Create(filepath.Join(dir, table))
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			out = file
+		}
+		rows := strings.Replace(columns, "site", fmt.Sprintf("%d AS site", rawSite), 1)
+		_, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf("COPY (SELECT %s FROM %s WHERE site = (SELECT site FROM sites WHERE key = '%s')) TO STDOUT (FORMAT binary)", rows, table, d.siteKey))
+		return err
+	})
+}
+
+// copyIn stores the rows that copyOut kept.
+func (d *database) copyIn(ctx context.Context, dir string) error {
+	return d.eachTable(ctx, importedTables, func(conn *pgx.Conn, table, columns string) error {
+		file, err := os.Open(filepath.Join(dir, table))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		_, err = conn.PgConn().CopyFrom(ctx, file, fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT binary)", table, columns))
+		return err
+	})
+}
+
+// eachTable calls work with each table and its columns, of which the first is site.
+func (d *database) eachTable(ctx context.Context, tables []string, work func(conn *pgx.Conn, table, columns string) error) error {
+	conn, err := pgx.Connect(ctx, d.uri)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, table := range tables {
+		var columns string
+		err := conn.QueryRow(ctx, `SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`, table).Scan(&columns)
+		if err != nil {
+			return err
+		}
+		if err := work(conn, table, columns); err != nil {
+			return fmt.Errorf("copy %s: %w", table, err)
+		}
+	}
+	return nil
+}

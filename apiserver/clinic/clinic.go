@@ -4,6 +4,7 @@
 package clinic
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -31,7 +32,7 @@ func Types() []string { return slices.Clone(types) }
 // Record is one FHIR record.
 type Record struct {
 	Type, ID string
-	// JSON is the body, as in its file.
+	// JSON is the body in one line.
 	JSON []byte
 }
 
@@ -49,7 +50,7 @@ func Records() []Record {
 		}
 		for _, entry := range entries {
 			all = append(all, Record{
-				Type: kind, ID: strings.TrimSuffix(entry.Name(), ".json"), JSON: read(path.Join("records", kind, entry.Name())),
+				Type: kind, ID: strings.TrimSuffix(entry.Name(), ".json"), JSON: compact(read(path.Join("records", kind, entry.Name()))),
 			})
 		}
 	}
@@ -173,6 +174,15 @@ func decode[T any](name string) T {
 		panic(err)
 	}
 	return value
+}
+
+// compact removes the line breaks of a file, because an export has a record on each line.
+func compact(body []byte) []byte {
+	var line bytes.Buffer
+	if err := json.Compact(&line, body); err != nil {
+		panic(err)
+	}
+	return line.Bytes()
 }
 
 func read(name string) []byte {

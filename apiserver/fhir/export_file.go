@@ -54,9 +54,11 @@ func (r *request) renderFile(job *exportJob, file plannedFile, plan plannedExpor
 			}
 			if ok {
 				audit.From(r.Context()).AddRead(at.Key)
+				start := len(body)
 				if body, err = render(body, at, plan.projections[file.Type]); err != nil {
 					return nil, err
 				}
+				joinLines(body[start:])
 				body = append(body, '\n')
 			}
 			if strings.EqualFold(rec.Key.ID, file.LastID) {
@@ -95,4 +97,14 @@ func (r *request) versionAt(rec store.Record, job *exportJob) (store.Record, boo
 		at = earlier
 	}
 	return rec, true, nil
+}
+
+// joinLines replaces the line breaks of a record by spaces. They are white space between tokens,
+// because JSON escapes those in strings (RFC 8259 §7).
+func joinLines(record []byte) {
+	for i, b := range record {
+		if b == '\n' || b == '\r' {
+			record[i] = ' '
+		}
+	}
 }

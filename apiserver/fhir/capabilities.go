@@ -34,8 +34,8 @@ type software struct {
 
 type implementation struct {
 	Extension   []codeExtension `json:"extension,omitempty"`
-	Description string `json:"description"`
-	URL         string `json:"url"`
+	Description string          `json:"description"`
+	URL         string          `json:"url"`
 }
 
 type codeExtension struct {

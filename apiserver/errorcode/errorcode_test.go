@@ -73,7 +73,7 @@ func emitted(t *testing.T) map[string]string {
 
 // ofAnAPI reports whether a file is of a package whose errors clients of the HTTP APIs get.
 func ofAnAPI(path string) bool {
-	return slices.ContainsFunc([]string{"../fhir/", "../ahds/", "../web/", "../portal/"}, func(folder string) bool { return strings.HasPrefix(filepath.ToSlash(path), folder) })
+	return slices.ContainsFunc([]string{"../fhir/", "../ahds/", "../web/", "../portal/", "../native/"}, func(folder string) bool { return strings.HasPrefix(filepath.ToSlash(path), folder) })
 }
 
 func isCodeName(name string) bool {

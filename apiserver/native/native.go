@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
@@ -65,7 +66,10 @@ type Config struct {
 	CheckBody func(key store.Key, body store.Body) []Problem
 	// Audit records requests. If it is nil, requests are not recorded.
 	Audit *audit.Auditor
-	Log   *slog.Logger
+	// ErrorPages is the address of the pages that explain the codes of errors. The type of a problem is
+	// the page of its code.
+	ErrorPages errorcode.Pages
+	Log        *slog.Logger
 }
 
 type handler struct{ Config }
@@ -146,7 +150,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid):
 		f = web.Failure{Status: http.StatusBadRequest, Code: "invalid_request", Detail: err.Error()}
 	case errors.As(err, &broken):
-		f = web.Failure{Status: http.StatusBadRequest, Code: "unparseable", Detail: err.Error()}
+		f = web.Failure{Status: http.StatusBadRequest, Code: "unparseable_json", Detail: err.Error()}
 	case errors.Is(err, store.ErrQueryTimeout):
 		f = web.RetryLater(http.StatusServiceUnavailable, web.CodeTimeout, err.Error())
 	}
@@ -156,6 +160,6 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for name, value := range f.Header {
 		w.Header().Set(name, value)
 	}
-	body, _ := json.Marshal(map[string]any{"type": "tag:paddock.health,2026:problem/" + f.Code, "status": f.Status, "code": f.Code, "detail": f.Detail}) // strings and numbers can always be encoded
+	body, _ := json.Marshal(map[string]any{"type": h.ErrorPages.Of(f.Code), "title": errorcode.Text(f.Code), "status": f.Status, "code": f.Code, "detail": f.Detail}) // strings and numbers can always be encoded
 	web.Respond(w, r, f.Status, "application/problem+json", body)
 }

@@ -25,6 +25,7 @@ func (s *Server) newNative(rights access.Authorizer) http.Handler {
 		Authorizer: rights,
 		CheckBody:  checkBody,
 		Audit:      s.audit,
+		ErrorPages: s.errorPages(),
 		Log:        s.config.Log,
 	})
 }

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// DefaultChanges and MaxChanges are the default and the maximum of pageSize of a list of changes.
-	DefaultChanges, MaxChanges = 100, 500
+	// DefaultChanges is the default of pageSize of a list of changes.
+	DefaultChanges = 100
+	// MaxChanges is the maximum of pageSize of a list of changes.
+	MaxChanges = 500
 	// overlap is how far before the newest change that a client has received its next list begins. A
 	// write has its time before it becomes visible, at most requestTimeout later on its own API server.
 	// Ten seconds are for the other servers to see it, and for differences between their clocks. A

@@ -74,8 +74,12 @@ func (e *typeUnknownError) Error() string {
 		segments = append(segments, t.Segment)
 		names = append(names, t.Name)
 	}
+	known := names
+	if e.segment == strings.ToLower(e.segment) {
+		known = segments
+	}
 	message := r4.Quote(e.segment) + " is not a supported resource type"
-	if name, ok := suggest.Closest(e.segment, append(names, segments...)); ok {
+	if name, ok := suggest.Closest(e.segment, known); ok {
 		return message + "; did you mean " + name + "?"
 	}
 	return message + "; supported types: " + strings.Join(segments, ", ")

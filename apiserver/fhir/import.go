@@ -177,7 +177,7 @@ func (i *importer) response() any {
 		all = append(all, parameter{Name: name, ValueInteger: &count})
 	}
 	for _, failed := range i.errors {
-		outcome, _ := appendOutcome(nil, i.request.errorPages, failed.issues) // strings and numbers can always be encoded
+		outcome, _ := appendOutcome(nil, i.errorPages, failed.issues) // strings and numbers can always be encoded
 		all = append(all, parameter{Name: "error", Part: []parameter{{Name: "line", ValueInteger: &failed.line}, {Name: "outcome", Resource: outcome}}})
 	}
 	return struct {

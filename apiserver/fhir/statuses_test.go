@@ -60,7 +60,7 @@ var _ = Describe("Prefer", func() {
 	},
 		Entry("minimal", "return=minimal", `^$`),
 		Entry("representation", "return=representation", `"birthDate"`),
-		Entry("OperationOutcome", "return=OperationOutcome", `"OperationOutcome".*"text":"created"`),
+		Entry("OperationOutcome", "return=OperationOutcome", `"OperationOutcome".*"code":"created"`),
 	)
 })
 

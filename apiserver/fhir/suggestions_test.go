@@ -24,7 +24,7 @@ func TestSuggestions(t *testing.T) {
 		"another type":            {&typeUnknownError{"Observation"}, `; supported types: device, device-definition`},
 		"an operation":            {&operationUnknownError{"$evrything"}, `the operation "$evrything" is not supported at this path; did you mean $everything? Supported operations: `},
 		"an operation elsewhere":  {&operationUnknownError{"$export"}, `the operation "$export" is not supported at this path; supported operations: `},
-		"a parameter of metadata": {rejectUnknownParameters(url.Values{"_sumary": {"true"}}, "_summary"), `is not supported; did you mean _summary?`},
+		"a parameter of metadata": {rejectUnknownParameters(url.Values{"_summry": {"true"}}, "_summary"), `is not supported; did you mean _summary?`},
 		"another parameter":       {rejectUnknownParameters(url.Values{"x": {"1"}}, "mode"), `is not supported; supported parameters: mode, _format, _pretty`},
 		"an element":              {unknownElement(`{"resourceType":"Patient","birthdate":"2021"}`), `Patient has no element "birthdate"; did you mean birthDate?`},
 		"an element of a part":    {unknownElement(`{"resourceType":"Patient","name":[{"famly":"Lind"}]}`), `HumanName has no element "famly"; did you mean family?`},

@@ -25,7 +25,6 @@ const (
 // ahdsOperation describes the operation of a method at a path of the AHDS API.
 type ahdsOperation struct {
 	id, summary string
-	tag         string
 	query       []list.Parameter
 	headers     []string
 	// sends is the schema of the body, sendsType its media type, and optional is set if it may be

@@ -189,7 +189,7 @@ func TestSchemasOfResources(t *testing.T) {
 		typeName, text string
 		valid          bool
 	}{
-		"an unknown element": {"Patient", `{"resourceType":"Patient","nmae":[]}`, false},
+		"an unknown element": {"Patient", `{"resourceType":"Patient","naem":[]}`, false},
 		"another type":       {"Patient", `{"resourceType":"Person"}`, false},
 		"a required element": {"RelatedPerson", `{"resourceType":"RelatedPerson"}`, false},
 		"a value set":        {"Patient", `{"resourceType":"Patient","gender":"dog"}`, false},

@@ -2,7 +2,6 @@ package portal
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +35,7 @@ func newPortal() http.Handler {
 	})
 }
 
-func get(t *testing.T, method, path, accept string, header ...string) *http.Response {
+func get(t *testing.T, method, path, accept string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
 	if accept != "" {
@@ -47,16 +46,7 @@ func get(t *testing.T, method, path, accept string, header ...string) *http.Resp
 	}
 	w := httptest.NewRecorder()
 	newPortal().ServeHTTP(w, r)
-	return w.Result()
-}
-
-func bodyOf(t *testing.T, res *http.Response) string {
-	t.Helper()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return w
 }
 
 func TestPortal(t *testing.T) {
@@ -94,16 +84,16 @@ func TestPortal(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			res := get(t, test.method, test.path, test.accept)
-			body := bodyOf(t, res)
-			if res.StatusCode != test.status || res.Header.Get("Content-Type") != test.mediaType || !strings.Contains(body, test.has) {
-				t.Errorf("got %d, %s, %.300s; want %d, %s, %s", res.StatusCode, res.Header.Get("Content-Type"), body, test.status, test.mediaType, test.has)
+			body := res.Body.String()
+			if res.Code != test.status || res.Header().Get("Content-Type") != test.mediaType || !strings.Contains(body, test.has) {
+				t.Errorf("got %d, %s, %.300s; want %d, %s, %s", res.Code, res.Header().Get("Content-Type"), body, test.status, test.mediaType, test.has)
 			}
-			if res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("X-Request-Id") == "" {
-				t.Errorf("header %v", res.Header)
+			if res.Header().Get("X-Content-Type-Options") != "nosniff" || res.Header().Get("X-Request-Id") == "" {
+				t.Errorf("header %v", res.Header())
 			}
 			head := get(t, http.MethodHead, test.path, test.accept)
-			if test.method == http.MethodGet && (head.StatusCode != test.status || bodyOf(t, head) != "") {
-				t.Errorf("HEAD: got %d", head.StatusCode)
+			if test.method == http.MethodGet && (head.Code != test.status || head.Body.String() != "") {
+				t.Errorf("HEAD: got %d", head.Code)
 			}
 		})
 	}
@@ -117,11 +107,11 @@ var external = regexp.MustCompile(`(src|href)="(https?:)?//[^"]*"|@import|url\([
 func TestPagesLoadNothingFromElsewhere(t *testing.T) {
 	for _, path := range []string{"/", "/site/oak", "/site/none", "/site/oak/docs", "/errors", "/errors/timeout", "/site/oak/docs/swagger-ui.css", "/site/oak/docs/reference.js", "/errors/portal.css"} {
 		res := get(t, http.MethodGet, path, browser)
-		policy := res.Header.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") || res.Header.Get("Referrer-Policy") != "no-referrer" {
-			t.Errorf("%s: header %v", path, res.Header)
+		policy := res.Header().Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") || res.Header().Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s: header %v", path, res.Header())
 		}
-		body := bodyOf(t, res)
+		body := res.Body.String()
 		if strings.Contains(body, "<script>") || strings.Contains(body, "<style") || strings.Contains(body, " style=") || regexp.MustCompile(` on[a-z]+="`).MatchString(body) {
 			t.Errorf("%s: the page has inline scripts or styles", path)
 		}
@@ -142,9 +132,9 @@ func TestHiddenSites(t *testing.T) {
 			var headers [2]http.Header
 			for i, site := range []string{"hidden", "absent"} {
 				res := get(t, http.MethodGet, "/site/"+site+path, accept, "X-Request-Id", "same")
-				said[i], headers[i] = bodyOf(t, res), res.Header
-				if res.StatusCode != http.StatusNotFound {
-					t.Errorf("%s: got %d", path, res.StatusCode)
+				said[i], headers[i] = res.Body.String(), res.Header()
+				if res.Code != http.StatusNotFound {
+					t.Errorf("%s: got %d", path, res.Code)
 				}
 			}
 			if said[0] != said[1] || cmp.Diff(headers[0], headers[1]) != "" {
@@ -156,17 +146,17 @@ func TestHiddenSites(t *testing.T) {
 
 func TestDocumentHasAnETag(t *testing.T) {
 	res := get(t, http.MethodGet, "/site/oak/openapi.json", "")
-	tag := res.Header.Get("ETag")
+	tag := res.Header().Get("ETag")
 	again := get(t, http.MethodGet, "/site/oak/openapi.json", "", "If-None-Match", tag)
-	if tag == "" || again.StatusCode != http.StatusNotModified || bodyOf(t, again) != "" {
-		t.Errorf("tag %q, then %d", tag, again.StatusCode)
+	if tag == "" || again.Code != http.StatusNotModified || again.Body.String() != "" {
+		t.Errorf("tag %q, then %d", tag, again.Code)
 	}
-	if other := get(t, http.MethodGet, "/site/oak/openapi.json", "", "If-None-Match", "nonsense"); other.StatusCode != http.StatusOK {
-		t.Errorf("another tag: got %d", other.StatusCode)
+	if other := get(t, http.MethodGet, "/site/oak/openapi.json", "", "If-None-Match", "nonsense"); other.Code != http.StatusOK {
+		t.Errorf("another tag: got %d", other.Code)
 	}
 	packed := get(t, http.MethodGet, "/site/oak/openapi.json", "", "Accept-Encoding", "gzip")
-	if size := len(bodyOf(t, packed)); packed.Header.Get("Content-Encoding") != "gzip" || size > 300<<10 {
-		t.Errorf("%s, %d bytes", packed.Header.Get("Content-Encoding"), size)
+	if size := len(packed.Body.String()); packed.Header().Get("Content-Encoding") != "gzip" || size > 300<<10 {
+		t.Errorf("%s, %d bytes", packed.Header().Get("Content-Encoding"), size)
 	}
 }
 
@@ -175,8 +165,8 @@ func TestEveryCodeHasAPage(t *testing.T) {
 	for _, entry := range errorcode.All() {
 		res := get(t, http.MethodGet, "/errors/"+entry.Code, "application/json")
 		var page map[string]string
-		if err := json.Unmarshal([]byte(bodyOf(t, res)), &page); err != nil || page["code"] != entry.Code || page["remedy"] == "" {
-			t.Errorf("%s: got %d, %v, %v", entry.Code, res.StatusCode, page, err)
+		if err := json.Unmarshal(res.Body.Bytes(), &page); err != nil || page["code"] != entry.Code || page["remedy"] == "" {
+			t.Errorf("%s: got %d, %v, %v", entry.Code, res.Code, page, err)
 		}
 	}
 }

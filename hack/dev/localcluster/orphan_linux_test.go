@@ -87,7 +87,18 @@ func startIdle(t *testing.T, dir string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return cmd
+	// The kernel sets the command line after it closes the descriptors that Start waits for.
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		process, err := procfs.NewProc(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if arguments, err := process.CmdLine(); err == nil && len(arguments) == 3 {
+			return cmd
+		}
+	}
+	t.Fatal("the process has no command line")
+	return nil
 }
 
 func editRecord(t *testing.T, file string, edit func(*child)) {

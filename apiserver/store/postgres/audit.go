@@ -36,9 +36,7 @@ func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	return storeError("append to the audit log", err)
 }
 
-// auditRows are the entries to insert, as one array per column with an element per entry. The
-// INSERT makes one row for each record that an entry names. Arrays with an element per row would be
-// more expensive to send than all other data.
+// auditRows are the entries to insert, as one array per column with an element per entry.
 type auditRows struct {
 	at, id []int64
 	// entities are the records that each entry names, as one text each.
@@ -70,23 +68,55 @@ func newAuditRows(entries []*audit.Entry) *auditRows {
 	return r
 }
 
-// insert inserts the rows. Only the first row of an entry has the entry and its searchable values.
+// recordKey is SQL for the key of a record of site $1 in the index of records. The keys of two
+// records differ, and so do those of two sites, since nobody finds two texts with the same 16 bytes.
+func recordKey(record string) string {
+	return `substr(sha256(convert_to($1::int || '/' || ` + record + `, 'UTF8')), 1, 16)`
+}
+
 func (s auditLog) insert(ctx context.Context, r *auditRows) error {
-	const sql = `INSERT INTO audit (site, at, id, n, entity, caller, action, outcome, interaction, entry)
-		SELECT $1, e.at, e.id, r.n - 1, r.entity, CASE WHEN r.n = 1 THEN e.caller END, CASE WHEN r.n = 1 THEN e.action END,
-			CASE WHEN r.n = 1 THEN e.outcome END, CASE WHEN r.n = 1 THEN e.interaction END, CASE WHEN r.n = 1 THEN e.entry END
+	sql := `INSERT INTO audit (site, at, id, records, caller, action, outcome, interaction, entry)
+		SELECT $1, e.at, e.id, (SELECT array_agg(` + recordKey("r") + `) FROM unnest(string_to_array(e.entities, E'\n')) r),
+			e.caller, e.action, e.outcome, e.interaction, e.entry
 		FROM unnest($2::int8[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::int2[], $8::text[], $9::bytea[])
-			AS e (at, id, entities, caller, action, outcome, interaction, entry),
-			unnest(CASE WHEN e.entities = '' THEN ARRAY[''] ELSE string_to_array(e.entities, E'\n') END) WITH ORDINALITY AS r (entity, n)
+			AS e (at, id, entities, caller, action, outcome, interaction, entry)
 		ON CONFLICT DO NOTHING`
 	_, err := s.pool.Exec(ctx, sql, s.site, r.at, r.id, r.entities, r.caller, r.action, r.outcome, r.interactions, r.entry)
 	return err
 }
 
+// searchSpans are how far back the attempts to answer a query for one record look, before one without
+// a limit. Postgres sorts all entries in the range that name the record, which are many for a record
+// that is on every page.
+var searchSpans = []time.Duration{time.Hour, day, 30 * day}
+
 // Search implements audit.Storage.
 func (s auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	if query.Entity != "" {
+		end := time.Now()
+		if !query.Until.IsZero() && query.Until.Before(end) {
+			end = query.Until
+		}
+		if (query.After != audit.Position{}) {
+			end = time.UnixMicro(query.After.Time)
+		}
+		for _, span := range searchSpans {
+			recent := query
+			recent.From = end.Add(-span)
+			if recent.From.Before(query.From) {
+				break
+			}
+			if found, err := s.search(ctx, recent); err != nil || len(found) == query.Count {
+				return found, err
+			}
+		}
+	}
+	return s.search(ctx, query)
+}
+
+func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
 	sql, args := auditQuery(s.site, query)
 	rows, err := s.pool.Query(ctx, sql, args...)
 	if err == nil {
@@ -108,33 +138,26 @@ func (s auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry,
 	return nil, storeError("search the audit log", err)
 }
 
-// auditQuery returns the SQL of a query. A query for one record scans the index of records, any
-// other the primary key. Both are in the order of time, so the scan ends when the page is full.
+// auditQuery returns the SQL of a query. A query for one record collects its entries by the index of
+// records and sorts them. Any other scans the primary key in the order of time, and ends when the page
+// is full.
 func auditQuery(site int32, query audit.Query) (sql string, args []any) {
-	var b strings.Builder
+	args = []any{site}
 	argument := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
 	}
-	k := "e"
-	b.WriteString(`SELECT e.entry FROM audit e`)
-	if query.Entity != "" {
-		k = "k"
-		b.WriteString(` JOIN audit k ON k.site = e.site AND k.at = e.at AND k.id = e.id`)
-	}
-	b.WriteString(` WHERE e.n = 0 AND e.site = ` + argument(site) + ` AND ` + k + `.site = ` + argument(site))
-	if query.Entity != "" {
-		b.WriteString(` AND k.entity <> '' AND k.entity = ` + argument(query.Entity))
-	}
+	var b strings.Builder
+	b.WriteString(` FROM audit e WHERE e.n = 0 AND e.site = $1`)
 	if !query.From.IsZero() {
-		b.WriteString(` AND ` + k + `.at >= ` + argument(query.From.UnixMicro()))
+		b.WriteString(` AND e.at >= ` + argument(query.From.UnixMicro()))
 	}
 	if !query.Until.IsZero() {
-		b.WriteString(` AND ` + k + `.at < ` + argument(query.Until.UnixMicro()))
+		b.WriteString(` AND e.at < ` + argument(query.Until.UnixMicro()))
 	}
 	if (query.After != audit.Position{}) {
-		b.WriteString(` AND ` + k + `.at <= ` + argument(query.After.Time)) // redundant, but Postgres needs it to skip partitions
-		b.WriteString(` AND (` + k + `.at, ` + k + `.id) < (` + argument(query.After.Time) + `, ` + argument(query.After.ID) + `)`)
+		b.WriteString(` AND e.at <= ` + argument(query.After.Time)) // redundant, but Postgres needs it to skip partitions
+		b.WriteString(` AND (e.at, e.id) < (` + argument(query.After.Time) + `, ` + argument(query.After.ID) + `)`)
 	}
 	if query.Caller != "" {
 		b.WriteString(` AND e.caller = ` + argument(query.Caller))
@@ -152,8 +175,16 @@ func auditQuery(site int32, query audit.Query) (sql string, args []any) {
 		}
 		b.WriteString(` AND e.outcome = ANY(` + argument(outcomes) + `)`)
 	}
-	b.WriteString(` ORDER BY ` + k + `.at DESC, ` + k + `.id DESC LIMIT ` + argument(query.Count))
-	return b.String(), args
+	const order = ` ORDER BY at DESC, id DESC LIMIT `
+	if query.Entity == "" {
+		return `SELECT e.entry` + b.String() + order + argument(query.Count), args
+	}
+	matching, record := b.String(), argument(query.Entity)
+	// MATERIALIZED, so that Postgres does not scan all entries for a record that few of them name. The
+	// second part has the rows of earlier releases, one per record.
+	return `WITH found AS MATERIALIZED (SELECT e.at, e.id, e.entry` + matching + ` AND e.records @> ARRAY[` + recordKey(record+"::text") + `]
+		UNION ALL SELECT e.at, e.id, e.entry` + matching + ` AND (e.at, e.id) IN (SELECT k.at, k.id FROM audit k WHERE k.site = $1 AND k.entity <> '' AND k.entity = ` + record + `))
+		SELECT entry FROM found` + order + argument(query.Count), args
 }
 
 // auditLock is the first key of the advisory lock that a process holds while it creates or drops

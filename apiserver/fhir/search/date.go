@@ -27,8 +27,8 @@ func floor(t time.Time) int64 { return t.UnixMicro() }
 // ceil returns the first microsecond that is not before t.
 func ceil(t time.Time) int64 { return t.Add(time.Microsecond - 1).UnixMicro() }
 
-// dividedMicrosecond returns the area of the periods within the microsecond that contains t. It
-// returns nil if t is a whole number of microseconds.
+// dividedMicrosecond returns the area of the periods within the microsecond that contains t, if t is
+// finer than the microseconds that are stored. If t is a whole number of them, it returns nil.
 func dividedMicrosecond(t time.Time) []store.PeriodArea {
 	if floor(t) == ceil(t) {
 		return nil

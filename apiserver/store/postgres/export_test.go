@@ -43,7 +43,7 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return page.IsShort, nil
+	return page.IsBounded, nil
 }
 
 // Through returns the site on another pool.

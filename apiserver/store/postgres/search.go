@@ -167,7 +167,7 @@ func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err
 		return nil, false, nil
 	}
 	page, err := r.Page(r.Query.Types[0])
-	if err != nil || !page.IsShort {
+	if err != nil || !page.IsBounded {
 		return nil, false, err
 	}
 	ownNewest := r.ownNewest()
@@ -273,7 +273,7 @@ func (r *searcher) readPage(into *rowBuffer) error {
 		}
 		if len(r.Query.Types) == 1 {
 			r.cachedPlan = page
-			if page.IsShort && r.Query.Count <= maxBatchedPage {
+			if page.IsBounded && r.Query.Count <= maxBatchedPage {
 				return r.site.queries.query(r.Context, page.SQL, page.Args, into)
 			}
 			return r.readAlone(page.SQL, page.Args, into)

@@ -132,15 +132,16 @@ spec: {siteID: measured-paused}
 		Expect(err).NotTo(HaveOccurred())
 		_, err = lock.Exec(ctx, "LOCK TABLE res IN ACCESS EXCLUSIVE MODE")
 		Expect(err).NotTo(HaveOccurred())
-		var readers sync.WaitGroup
-		for range 40 {
-			readers.Go(func() {
-				_, _ = trySend(request{method: "GET", url: patients + "?_id=0", token: token})
+		var clients sync.WaitGroup
+		for n := range 40 { // searches of a site leave some connections to its writes
+			clients.Go(func() { _, _ = trySend(request{method: "GET", url: patients + "?_id=0", token: token}) })
+			clients.Go(func() {
+				_, _ = trySend(request{method: "PUT", url: fmt.Sprintf("%s/%d", patients, n), body: patient(n), token: token})
 			})
 		}
 		Eventually(poolOf("pool-a")).Within(5 * time.Second).ProbeEvery(10 * time.Millisecond).Should(ContainElement(pool("connections", "pool-a", "acquired", "16")))
 		Expect(lock.Rollback(ctx)).To(Succeed())
-		readers.Wait()
+		clients.Wait()
 		Expect(poolOf("pool-a")()).To(ContainElements(
 			MatchRegexp(pool("waited_acquires_total", "pool-a", "", "[1-9]")), MatchRegexp(pool("wait_seconds_total", "pool-a", "", "[0-9.e-]*[1-9]"))))
 

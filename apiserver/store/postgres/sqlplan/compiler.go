@@ -40,7 +40,8 @@ func (c *compiler) bases() string {
 	return c.localArg
 }
 
-// checkpoint is the size of a statement at some time, to which restore can reset it.
+// checkpoint is the number of arguments and CTEs of a statement at some time, so that restore can
+// remove those of a list that turns out to be useless.
 type checkpoint struct {
 	args, with int
 	localArg   string

@@ -41,10 +41,10 @@ type predicate struct {
 	path      *accessPath
 }
 
-// splitPredicates splits a condition into predicates. indexed is the number of predicates with a
+// splitPredicates splits a condition into predicates. pathCount is the number of predicates with a
 // list. These come first, in ascending order of size class. If there is only one predicate, it may
 // have a path without a list.
-func (c *compiler) splitPredicates(typeName string, condition store.Condition) (all []predicate, indexed int) {
+func (c *compiler) splitPredicates(typeName string, condition store.Condition) (all []predicate, pathCount int) {
 	var withPath, others []predicate
 	var take func(condition store.Condition)
 	take = func(condition store.Condition) {
@@ -100,9 +100,9 @@ func (c *compiler) facetsOf(typeName string, condition store.Condition) int64 {
 type planner struct {
 	*compiler
 	typeName string
-	// predicates and indexed are results of splitPredicates.
+	// predicates and pathCount are results of splitPredicates.
 	predicates []predicate
-	indexed    int
+	pathCount  int
 	// onlyRid reports whether the branches return rids and ranks, but no other columns.
 	onlyRid bool
 	order   order.Order
@@ -139,12 +139,12 @@ const semiJoinRatio = 10
 func (p *planner) branches() (string, error) {
 	var branches []string
 	var guards []string
-	for i := 0; i < min(p.indexed, maxMaterializedLists); i++ {
+	for i := 0; i < min(p.pathCount, maxMaterializedLists); i++ {
 		path := p.predicates[i].path
 		if i == p.orderPredicate() {
 			continue // because the predicate bounds the scan in sort order already
 		}
-		if i == 0 && p.indexed == 1 && path.isOrdered && p.order.ByCreation() {
+		if i == 0 && p.pathCount == 1 && path.isOrdered && p.order.ByCreation() {
 			break // because the scan costs no more than materializing the list
 		}
 		t, tried, err := p.materialize(path, p.maxListSize(i))
@@ -204,7 +204,7 @@ func (path *accessPath) allowsSemiJoin() bool {
 // known.
 func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *materializedList) (string, error) {
 	path := p.predicates[predicate].path
-	if !path.allowsSemiJoin() || p.indexed < 2 && p.order.ByCreation() {
+	if !path.allowsSemiJoin() || p.pathCount < 2 && p.order.ByCreation() {
 		return test, nil
 	}
 	t, known := p.semiJoins[predicate]
@@ -358,7 +358,7 @@ func (p *planner) byScan(guards []string) (string, error) {
 // It returns the path of a facet only if there is no other one.
 func (p *planner) scanPath() (path *accessPath, predicate int) {
 	for i, part := range p.predicates {
-		if part.path != nil && part.path.scan != nil && (part.path.sizeClass != classFacet || p.indexed == 1) {
+		if part.path != nil && part.path.scan != nil && (part.path.sizeClass != classFacet || p.pathCount == 1) {
 			return part.path, i
 		}
 	}

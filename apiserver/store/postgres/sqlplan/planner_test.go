@@ -69,8 +69,8 @@ func TestMergedScans(t *testing.T) {
 			where = append(where, code("parameter"+strconv.Itoa(i), "1"))
 		}
 		page := pageOf(t, searchOf(t, testIndex(t, &database{}), store.Query{Where: where, Count: 20}))
-		if merged := strings.Contains(page.SQL, "SELECT DISTINCT x.rid FROM (("); merged != want || page.IsShort != want {
-			t.Errorf("%d alternatives: merged %t, is short %t, want %t", n, merged, page.IsShort, want)
+		if merged := strings.Contains(page.SQL, "SELECT DISTINCT x.rid FROM (("); merged != want || page.IsBounded != want {
+			t.Errorf("%d alternatives: merged %t, is bounded %t, want %t", n, merged, page.IsBounded, want)
 		}
 	}
 }

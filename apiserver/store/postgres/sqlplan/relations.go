@@ -188,7 +188,8 @@ func (c *compiler) hierarchyTable(typeName string, condition store.RefersAround)
 	return members, nil
 }
 
-// sql returns a statement preceded by the CTEs in c.with.
+// sql returns a statement preceded by the CTEs in c.with. RECURSIVE applies to all of them and is
+// for those of :above and :below; it changes nothing for the others.
 func (c *compiler) sql(statement string) string {
 	if len(c.with) == 0 {
 		return statement

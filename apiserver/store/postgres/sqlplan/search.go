@@ -82,7 +82,7 @@ func (s *Search) compiler() *compiler {
 // planner returns the planner for the matches of one type, in the order of the query.
 func (s *Search) planner(c *compiler, typeName string) *planner {
 	plan := &planner{compiler: c, typeName: typeName, order: s.Order, after: s.After}
-	plan.predicates, plan.indexed = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
+	plan.predicates, plan.pathCount = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
 	if s.After != nil {
 		plan.inclusive = order.Directed(strings.Compare(typeName, s.After.Type), s.Order.Descends()) > 0
 	}
@@ -99,9 +99,9 @@ type Page struct {
 	// TriedLists that were too long. Unless the order is that of creation, three columns follow for
 	// each sort key: whether the value is missing, number and text.
 	TriedLists, SkippedLists []uint64
-	// IsShort reports whether the time of the statement likely does not depend on the number of
+	// IsBounded reports whether the time of the statement likely does not depend on the number of
 	// records of the site. It is false if the search has several types.
-	IsShort bool
+	IsBounded bool
 }
 
 // Page returns the statement for a page of one type. Errors: *store.AmbiguousError, and
@@ -121,7 +121,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	}
 	return &Page{
 		SQL: c.sql(branches), Args: c.Args, TriedLists: plan.triedLists, SkippedLists: plan.skippedLists,
-		IsShort: plan.skipsLongLists && plan.isShort(),
+		IsBounded: plan.skipsLongLists && plan.isBounded(),
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 func (s *Search) Count(typeName string, limit int) (sql string, args []any, err error) {
 	c := s.compiler()
 	plan := &planner{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
-	plan.predicates, plan.indexed = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
+	plan.predicates, plan.pathCount = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
 	plan.limit = "ALL"
 	if limit > 0 {
 		plan.limit = strconv.Itoa(limit)

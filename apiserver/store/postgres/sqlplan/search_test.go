@@ -88,11 +88,11 @@ func TestPlans(t *testing.T) {
 		query        store.Query
 		has, without []string
 		lists        int
-		isShort      bool
+		isBounded    bool
 	}{
-		{name: "all records", has: []string{"FROM res r WHERE"}, without: []string{"few", "ix_"}, isShort: true},
+		{name: "all records", has: []string{"FROM res r WHERE"}, without: []string{"few", "ix_"}, isBounded: true},
 		{name: "an id", query: store.Query{Where: store.IDIn{"a"}}, has: []string{"few1"}, without: []string{"LIMIT $3) l"}},
-		{name: "a code is scanned, not listed", query: store.Query{Where: code("identifier", "1")}, has: []string{"ix_tok"}, without: []string{"few"}, isShort: true},
+		{name: "a code is scanned, not listed", query: store.Query{Where: code("identifier", "1")}, has: []string{"ix_tok"}, without: []string{"few"}, isBounded: true},
 		{name: "a prefix is listed or scanned", query: store.Query{Where: smith}, has: []string{"few1", "cardinality(rids) <", ">= $"}, lists: 1},
 		{name: "two conditions", query: store.Query{Where: store.All{smith, since90}}, has: []string{"few1", "some2", "few3"}, lists: 2},
 		{name: "at most three lists", query: store.Query{Where: store.All{smith, since90, code("identifier", "1"), code("other", "1")}}, without: []string{"few9"}, lists: maxMaterializedLists},
@@ -113,8 +113,8 @@ func TestPlans(t *testing.T) {
 					t.Errorf("%q in %s", text, page.SQL)
 				}
 			}
-			if len(page.TriedLists) != c.lists || page.IsShort != c.isShort {
-				t.Errorf("tried %d lists, is short: %t, want %d, %t", len(page.TriedLists), page.IsShort, c.lists, c.isShort)
+			if len(page.TriedLists) != c.lists || page.IsBounded != c.isBounded {
+				t.Errorf("tried %d lists, is bounded: %t, want %d, %t", len(page.TriedLists), page.IsBounded, c.lists, c.isBounded)
 			}
 			if !strings.Contains(page.SQL, "$"+strconv.Itoa(len(page.Args))) || strings.Contains(page.SQL, "$"+strconv.Itoa(len(page.Args)+1)) {
 				t.Errorf("%d arguments for %s", len(page.Args), page.SQL)
@@ -142,13 +142,13 @@ func TestLongListsAreSkipped(t *testing.T) {
 			db.entries[index.Hash.Param(patient, "family")] = c.entries
 			s := searchOf(t, index, store.Query{Where: smith, Count: 20})
 			first := pageOf(t, s)
-			if first.IsShort || len(first.TriedLists) != 1 {
+			if first.IsBounded || len(first.TriedLists) != 1 {
 				t.Fatalf("first: %+v", first)
 			}
 			db.long[first.TriedLists[0]] = c.slow
 			second := pageOf(t, s)
-			if len(second.TriedLists) != 0 || !slices.Equal(second.SkippedLists, first.TriedLists) || strings.Contains(second.SQL, "few") || second.IsShort != c.want {
-				t.Errorf("with a long list: %+v, want is short: %t", second, c.want)
+			if len(second.TriedLists) != 0 || !slices.Equal(second.SkippedLists, first.TriedLists) || strings.Contains(second.SQL, "few") || second.IsBounded != c.want {
+				t.Errorf("with a long list: %+v, want is bounded: %t", second, c.want)
 			}
 		})
 	}

@@ -11,10 +11,10 @@ import (
 // after that, the scan is marked as slow in the cache of long lists.
 const maxBatchedScan = 2_000_000
 
-// isShort reports whether the cost of a page likely does not depend on the number of records of the
+// isBounded reports whether the cost of a page likely does not depend on the number of records of the
 // site. This is so if each index entry that the scan reads is a match. It is assumed for the scan
 // of a parameter that has at most maxBatchedScan entries and was not slow before.
-func (p *planner) isShort() bool {
+func (p *planner) isBounded() bool {
 	if p.hasAccessFilter(p.typeName) {
 		return false
 	}
@@ -28,10 +28,10 @@ func (p *planner) isShort() bool {
 		return true
 	}
 	first := p.predicates[0].path
-	if len(p.predicates) == 1 && p.indexed == 1 && first.isOrdered && first.isExact {
+	if len(p.predicates) == 1 && p.pathCount == 1 && first.isOrdered && first.isExact {
 		return true
 	}
-	return len(p.triedLists) == 0 && !p.knownSlow && p.indexed > 0 && first.scannedKey != 0 && p.firstSuffices() && p.index.Database.EntryCount(p.ctx, first.scannedKey) <= maxBatchedScan
+	return len(p.triedLists) == 0 && !p.knownSlow && p.pathCount > 0 && first.scannedKey != 0 && p.firstSuffices() && p.index.Database.EntryCount(p.ctx, first.scannedKey) <= maxBatchedScan
 }
 
 // isTimeRange reports whether all conditions are on the time of update.

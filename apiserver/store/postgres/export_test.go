@@ -50,7 +50,7 @@ func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) 
 func (s *Store) Through(pool *pgxpool.Pool) *Store {
 	through := &Store{
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
-		queries: newQueryBatcher(pool, s.site, s.timeout), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
+		queries: newQueryBatcher(pool, s.site, s.timeout), quick: newQuickStatements(), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
 	through.planIndex.Database = planDatabase{through}
 	return through

@@ -61,6 +61,7 @@ type Store struct {
 	share        share
 	statistics   statistics
 	longLists    longListCache
+	quick        *quickStatements
 	stats        statsCache
 	// written is the number of records that this process has written.
 	written atomic.Int64
@@ -188,6 +189,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 		return nil, err
 	}
 	s.queries = newQueryBatcher(pool, s.site, s.timeout)
+	s.quick = newQuickStatements()
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
 	s.planIndex = sqlplan.Index{

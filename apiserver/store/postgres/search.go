@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -276,7 +277,7 @@ func (r *searcher) readPage(into *rowBuffer) error {
 			if page.IsBounded && r.Query.Count <= maxBatchedPage {
 				return r.site.queries.query(r.Context, page.SQL, page.Args, into)
 			}
-			return r.readAlone(page.SQL, page.Args, into)
+			return r.readUnbounded(page, into)
 		}
 		batch.Queue(page.SQL, page.Args...).Query(into.read)
 	}
@@ -284,6 +285,23 @@ func (r *searcher) readPage(into *rowBuffer) error {
 		return err
 	}
 	return r.site.pool.SendBatch(r.Context, batch).Close()
+}
+
+// readUnbounded reads the rows of a page whose time the plan cannot bound: with other queries if the
+// statement is quick on average, else alone.
+func (r *searcher) readUnbounded(page *sqlplan.Page, into *rowBuffer) error {
+	read := r.readAlone
+	if r.Query.Count <= maxBatchedPage && r.site.quick.isQuick(page.SQL) {
+		read = func(sql string, args []any, into *rowBuffer) error {
+			return r.site.queries.query(r.Context, sql, args, into)
+		}
+	}
+	start := time.Now()
+	if err := read(page.SQL, page.Args, into); err != nil {
+		return err
+	}
+	r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
+	return nil
 }
 
 // readPageAfterSkip reads the rows of a page and one more, after the first Query.Skip matches.

@@ -18,7 +18,7 @@ import (
 type guide struct {
 	// page is the page of the program, and language the info string of its block.
 	page, language string
-	// folder is where it runs, which is empty for a folder of its own, and file its name there.
+	// library is whose folder it runs in. If it is empty, it runs in a folder of its own. file is its name there.
 	library library
 	file    string
 	// commands compile and run it.
@@ -61,7 +61,7 @@ var _ = Describe("The program in the guide", func() {
 			for _, args := range g.commands {
 				command := exec.CommandContext(ctx, args[0], args[1:]...)
 				command.Dir = folder
-				command.Env = append(os.Environ(), "SITE="+paddock.URLs[0]+"/site/"+clusterSite, "TOKEN="+tokens[clusterSite])
+				command.Env = append(os.Environ(), "SITE="+traffic.address+"/site/"+clusterSite, "TOKEN="+tokens[clusterSite])
 				var err error
 				output, err = command.CombinedOutput()
 				Expect(err).NotTo(HaveOccurred(), "%v: %s", args, output)

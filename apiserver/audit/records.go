@@ -34,38 +34,6 @@ func (r Records) count() int {
 	return strings.Count(string(r), "\n") + 1
 }
 
-// Entities returns the records in the form of func Entity.
-func (r Records) Entities() Records {
-	if r.areEntities() {
-		return r
-	}
-	var b strings.Builder
-	b.Grow(len(r))
-	for record := range r.All() {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(entityOf(record))
-	}
-	return Records(b.String())
-}
-
-// areEntities reports whether the ids are in lower case. If it is not sure, it returns false.
-func (r Records) areEntities() bool {
-	inID := false
-	for i := range len(r) {
-		switch c := r[i]; {
-		case c == '\n':
-			inID = false
-		case c == '/':
-			inID = true
-		case inID && ('A' <= c && c <= 'Z' || c >= 0x80):
-			return false
-		}
-	}
-	return true
-}
-
 // entityOf returns a record in the form of func Entity.
 func entityOf(record string) string {
 	typeName, id, _ := strings.Cut(record, "/")

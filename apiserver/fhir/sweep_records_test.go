@@ -13,9 +13,10 @@ import (
 // sweepBodies are the resources of the sweep: the specs that send the same requests to two sites, one
 // with hidden records and one without, and expect equal responses. They have a value for each search
 // parameter, except for the extensions of r4/search_additions.json, which sweepRecord.body adds.
-// @Type stands for a reference, #c for a concept, #i for identifiers, #t for contact points, #a for
-// an address, #l for a language, and WORD for a word that differs between groups of records. An
-// element whose codes are fixed has one of them instead of WORD.
+// @Type stands for a reference (@MANAGER for one to a type that varies), #c for a concept, #i for
+// identifiers, #n for names, #t for contact points, #a for an address and #l for a language
+// (sweepElements). WORD is a word that differs between groups of records, as LONGITUDE does, and OWN
+// the id of the record. An element whose codes are fixed has one of them instead of WORD.
 var sweepBodies = map[string]string{
 	"Device": `"identifier":#i,"deviceName":[{"name":"WORD","type":"user-friendly-name"}],"location":@Location,"manufacturer":"WORD","modelNumber":"WORD",` +
 		`"owner":@Organization,"patient":@Patient,"status":"active","contact":#t,"type":#c,"udiCarrier":[{"carrierHRF":"WORD","deviceIdentifier":"WORD"}],"url":"http://WORD.example/a/b"`,

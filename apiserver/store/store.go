@@ -30,7 +30,8 @@ type Store interface {
 	// it received therefore misses no version. In an engine whose replicas see each other's writes
 	// with a delay, this holds for a client that polls one replica, and for writes by that replica.
 	//
-	// Errors: ErrNotFound (history of one record), ErrNotReady (history of several),
+	// Errors: ErrNotFound (history of one record that never existed; a deleted one has a history),
+	// ErrNotReady (history of several),
 	// ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 

@@ -52,7 +52,7 @@ func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Pa
 	if err != nil {
 		return store.Page{}, err
 	}
-	if obj == nil || obj.Spec.Purging {
+	if obj == nil || obj.Spec.Purging { // a deleted record has its object still
 		return store.Page{}, store.ErrNotFound
 	}
 	past, err := s.superseded(ctx, obj)

@@ -23,7 +23,7 @@ const checkViolation = "23514"
 
 // Append implements audit.Storage. One INSERT stores all entries.
 func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
-	rows := newAuditRows(entries)
+	rows := s.newRows(entries)
 	err := s.insert(ctx, rows)
 	if hasCode(err, checkViolation) {
 		for _, day := range daysOf(entries) {
@@ -39,18 +39,20 @@ func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 // auditRows are the entries to insert, as one array per column with an element per entry.
 type auditRows struct {
 	at, id []int64
-	// entities are the records that each entry names, as one text each.
-	entities       []string
+	// records are the hashes (Hasher.Self) of the records that each entry names, as the text of an
+	// array: one text for each entry is cheaper to send than an array of arrays. It is empty if there are
+	// none.
+	records        []string
 	caller, action []string
 	outcome        []int16
 	interactions   []string
 	entry          [][]byte
 }
 
-func newAuditRows(entries []*audit.Entry) *auditRows {
+func (s auditLog) newRows(entries []*audit.Entry) *auditRows {
 	n := len(entries)
 	r := &auditRows{
-		at: make([]int64, n), id: make([]int64, n), entities: make([]string, n), caller: make([]string, n), action: make([]string, n),
+		at: make([]int64, n), id: make([]int64, n), records: make([]string, n), caller: make([]string, n), action: make([]string, n),
 		outcome: make([]int16, n), interactions: make([]string, n), entry: make([][]byte, n),
 	}
 	size := 0
@@ -58,30 +60,39 @@ func newAuditRows(entries []*audit.Entry) *auditRows {
 		size += e.SizeHint()
 	}
 	texts := make([]byte, 0, size) // the memory of all entries
+	var records []byte
 	for i, e := range entries {
 		start := len(texts)
 		texts = e.AppendJSON(texts)
-		r.at[i], r.id[i], r.entities[i] = e.Time.UnixMicro(), e.ID, string(e.Records.Entities())
+		records = s.appendHashes(records[:0], e.Records)
+		r.at[i], r.id[i], r.records[i] = e.Time.UnixMicro(), e.ID, string(records)
 		r.caller[i], r.action[i], r.outcome[i] = e.Caller, string(e.Action), int16(e.Outcome()) //nolint:gosec // at most 12
 		r.interactions[i], r.entry[i] = e.Interaction, texts[start:len(texts):len(texts)]
 	}
 	return r
 }
 
-// recordKey is SQL for the key of a record of site $1 in the index of records. The keys of two
-// records differ, and so do those of two sites, since nobody finds two texts with the same 16 bytes.
-func recordKey(record string) string {
-	return `substr(sha256(convert_to($1::int || '/' || ` + record + `, 'UTF8')), 1, 16)`
+// appendHashes appends the hashes of records as the text of an array, or nothing if there are none.
+func (s auditLog) appendHashes(text []byte, records audit.Records) []byte {
+	separator := byte('{')
+	for record := range records.All() {
+		typeName, id, _ := strings.Cut(record, "/")
+		text = strconv.AppendInt(append(text, separator), s.hash.Self(typeName, id), 10)
+		separator = ','
+	}
+	if len(text) > 0 {
+		text = append(text, '}')
+	}
+	return text
 }
 
 func (s auditLog) insert(ctx context.Context, r *auditRows) error {
-	sql := `INSERT INTO audit (site, at, id, records, caller, action, outcome, interaction, entry)
-		SELECT $1, e.at, e.id, (SELECT array_agg(` + recordKey("r") + `) FROM unnest(string_to_array(e.entities, E'\n')) r),
-			e.caller, e.action, e.outcome, e.interaction, e.entry
+	const sql = `INSERT INTO audit (site, at, id, records, caller, action, outcome, interaction, entry)
+		SELECT $1, e.at, e.id, NULLIF(e.records, '')::int8[], e.caller, e.action, e.outcome, e.interaction, e.entry
 		FROM unnest($2::int8[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::int2[], $8::text[], $9::bytea[])
-			AS e (at, id, entities, caller, action, outcome, interaction, entry)
+			AS e (at, id, records, caller, action, outcome, interaction, entry)
 		ON CONFLICT DO NOTHING`
-	_, err := s.pool.Exec(ctx, sql, s.site, r.at, r.id, r.entities, r.caller, r.action, r.outcome, r.interactions, r.entry)
+	_, err := s.pool.Exec(ctx, sql, s.site, r.at, r.id, r.records, r.caller, r.action, r.outcome, r.interactions, r.entry)
 	return err
 }
 
@@ -117,10 +128,19 @@ func (s auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry,
 }
 
 func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
-	sql, args := auditQuery(s.site, query)
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err == nil {
-		var found []audit.Entry
+	sql, args := s.queryFor(query)
+	var found []audit.Entry
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if query.Entity != "" {
+			// The pool's connections have these off, and a GIN index has no other scan and no order.
+			if _, err := tx.Exec(ctx, `SET LOCAL enable_bitmapscan = on; SET LOCAL enable_sort = on`, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Entry, error) {
 			var text []byte
 			if err := row.Scan(&text); err != nil {
@@ -128,63 +148,62 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 			}
 			return audit.Parse(text)
 		})
-		if err == nil {
-			return found, nil
-		}
-	}
+		return err
+	})
 	if isQueryLimit(err) {
 		return nil, audit.ErrTooSlow
 	}
-	return nil, storeError("search the audit log", err)
+	return found, storeError("search the audit log", err)
 }
 
-// auditQuery returns the SQL of a query. A query for one record collects its entries by the index of
+// queryFor returns the SQL of a query. A query for one record collects its entries by the index of
 // records and sorts them. Any other scans the primary key in the order of time, and ends when the page
 // is full.
-func auditQuery(site int32, query audit.Query) (sql string, args []any) {
-	args = []any{site}
+func (s auditLog) queryFor(query audit.Query) (sql string, args []any) {
+	args = []any{s.site}
 	argument := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
 	}
-	var b strings.Builder
-	b.WriteString(` FROM audit e WHERE e.n = 0 AND e.site = $1`)
+	var times, rest strings.Builder
 	if !query.From.IsZero() {
-		b.WriteString(` AND e.at >= ` + argument(query.From.UnixMicro()))
+		times.WriteString(` AND at >= ` + argument(query.From.UnixMicro()))
 	}
 	if !query.Until.IsZero() {
-		b.WriteString(` AND e.at < ` + argument(query.Until.UnixMicro()))
+		times.WriteString(` AND at < ` + argument(query.Until.UnixMicro()))
 	}
 	if (query.After != audit.Position{}) {
-		b.WriteString(` AND e.at <= ` + argument(query.After.Time)) // redundant, but Postgres needs it to skip partitions
-		b.WriteString(` AND (e.at, e.id) < (` + argument(query.After.Time) + `, ` + argument(query.After.ID) + `)`)
+		times.WriteString(` AND at <= ` + argument(query.After.Time)) // redundant, but Postgres needs it to skip partitions
+		rest.WriteString(` AND (at, id) < (` + argument(query.After.Time) + `, ` + argument(query.After.ID) + `)`)
 	}
 	if query.Caller != "" {
-		b.WriteString(` AND e.caller = ` + argument(query.Caller))
+		rest.WriteString(` AND caller = ` + argument(query.Caller))
 	}
 	if query.Action != "" {
-		b.WriteString(` AND e.action = ` + argument(string(query.Action)))
+		rest.WriteString(` AND action = ` + argument(string(query.Action)))
 	}
 	if len(query.Interactions) > 0 {
-		b.WriteString(` AND e.interaction = ANY(` + argument(query.Interactions) + `)`)
+		rest.WriteString(` AND interaction = ANY(` + argument(query.Interactions) + `)`)
 	}
 	if len(query.Outcomes) > 0 {
 		outcomes := make([]int16, len(query.Outcomes))
 		for i, outcome := range query.Outcomes {
 			outcomes[i] = int16(outcome) //nolint:gosec // at most 12
 		}
-		b.WriteString(` AND e.outcome = ANY(` + argument(outcomes) + `)`)
+		rest.WriteString(` AND outcome = ANY(` + argument(outcomes) + `)`)
 	}
-	const order = ` ORDER BY at DESC, id DESC LIMIT `
+	end := rest.String() + ` ORDER BY at DESC, id DESC LIMIT ` + argument(query.Count)
 	if query.Entity == "" {
-		return `SELECT e.entry` + b.String() + order + argument(query.Count), args
+		return `SELECT entry FROM audit WHERE n = 0 AND site = $1` + times.String() + end, args
 	}
-	matching, record := b.String(), argument(query.Entity)
-	// MATERIALIZED, so that Postgres does not scan all entries for a record that few of them name. The
-	// second part has the rows of earlier releases, one per record.
-	return `WITH found AS MATERIALIZED (SELECT e.at, e.id, e.entry` + matching + ` AND e.records @> ARRAY[` + recordKey(record+"::text") + `]
-		UNION ALL SELECT e.at, e.id, e.entry` + matching + ` AND (e.at, e.id) IN (SELECT k.at, k.id FROM audit k WHERE k.site = $1 AND k.entity <> '' AND k.entity = ` + record + `))
-		SELECT entry FROM found` + order + argument(query.Count), args
+	typeName, id, _ := strings.Cut(query.Entity, "/")
+	// Each OFFSET 0 makes Postgres use the index on the record, even before a partition has statistics.
+	// The second part has the rows of earlier releases, one per record.
+	return `SELECT entry FROM (
+		SELECT * FROM (SELECT * FROM audit WHERE records @> ARRAY[` + argument(s.hash.Self(typeName, id)) + `::int8]` + times.String() + ` OFFSET 0) e WHERE site = $1
+		UNION ALL SELECT e.* FROM (SELECT at, id FROM audit WHERE site = $1 AND entity <> '' AND entity = ` + argument(query.Entity) + times.String() + ` OFFSET 0) k
+			CROSS JOIN LATERAL (SELECT * FROM audit WHERE site = $1 AND at = k.at AND id = k.id AND n = 0 LIMIT 1) e
+		) e WHERE n = 0` + end, args
 }
 
 // auditLock is the first key of the advisory lock that a process holds while it creates or drops

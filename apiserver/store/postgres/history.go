@@ -87,10 +87,11 @@ type historyRead struct {
 	query store.HistoryQuery
 	// watermark is the watermark of a history of several records, in milliseconds since 1970.
 	watermark int64
-	found     bool
-	total     int64
-	records   []store.Record
-	selves    []int64
+	// found is set if the one record has a row, live or deleted.
+	found   bool
+	total   int64
+	records []store.Record
+	selves  []int64
 	// size is the length of the bodies of the records in bytes. isTruncated reports whether versions
 	// were left out because the page would have exceeded its maximum size.
 	size        int

@@ -29,7 +29,7 @@ type Registry struct {
 }
 
 const configuration = `version: 0.1
-log: {level: fatal, accesslog: {disabled: true}}
+log: {level: error, accesslog: {disabled: true}}
 storage:
   filesystem: {rootdirectory: %q}
   maintenance: {uploadpurging: {enabled: false}}

@@ -30,6 +30,7 @@ const routes = documented.map((route) => {
 });
 
 let browser;
+const opened = [];
 
 export async function start() {
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
@@ -98,8 +99,19 @@ export class Window {
 /** open opens a window. */
 export async function open(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-GB', timezoneId: 'America/New_York', ignoreHTTPSErrors: true, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(15_000);
-  return new Window(await context.newPage());
+  context.setDefaultTimeout(60_000);
+  const window = new Window(await context.newPage());
+  opened.push(window);
+  return window;
+}
+
+/** closeRest closes the windows that a test that failed left open, and prints what they show. */
+export async function closeRest() {
+  for (const window of opened.splice(0)) {
+    if (window.page.isClosed()) continue;
+    console.log(`${window.page.url()}\n${await window.page.locator('body').innerText()}\n${JSON.stringify(window.messages)}`);
+    await window.close();
+  }
 }
 
 /** serving waits until the API server, which learns of sites later than the controller, serves them and their issuers. */

@@ -1,6 +1,6 @@
 // Webhooks and their deliveries: what was sent, what the receiver answered, and sending again.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { instant } from '../dates';
 import { go, Link } from '../router';
 import { useSite } from '../site';
@@ -72,25 +72,43 @@ function Webhooks({ list, chosen }: { list: Health[]; chosen: string | undefined
   );
 }
 
+// reloads is how often the log is read again, once a second, after something was sent: it is in the log
+// only after some time.
+const reloads = 10;
+
 const statuses = ['pending', 'delivered', 'failed', 'undelivered'];
 
 function Log({ health, route, onSent }: { health: Health; route: URLSearchParams; onSent: () => void }) {
   const { client } = useSite();
   const [replaying, setReplaying] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [left, setLeft] = useState(0);
   const id = health.hook.webhookId;
   const status = route.get('status') ?? '';
   const page = Math.max(Number(route.get('page')) || 0, 0);
   const query = new URLSearchParams({ pageSize: '20', page: String(page), ...(status && { status }) });
   const log = useLoad(async () => (await client.ahds(`/webhook/${id}/delivery?${query}`)).json, [client, id, status, page]);
   const show = (changes: Record<string, string>) => go(`/deliveries/${id}`, new URLSearchParams({ ...(status && { status }), ...changes }));
+  const { reload } = log;
+  useEffect(() => {
+    if (left === 0) return undefined;
+    const timer = setTimeout(() => {
+      reload();
+      setLeft(left - 1);
+    }, 1000);
+    return () => clearTimeout(timer);
+  }, [left, reload]);
+  const sent = () => {
+    reload();
+    setLeft(reloads);
+    onSent();
+  };
   const send = async (path: string, done: string) => {
     setError(undefined);
     try {
       await client.ahds(`/webhook/${id}${path}`, { method: 'POST' });
       announce(done);
-      log.reload();
-      onSent();
+      sent();
     } catch (problem) {
       setError(problem);
     }
@@ -143,7 +161,7 @@ function Log({ health, route, onSent }: { health: Health; route: URLSearchParams
           </>
         )}
       </View>
-      {replaying && <Replay id={id} onClose={() => setReplaying(false)} onSent={() => { log.reload(); onSent(); }} />}
+      {replaying && <Replay id={id} onClose={() => setReplaying(false)} onSent={sent} />}
     </section>
   );
 }

@@ -234,9 +234,12 @@ func unaccepted(ctx context.Context, records store.Store, accepted []acceptance)
 	return left, nil
 }
 
+// EventTypeLists are the parameters of the list of event types.
+var EventTypeLists = list.Options[struct{}]{Fixed: true}
+
 // eventTypes serves GET …/event-type.
 func (h *handler) eventTypes(w http.ResponseWriter, r *request) error {
-	asked, err := list.Parse(r.query, list.Options[struct{}]{})
+	asked, err := list.Parse(r.query, EventTypeLists)
 	if err != nil {
 		return err
 	}

@@ -336,6 +336,7 @@ var _ = Describe("Event types", func() {
 		Expect(s.do("GET", "/event-type?page=3&pageSize=3", "").ids("eventType")).To(Equal([]string{"therapeutic.updated"}))
 		Expect(s.do("GET", "/event-type?page=9", "").ids("eventType")).To(BeEmpty())
 		Expect(s.do("GET", "/event-type?x=1", "").errs()).To(ConsistOf("parameter x unknown_parameter"))
+		Expect(s.do("GET", "/event-type?sortOrder=desc", "").errs()).To(ConsistOf("parameter sortOrder unknown_parameter"))
 		unknown := s.do("GET", "/event-type/user.create", "")
 		Expect(unknown.status).To(Equal(http.StatusNotFound))
 		Expect(unknown.text("detail")).To(ContainSubstring("user.created"))

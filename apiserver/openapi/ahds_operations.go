@@ -78,7 +78,7 @@ func ahdsOperations() map[string]ahdsOperation {
 		"POST " + deliveries + "/{deliveryId}/redeliver": {id: "redeliver", summary: "Repeat a delivery", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
 		"POST /delivery/{deliveryId}/redeliver":          {id: "redeliverAny", summary: "Repeat a delivery of any webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
 		"POST /event":                                    {id: "publishEvents", summary: "Publish events", headers: []string{"Idempotency-Key"}, sends: "Events", example: eventExample, status: "202", gives: "AcceptedEvents", errors: ahdsWriteErrors},
-		"GET /event-type":                                {id: "listEventTypes", summary: "List the types of events", query: list.Options[struct{}]{}.Parameters(), status: "200", gives: "EventTypeList"},
+		"GET /event-type":                                {id: "listEventTypes", summary: "List the types of events", query: ahds.EventTypeLists.Parameters(), status: "200", gives: "EventTypeList"},
 		"GET /event-type/{type}":                         {id: "readEventType", summary: "Read a type of events", status: "200", gives: "EventType"},
 	}
 	lists := map[string][]list.Parameter{

@@ -93,7 +93,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	}
 }
 
-// TestReferencesResolve looks up each reference, and finds each operationId once.
+// TestReferencesResolve looks up each reference, and finds each operationId once and no empty enum.
 func TestReferencesResolve(t *testing.T) {
 	whole := document(t)
 	ids := map[string]int{}
@@ -119,6 +119,11 @@ func TestReferencesResolve(t *testing.T) {
 			}
 			if id, ok := v["operationId"].(string); ok {
 				ids[id]++
+			}
+			if values, listed := v["enum"]; listed {
+				if some, _ := values.([]any); len(some) == 0 {
+					t.Errorf("%v has no values", v)
+				}
 			}
 			for _, each := range v {
 				walk(each)

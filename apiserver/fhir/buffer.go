@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// buffers holds buffers for writing Bundles and for decompressing bodies. Without reuse, they would
-// be most of the memory that a search for a page of 20 records allocates.
+// buffers holds buffers for writing Bundles. Without reuse, they would be most of the memory that a
+// search for a page of 20 records allocates.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxBufferSize is the capacity in bytes up to which a buffer is kept for reuse. Larger ones are

@@ -59,8 +59,7 @@ func (h *handler) everything(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	bodies := getBuffer()
-	page, err := r.searchRecords(query, at.After, &bodies)
+	page, err := r.searchRecords(query, at.After)
 	if err != nil {
 		return err
 	}
@@ -71,6 +70,5 @@ func (h *handler) everything(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	putBuffer(bodies)
 	return r.respondBundle(w, found)
 }

@@ -55,8 +55,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	bodies := getBuffer()
-	page, err := r.searchRecords(query, at.After, &bodies)
+	page, err := r.searchRecords(query, at.After)
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,6 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	putBuffer(bodies)
 	return r.respondBundle(w, found)
 }
 
@@ -97,8 +95,8 @@ func (h *handler) searchOptions(r *request) search.Options {
 }
 
 // searchRecords returns a page of the records that match a query. The caller must be allowed to
-// list its types. If buffer is not nil, the bodies are decompressed into it.
-func (r *request) searchRecords(query search.Query, after store.Position, buffer *[]byte) (store.Page, error) {
+// list its types.
+func (r *request) searchRecords(query search.Query, after store.Position) (store.Page, error) {
 	filter, err := r.accessFilter(query.Types, query.ReachedTypes)
 	if err != nil {
 		return store.Page{}, err
@@ -115,7 +113,6 @@ func (r *request) searchRecords(query search.Query, after store.Position, buffer
 		Total:       query.Total,
 		Includes:    query.Includes,
 		MaxIncluded: r.maxIncluded(),
-		Room:        buffer,
 	})
 }
 

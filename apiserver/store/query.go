@@ -105,9 +105,6 @@ type Query struct {
 	// MaxIncluded is the maximum number of included records on the page. At the limit the others
 	// are left out and Page.IncludedCut is set.
 	MaxIncluded int
-	// Room, if not nil, is a buffer for the bodies of the matches. The engine replaces it if it is
-	// too small. The caller owns it and must not reuse it while it uses the page.
-	Room *[]byte
 }
 
 // WhereOf returns the condition that the records of a type must meet by Where and ByType. It is nil

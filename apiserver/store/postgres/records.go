@@ -15,7 +15,7 @@ func (r *searcher) unpackRecords(hits []hit) ([]store.Record, error) {
 	}
 	var shared []byte
 	if size <= maxSharedBytes {
-		shared = r.bodyBuffer(size)
+		shared = make([]byte, size)
 	}
 	records := make([]store.Record, len(hits))
 	for i := range hits {
@@ -33,17 +33,4 @@ func (r *searcher) unpackRecords(hits []hit) ([]store.Record, error) {
 		records[i] = r.site.recordOf(at, &r.texts)
 	}
 	return records, nil
-}
-
-// bodyBuffer returns the buffer for bodies, which is Query.Room if that is set. It replaces a
-// buffer that is smaller than size.
-func (r *searcher) bodyBuffer(size int) []byte {
-	buffer := r.Query.Room
-	if buffer == nil {
-		buffer = new([]byte)
-	}
-	if cap(*buffer) < size {
-		*buffer = make([]byte, size)
-	}
-	return (*buffer)[:size]
 }

@@ -134,20 +134,6 @@ func testSearchSkips(t *testing.T, open Open) {
 	}
 }
 
-// testSearchBuffer reuses one Query.Room, which is too small at first, for several pages.
-func testSearchBuffer(t *testing.T, open Open) {
-	s, _ := open(t)
-	for i := range 12 {
-		write(t, s, put(fmt.Sprint(i), body(i)))
-	}
-	q := store.Query{Types: patients, Count: 20}
-	want := search(t, s, q).Records
-	q.Room = new([]byte)
-	for _, q.Count = range []int{1, 12, 5} {
-		same(t, fmt.Sprintf("page of %d", q.Count), search(t, s, q).Records, want[:q.Count])
-	}
-}
-
 func testSearchPositions(t *testing.T, open Open) {
 	s, _ := open(t)
 	for i := range 3 {

@@ -56,7 +56,6 @@ func Run(t *testing.T, open Open) {
 		"ambiguous references":            testAmbiguousReferences,
 		"search skips":                    testSearchSkips,
 		"search totals":                   testSearchTotals,
-		"search reuses a buffer":          testSearchBuffer,
 		"search refuses other positions":  testSearchPositions,
 		"search by many conditions":       testManyConditions,
 		"paging under writes":             testPagingUnderWrites,

@@ -118,8 +118,8 @@ func TestLostConnections(t *testing.T) {
 const (
 	childURI  = "PADDOCK_QUEUE_CHILD"
 	childSite = "PADDOCK_QUEUE_SITE"
-	// hangs is the number of workers of the child and of the attempts that it begins. With more
-	// workers, jobs would wait for a slot, because a webhook without a success has two.
+	// hangs is the number of workers of the child and of the attempts that it begins, because a webhook
+	// without a success has two slots. Its further jobs wait for a slot.
 	hangs = 2
 )
 
@@ -150,7 +150,7 @@ func child(uri, key string) int {
 }
 
 // TestKilled kills a process in the midst of its attempts. Another one rescues them, and delivers
-// in the meantime what was not begun.
+// in the meantime what the process had not fetched.
 func TestKilled(t *testing.T) {
 	d := newDatabase(t)
 	s := d.open("killed")
@@ -184,7 +184,7 @@ func TestKilled(t *testing.T) {
 	q.Add(s, r)
 	run(t, q)
 	g := NewWithT(t)
-	g.Eventually(func() int { return len(r.all()) }, patience).Should(BeNumerically(">=", events-hangs))
+	g.Eventually(func() int { return len(r.all()) }, patience).Should(BeNumerically(">=", events-hangs*queue.JobsPerSlot))
 	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 90*time.Second, "200ms").Should(Equal(events))
 	if got := len(r.all()); got != events {
 		t.Errorf("%d attempts, want %d", got, events)

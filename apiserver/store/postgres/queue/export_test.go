@@ -2,6 +2,9 @@ package queue
 
 import "context"
 
+// JobsPerSlot is the number of jobs that a process fetches for each of its slots.
+const JobsPerSlot = jobsPerSlot
+
 // SetFault lets tests interrupt at a point.
 func (q *Queue) SetFault(fault func(point string) error) { q.fault = fault }
 

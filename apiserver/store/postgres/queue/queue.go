@@ -74,6 +74,7 @@ type Queue struct {
 	river   *pgxpool.Pool
 	client  *river.Client[pgx.Tx]
 	queues  *queues
+	loader  *loader
 	settler *settler
 	// fault is called at points where tests inject errors.
 	fault func(point string) error
@@ -150,7 +151,7 @@ func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 		return nil, fmt.Errorf("create the delivery queue: %w", err)
 	}
 	q.queues = newQueues(q.client, options)
-	q.settler = newSettler(q)
+	q.loader, q.settler = newLoader(q), newSettler(q)
 	return q, nil
 }
 

@@ -22,6 +22,11 @@ const (
 	queuesPeriod = 250 * time.Millisecond
 	// idleAfter is the time without an attempt after which a queue is no longer polled.
 	idleAfter = time.Minute
+	// jobsPerSlot is the number of jobs of a webhook that River gives a process for each of its slots.
+	// Those that have no slot are read, wait for one, or wait for the commit of their results. With
+	// one, statements are for few jobs each. With more, more deliveries wait for RescueAfter when a
+	// process dies.
+	jobsPerSlot = 4
 	// maxWanted is the maximum number of queues that wait to be added. At the limit, the next run of
 	// keepQueues adds further ones.
 	maxWanted = 1000
@@ -31,8 +36,8 @@ const (
 )
 
 // queues are the River queues that this process polls. Each webhook has its own queue, so that its
-// jobs do not wait for those of another webhook. The number of workers of a queue limits the
-// concurrent attempts of the webhook.
+// jobs do not wait for those of another webhook. attempts limits the concurrent attempts of the
+// webhook.
 type queues struct {
 	client  *river.Client[pgx.Tx]
 	workers int
@@ -92,7 +97,7 @@ func (q *queues) add(queue string) {
 	if ending {
 		return // keepQueues tries again
 	}
-	err := q.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: q.workers})
+	err := q.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: q.workers * jobsPerSlot})
 	if already := new(river.QueueAlreadyAddedError); err == nil || errors.As(err, &already) {
 		q.mu.Lock()
 		defer q.mu.Unlock()

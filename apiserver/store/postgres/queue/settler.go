@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,6 +52,8 @@ const (
 	settlerCount = 2
 	// settleBatch is the maximum number of results that one transaction stores.
 	settleBatch = 200
+	// settleLinger is the time for which a result waits for others of its transaction.
+	settleLinger = 4 * time.Millisecond
 	// settleTries is the maximum number of attempts of a transaction that conflicts with others. After
 	// that, its jobs end with an error and are tried again.
 	settleTries = 3
@@ -76,7 +79,7 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 		case <-ctx.Done():
 			return
 		case first := <-results:
-			batch := collect(first, results)
+			batch := collect(ctx, first, results)
 			err := s.store(ctx, batch)
 			for _, r := range batch {
 				r.done <- err
@@ -85,14 +88,22 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 	}
 }
 
-// collect returns a batch of the first result and of those that are waiting.
-func collect(first *result, results chan *result) []*result {
+// collect returns a batch of the first result, of those that are waiting, and of those that arrive
+// within settleLinger. It does not wait while the next delivery of a chain does.
+func collect(ctx context.Context, first *result, results chan *result) []*result {
 	batch := []*result{first}
+	linger := time.NewTimer(settleLinger)
+	defer linger.Stop()
 	for len(batch) < settleBatch {
+		if last := batch[len(batch)-1]; last.job != nil && last.job.chain != nil {
+			linger.Reset(0)
+		}
 		select {
 		case r := <-results:
 			batch = append(batch, r)
-		default:
+		case <-linger.C:
+			return batch
+		case <-ctx.Done():
 			return batch
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -110,17 +111,35 @@ func collect(ctx context.Context, first *result, results chan *result) []*result
 	return batch
 }
 
-func (s *settler) store(ctx context.Context, batch []*result) (err error) {
-	for range settleTries {
-		var after func()
-		err = pgx.BeginFunc(ctx, s.queue.pool, func(tx pgx.Tx) (err error) {
+func (s *settler) store(ctx context.Context, batch []*result) error {
+	if !slices.ContainsFunc(batch, func(r *result) bool { return !r.isPlainSuccess() }) {
+		var left []*result
+		err := retryConflicts(func() (err error) {
+			left, err = s.queue.settleDelivered(ctx, batch)
+			return err
+		})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		batch = left
+	}
+	var after func()
+	err := retryConflicts(func() error {
+		return pgx.BeginFunc(ctx, s.queue.pool, func(tx pgx.Tx) (err error) {
 			after, err = s.queue.settle(ctx, tx, batch)
 			return err
 		})
-		if err == nil {
-			after()
-			return nil
-		}
+	})
+	if err == nil {
+		after()
+	}
+	return err
+}
+
+// retryConflicts repeats a transaction while it conflicts with others, up to settleTries times.
+func retryConflicts(transaction func() error) (err error) {
+	for range settleTries {
+		err = transaction()
 		var answer *pgconn.PgError
 		if !errors.As(err, &answer) || answer.Code != "40P01" && answer.Code != "40001" { // deadlock, serialization
 			return err

@@ -115,6 +115,42 @@ func TestLostConnections(t *testing.T) {
 	arrives(t, s, writers*each, "a")
 }
 
+// TestQueuesThatDoNotStart delivers although River cannot start the queue of a webhook for a while,
+// and although it stops one.
+func TestQueuesThatDoNotStart(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(s, &receiver{})
+	run(t, q)
+	g := NewWithT(t)
+	count := func(query string) func() int {
+		return func() (n int) {
+			g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+query).Scan(&n)).To(Succeed())
+			return n
+		}
+	}
+	rename := func(from, to string) {
+		t.Helper()
+		_, err := d.pool.Exec(t.Context(), `ALTER TABLE `+from+` RENAME TO `+to)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	delivers := func(events int) {
+		t.Helper()
+		g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 40*time.Second, "50ms").Should(Equal(events), "before the queue is idle")
+	}
+	g.Eventually(count(`river_queue`), patience).Should(Equal(1), "the queue of probes")
+	rename("river_queue", "away")
+	post(t, s, "", []string{"a"}, "e1")
+	g.Eventually(count(`river_job WHERE state = 'available'`), patience).Should(Equal(1))
+	g.Consistently(count(`river_job WHERE state = 'available'`), "500ms").Should(Equal(1))
+	rename("away", "river_queue")
+	delivers(1)
+	g.Expect(q.StopQueue(t.Context(), s.Number(), "a")).To(Succeed())
+	post(t, s, "", []string{"a"}, "e2")
+	delivers(2)
+}
+
 const (
 	childURI  = "PADDOCK_QUEUE_CHILD"
 	childSite = "PADDOCK_QUEUE_SITE"

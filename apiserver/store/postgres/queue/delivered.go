@@ -10,9 +10,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
-// isPlainSuccess reports whether a result can be stored by settleDelivered.
+// isPlainSuccess reports whether settleDelivered can store a result.
 func (r *result) isPlainSuccess() bool {
-	return r.outcome != nil && r.outcome.Status == delivery.Delivered && r.job.chain == nil && r.row.Queue != probeQueue
+	return r.outcome != nil && r.outcome.Status == delivery.Delivered && r.outcome.Attempt.Reason == delivery.ReasonDelivered &&
+		r.job.chain == nil && r.row.Queue != probeQueue
 }
 
 // settleDelivered stores a batch of successes in one round trip, so that the rows of webhooks, which
@@ -31,8 +32,8 @@ func (q *Queue) settleDelivered(ctx context.Context, batch []*result) (left []*r
 		sites[i], webhooks[i], ids[i], jobs[i] = r.site, r.job.webhook, r.delivery, r.row.ID
 		tries[i], attempts[i], ats[i] = int32(r.tries), r.attempts, outbox.Millis(r.outcome.Attempt.At) //nolint:gosec // a schedule has few attempts
 	}
-	// A webhook that closed reports may not change until the end of the transaction, because its row is
-	// locked.
+	// The first statement of the transaction has locked the rows of the webhooks, so that both see the
+	// same breakers.
 	const set = `WITH r AS MATERIALIZED (
 			SELECT r.* FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::bytea[], $7::int8[]) r(site, webhook, id, job, tries, attempts, at)
 			WHERE EXISTS (SELECT FROM webhook w WHERE w.site = r.site AND w.webhook = r.webhook AND w.open_until = 0 AND w.probe IS NULL)),

@@ -19,15 +19,14 @@ const (
 	loadBatch = 128
 )
 
-// load is the request for the delivery of a job. job is nil if the delivery does not have the job any
-// more.
+// load is the request for the delivery of a job. Either job or err is set.
 type load struct {
 	row *river.Job[attempt]
 	job *job
 	err error
 }
 
-// loader reads the deliveries of jobs. Jobs that were fetched together share statements.
+// loader reads the deliveries of jobs whose attempts are about to begin. Several jobs share a statement.
 type loader struct {
 	queue   *Queue
 	batches *batcher.Batcher[*load]
@@ -49,28 +48,27 @@ func (l *loader) load(ctx context.Context, row *river.Job[attempt]) (*job, error
 	return request.job, request.err
 }
 
+// run reads the deliveries of a batch in one statement.
 func (l *loader) run(ctx context.Context, batch []*load) {
-	byJob := make(map[int64]*load, len(batch))
 	sites, ids, jobs := make([]int32, len(batch)), make([]string, len(batch)), make([]int64, len(batch))
 	for i, request := range batch {
 		request.err = pgx.ErrNoRows
-		byJob[request.row.ID] = request
 		sites[i], ids[i], jobs[i] = request.row.Args.Site, request.row.Args.Delivery, request.row.ID
 	}
 	// OFFSET 0 prevents a scan of the site's events, which Postgres chooses if it estimates the
 	// tables to be empty.
-	const find = `SELECT d.job, d.webhook, d.tries, d.attempts, d.chain, e.seq, e.at, e.event, e.envelope
-		FROM unnest($1::int4[], $2::text[], $3::int8[]) r(site, id, job)
+	const find = `SELECT r.n, d.webhook, d.tries, d.attempts, d.chain, e.seq, e.at, e.event, e.envelope
+		FROM unnest($1::int4[], $2::text[], $3::int8[]) WITH ORDINALITY r(site, id, job, n)
 		CROSS JOIN LATERAL (SELECT * FROM delivery WHERE site = r.site AND id = r.id::uuid OFFSET 0) d
 		CROSS JOIN LATERAL (SELECT * FROM event WHERE site = r.site AND seq = d.seq OFFSET 0) e WHERE d.job = r.job AND d.status = 0`
 	rows, err := l.queue.pool.Query(ctx, find, sites, ids, jobs)
 	if err == nil {
-		var id, seq, at int64
+		var n, seq, at int64
 		var found job
 		var packed, envelope []byte
-		scan := []any{&id, &found.webhook, &found.tries, &found.attempts, &found.chain, &seq, &at, &packed, &envelope}
+		scan := []any{&n, &found.webhook, &found.tries, &found.attempts, &found.chain, &seq, &at, &packed, &envelope}
 		_, err = pgx.ForEachRow(rows, scan, func() error {
-			request, loaded := byJob[id], found
+			request, loaded := batch[n-1], found
 			loaded.event, request.err = outbox.UnpackHead(seq, at, packed)
 			loaded.event.Envelope, request.job = envelope, &loaded
 			return nil

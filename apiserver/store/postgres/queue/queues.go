@@ -25,10 +25,9 @@ const (
 	stalledAfter = 5 * time.Second
 	// idleAfter is the time without an attempt after which a queue is no longer polled.
 	idleAfter = time.Minute
-	// jobsPerSlot is the number of jobs of a webhook that River gives a process for each of its slots.
-	// Those that have no slot are read, wait for one, or wait for the commit of their results. With
-	// one, statements are for few jobs each. With more, more deliveries wait for RescueAfter when a
-	// process dies.
+	// jobsPerSlot is the number of jobs of a webhook that a process fetches for each slot. Those without
+	// a slot wait for one, or for the commit of their results. With a lower number, each statement is
+	// for fewer jobs. With a higher one, more deliveries wait for RescueAfter when a process dies.
 	jobsPerSlot = 4
 	// maxWanted is the maximum number of queues that wait to be added. At the limit, the next run of
 	// keepQueues adds further ones.

@@ -15,7 +15,7 @@ import (
 )
 
 // settler stores the outcomes of attempts and ends their jobs. One transaction does this for a
-// batch of results: those that arrived during the previous transaction.
+// batch of results: those that arrived during the previous transaction and within settleLinger.
 type settler struct {
 	queue *Queue
 	// results has a channel for each concurrent transaction. All results of a webhook use the same

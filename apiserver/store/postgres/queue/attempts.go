@@ -69,6 +69,6 @@ func (q *queues) leave(queue string, of *attempts) {
 	defer q.mu.Unlock()
 	of.running--
 	if _, there := q.used[queue]; there {
-		q.used[queue] = time.Now()
+		q.used[queue], q.worked[queue] = time.Now(), time.Now()
 	}
 }

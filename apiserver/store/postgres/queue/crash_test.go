@@ -115,11 +115,47 @@ func TestLostConnections(t *testing.T) {
 	arrives(t, s, writers*each, "a")
 }
 
+// TestQueuesThatDoNotStart delivers although River cannot start the queue of a webhook for a while,
+// and although it stops one.
+func TestQueuesThatDoNotStart(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(s, &receiver{})
+	run(t, q)
+	g := NewWithT(t)
+	count := func(query string) func() int {
+		return func() (n int) {
+			g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+query).Scan(&n)).To(Succeed())
+			return n
+		}
+	}
+	rename := func(from, to string) {
+		t.Helper()
+		_, err := d.pool.Exec(t.Context(), `ALTER TABLE `+from+` RENAME TO `+to)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	delivers := func(events int) {
+		t.Helper()
+		g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 40*time.Second, "50ms").Should(Equal(events), "before the queue is idle")
+	}
+	g.Eventually(count(`river_queue`), patience).Should(Equal(1), "the queue of probes")
+	rename("river_queue", "away")
+	post(t, s, "", []string{"a"}, "e1")
+	g.Eventually(count(`river_job WHERE state = 'available'`), patience).Should(Equal(1))
+	g.Consistently(count(`river_job WHERE state = 'available'`), "500ms").Should(Equal(1))
+	rename("away", "river_queue")
+	delivers(1)
+	g.Expect(q.StopQueue(t.Context(), s.Number(), "a")).To(Succeed())
+	post(t, s, "", []string{"a"}, "e2")
+	delivers(2)
+}
+
 const (
 	childURI  = "PADDOCK_QUEUE_CHILD"
 	childSite = "PADDOCK_QUEUE_SITE"
-	// hangs is the number of workers of the child and of the attempts that it begins. With more
-	// workers, jobs would wait for a slot, because a webhook without a success has two.
+	// hangs is the number of workers of the child and of the attempts that it begins, because a webhook
+	// without a success has two slots. Its further jobs wait for a slot.
 	hangs = 2
 )
 
@@ -150,7 +186,7 @@ func child(uri, key string) int {
 }
 
 // TestKilled kills a process in the midst of its attempts. Another one rescues them, and delivers
-// in the meantime what was not begun.
+// in the meantime what the process had not fetched.
 func TestKilled(t *testing.T) {
 	d := newDatabase(t)
 	s := d.open("killed")
@@ -184,7 +220,7 @@ func TestKilled(t *testing.T) {
 	q.Add(s, r)
 	run(t, q)
 	g := NewWithT(t)
-	g.Eventually(func() int { return len(r.all()) }, patience).Should(BeNumerically(">=", events-hangs))
+	g.Eventually(func() int { return len(r.all()) }, patience).Should(BeNumerically(">=", events-hangs*queue.JobsPerSlot))
 	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 90*time.Second, "200ms").Should(Equal(events))
 	if got := len(r.all()); got != events {
 		t.Errorf("%d attempts, want %d", got, events)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/procfs"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -30,18 +32,73 @@ import (
 // BenchmarkDrainHTTPS delivers events that are in the outbox to HTTPS receivers. In the same run a
 // loop without Paddock's code sends as many signed requests to the same receivers: each River job
 // signs its body with the Standard Webhooks library, posts it and ends. The loop has no outbox, log
-// of attempts, order, breaker or settings of webhooks.
+// of attempts, order, breaker or settings of webhooks. The processor time is that of this process,
+// receivers included, and of the database, until all jobs have ended.
 func BenchmarkDrainHTTPS(b *testing.B) {
 	for _, webhooks := range []int{1, 10} {
 		b.Run(strconv.Itoa(webhooks)+" webhooks", func(b *testing.B) {
 			r := newHTTPSReceivers(b, webhooks)
 			plain := drainLoop(b, r)
-			b.ReportMetric(plain, "loop/s")
+			b.ReportMetric(plain.rate, "loop/s")
+			b.ReportMetric(plain.processor(), "loop-µs")
 			ours := drainOutbox(b, r)
-			b.ReportMetric(ours, "deliveries/s")
-			b.ReportMetric(ours/plain, "of-loop")
+			b.ReportMetric(ours.rate, "deliveries/s")
+			b.ReportMetric(ours.processor(), "µs")
+			b.ReportMetric(ours.database, "µs-database")
+			b.ReportMetric(plain.database, "loop-µs-database")
+			b.ReportMetric(ours.rate/plain.rate, "of-loop")
+			b.ReportMetric(plain.processor()/ours.processor(), "of-loop-processor")
 		})
 	}
+}
+
+// drainCost is the cost of a drained queue.
+type drainCost struct {
+	// rate is the number of requests per second.
+	rate float64
+	// client and database are the processor time per request, in microseconds.
+	client, database float64
+}
+
+func (c drainCost) processor() float64 { return c.client + c.database }
+
+// costOf measures a drain from start until all its jobs have ended.
+func (r *httpsReceivers) costOf(b *testing.B, pool *pgxpool.Pool, start func()) (c drainCost) {
+	r.got.Store(0)
+	client, database := processorTime(b)
+	c.rate = rate(b, &r.got, start)
+	for left := 1; left > 0; time.Sleep(10 * time.Millisecond) {
+		const find = `SELECT (SELECT count(*) FROM river_job WHERE finalized_at IS NULL) + (SELECT COALESCE(sum(pending), 0) FROM webhook)`
+		if err := pool.QueryRow(b.Context(), find).Scan(&left); err != nil {
+			b.Fatal(err)
+		}
+	}
+	clientAfter, databaseAfter := processorTime(b)
+	c.client, c.database = (clientAfter-client)*1e6/drained, (databaseAfter-database)*1e6/drained
+	return c
+}
+
+// processorTime returns the seconds of processor time of this process and of the database.
+func processorTime(b *testing.B) (client, database float64) {
+	b.Helper()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		b.Fatal(err)
+	}
+	const userHZ = 100
+	for _, process := range all {
+		stat, err := process.Stat()
+		switch {
+		case err != nil: // it has ended
+		case stat.PID == os.Getpid():
+			client = stat.CPUTime()
+		case stat.PID == server.Pid():
+			database += stat.CPUTime() + float64(stat.CUTime+stat.CSTime)/userHZ // sessions that have ended
+		case stat.PPID == server.Pid():
+			database += stat.CPUTime()
+		}
+	}
+	return client, database
 }
 
 // drainEnvelope is the JSON of each event.
@@ -89,8 +146,8 @@ type unordered struct{ delivery.Attempter }
 
 func (unordered) Ordered(string) bool { return false }
 
-// drainOutbox returns deliveries per second of events in the outbox.
-func drainOutbox(b *testing.B, r *httpsReceivers) float64 {
+// drainOutbox returns the cost of delivering events that are in the outbox.
+func drainOutbox(b *testing.B, r *httpsReceivers) drainCost {
 	d := newDatabase(b)
 	s := d.site()
 	targets := make([]string, len(r.servers))
@@ -114,8 +171,7 @@ func drainOutbox(b *testing.B, r *httpsReceivers) float64 {
 	sender := delivery.NewSender(delivery.SenderConfig{Egress: delivery.Egress{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 	q := newQueue(b, d.pool, queue.Options{})
 	q.Add(s, unordered{sender.Site("clinic", r, s.Deliveries())})
-	r.got.Store(0)
-	return rate(b, &r.got, func() { run(b, q) })
+	return r.costOf(b, d.pool, func() { run(b, q) })
 }
 
 // signedPost are the arguments of a job of the loop.
@@ -160,8 +216,8 @@ func (p *poster) Work(ctx context.Context, job *river.Job[signedPost]) error {
 	return response.Body.Close()
 }
 
-// drainLoop returns requests per second of the loop. It has as many workers as the queue.
-func drainLoop(b *testing.B, r *httpsReceivers) float64 {
+// drainLoop returns the cost of the loop. It has as many workers as the queue.
+func drainLoop(b *testing.B, r *httpsReceivers) drainCost {
 	d := newDatabase(b)
 	signer, err := standardwebhooks.NewWebhook(r.secret)
 	if err != nil {
@@ -172,7 +228,7 @@ func drainLoop(b *testing.B, r *httpsReceivers) float64 {
 		roots.AddCert(server.Certificate())
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig.RootCAs, transport.MaxIdleConnsPerHost = roots, loopWorkers
+	transport.TLSClientConfig.RootCAs, transport.MaxIdleConnsPerHost, transport.MaxIdleConns = roots, loopWorkers, 0
 	b.Cleanup(transport.CloseIdleConnections)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &poster{signer: signer, client: &http.Client{Transport: transport}})
@@ -202,8 +258,7 @@ func drainLoop(b *testing.B, r *httpsReceivers) float64 {
 	}
 	ctx := context.WithoutCancel(b.Context())
 	b.Cleanup(func() { _ = client.Stop(ctx) })
-	r.got.Store(0)
-	return rate(b, &r.got, func() {
+	return r.costOf(b, pool, func() {
 		if err := client.Start(ctx); err != nil {
 			b.Fatal(err)
 		}

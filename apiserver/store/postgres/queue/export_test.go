@@ -2,8 +2,16 @@ package queue
 
 import "context"
 
+// JobsPerSlot is the number of jobs that a process fetches for each of its slots.
+const JobsPerSlot = jobsPerSlot
+
 // SetFault lets tests interrupt at a point.
 func (q *Queue) SetFault(fault func(point string) error) { q.fault = fault }
+
+// StopQueue stops the River queue of a webhook, as if it had not been started.
+func (q *Queue) StopQueue(ctx context.Context, site int32, webhook string) error {
+	return q.client.Queues().Remove(ctx, name(site, webhook))
+}
 
 // Heal starts chains that have no active delivery.
 func (q *Queue) Heal(ctx context.Context) error { return q.heal(ctx) }

@@ -99,6 +99,35 @@ func TestManyPending(t *testing.T) {
 	}
 }
 
+// TestCap holds the attempts of a webhook with many due deliveries: as many are under way as the
+// queue has workers, although more jobs are fetched.
+func TestCap(t *testing.T) {
+	const workers, events = 4, 100
+	d := newDatabase(t)
+	s := d.site()
+	release := make(chan struct{})
+	var running atomic.Int64
+	r := &receiver{answer: func(_ context.Context, call attempted) (delivery.Outcome, error) {
+		running.Add(1)
+		defer running.Add(-1)
+		if call.Event[0] == 'e' {
+			<-release
+		}
+		return delivered(), nil
+	}}
+	q := newQueue(t, d.pool, queue.Options{Workers: workers})
+	q.Add(s, r)
+	run(t, q)
+	post(t, s, "", []string{"a"}, ids("first", workers)...) // a new webhook has fewer slots
+	arrives(t, s, workers, "a")
+	post(t, s, "", []string{"a"}, ids("e", events)...)
+	g := NewWithT(t)
+	g.Eventually(running.Load, patience).Should(BeEquivalentTo(workers))
+	g.Consistently(running.Load, "500ms").Should(BeEquivalentTo(workers))
+	close(release)
+	arrives(t, s, workers+events, "a")
+}
+
 func healthOf(g *WithT, s *postgres.Store, webhook string) delivery.Health {
 	health, err := s.Deliveries().Health(context.Background())
 	g.Expect(err).NotTo(HaveOccurred())

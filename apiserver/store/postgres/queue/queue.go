@@ -41,7 +41,8 @@ type Sender interface {
 
 // Breaker decides when attempts of a webhook pause, because its receiver fails.
 type Breaker interface {
-	// After returns the breaker state of a webhook after an attempt. state is the one before it.
+	// After returns the breaker state of a webhook after an attempt. state is the one before it. After a
+	// success, the new state has LastSuccess and nothing else.
 	After(state delivery.State, attempt delivery.Attempt) delivery.State
 }
 
@@ -74,6 +75,7 @@ type Queue struct {
 	river   *pgxpool.Pool
 	client  *river.Client[pgx.Tx]
 	queues  *queues
+	loader  *loader
 	settler *settler
 	// fault is called at points where tests inject errors.
 	fault func(point string) error
@@ -150,7 +152,7 @@ func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 		return nil, fmt.Errorf("create the delivery queue: %w", err)
 	}
 	q.queues = newQueues(q.client, options)
-	q.settler = newSettler(q)
+	q.loader, q.settler = newLoader(q), newSettler(q)
 	return q, nil
 }
 

@@ -20,19 +20,26 @@ const (
 	// queuesPeriod is the time between two runs of keepQueues. A job waits at most as long if another
 	// process inserted it into a queue that this process does not poll yet.
 	queuesPeriod = 250 * time.Millisecond
+	// stalledAfter is the time without an attempt after which a queue with due jobs is removed and added
+	// again. River may have failed to start it without an error.
+	stalledAfter = 5 * time.Second
 	// idleAfter is the time without an attempt after which a queue is no longer polled.
 	idleAfter = time.Minute
+	// jobsPerSlot is the number of jobs of a webhook that a process fetches for each slot. Those without
+	// a slot wait for one, or for the commit of their results. With a lower number, each statement is
+	// for fewer jobs. With a higher one, more deliveries wait for RescueAfter when a process dies.
+	jobsPerSlot = 4
 	// maxWanted is the maximum number of queues that wait to be added. At the limit, the next run of
 	// keepQueues adds further ones.
 	maxWanted = 1000
-	// removeTimeout is the maximum duration of removing an idle queue. At the limit, the removal is
-	// tried again later.
+	// removeTimeout is the maximum duration of removing a queue. At the limit, the removal is tried
+	// again later.
 	removeTimeout = time.Second
 )
 
 // queues are the River queues that this process polls. Each webhook has its own queue, so that its
-// jobs do not wait for those of another webhook. The number of workers of a queue limits the
-// concurrent attempts of the webhook.
+// jobs do not wait for those of another webhook. attempts limits the concurrent attempts of the
+// webhook.
 type queues struct {
 	client  *river.Client[pgx.Tx]
 	workers int
@@ -43,8 +50,11 @@ type queues struct {
 	changing sync.Mutex
 
 	mu sync.Mutex
-	// used maps the queues that were added to River to the time of their last attempt.
+	// used maps the queues that were added to River to the time at which they were last wanted or had
+	// an attempt.
 	used map[string]time.Time
+	// worked maps these queues to the time at which they were added or had their last attempt.
+	worked map[string]time.Time
 	// ending are the queues that are being removed from River.
 	ending map[string]bool
 	// attempts maps used queues to their attempts.
@@ -54,7 +64,7 @@ type queues struct {
 }
 
 func newQueues(client *river.Client[pgx.Tx], options Options) *queues {
-	return &queues{client: client, workers: options.Workers, wanted: make(chan string, maxWanted), used: map[string]time.Time{}, ending: map[string]bool{}, attempts: map[string]*attempts{}, open: map[string]bool{}}
+	return &queues{client: client, workers: options.Workers, wanted: make(chan string, maxWanted), used: map[string]time.Time{}, worked: map[string]time.Time{}, ending: map[string]bool{}, attempts: map[string]*attempts{}, open: map[string]bool{}}
 }
 
 // want requests that River polls the queue of a webhook that has jobs, unless the breaker of the
@@ -92,12 +102,44 @@ func (q *queues) add(queue string) {
 	if ending {
 		return // keepQueues tries again
 	}
-	err := q.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: q.workers})
+	err := q.client.Queues().Add(queue, river.QueueConfig{MaxWorkers: q.workers * jobsPerSlot})
 	if already := new(river.QueueAlreadyAddedError); err == nil || errors.As(err, &already) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.used[queue] = time.Now()
+		q.used[queue], q.worked[queue] = time.Now(), time.Now()
+		return
 	}
+	// River has the queue although it could not start it, and would not start it again.
+	_ = q.remove(context.Background(), queue) // if it fails, the queue stalls
+}
+
+// remove removes a queue from River. The caller must hold changing.
+func (q *queues) remove(ctx context.Context, queue string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	err := q.client.Queues().Remove(ctx, queue)
+	if unknown := new(river.QueueNotFoundError); errors.As(err, &unknown) {
+		return nil
+	}
+	return err
+}
+
+// restart removes a queue from River and adds it again.
+func (q *queues) restart(ctx context.Context, queue string) error {
+	q.changing.Lock()
+	err := q.remove(ctx, queue)
+	q.changing.Unlock()
+	if err == nil {
+		q.add(queue)
+	}
+	return err
+}
+
+// isStalled reports whether a queue that was added has had no attempt for stalledAfter. The caller
+// must hold mu.
+func (q *queues) isStalled(queue string) bool {
+	of := q.attempts[queue]
+	return (of == nil || of.running == 0) && time.Since(q.worked[queue]) >= stalledAfter
 }
 
 // use marks a queue as used now, and reports whether it must be added to River.
@@ -114,12 +156,10 @@ func (q *queues) use(queue string) bool {
 // removeIdle removes the queues without a recent attempt from River. Before it removes a queue,
 // River waits for attempts of the queue that are about to begin.
 func (q *queues) removeIdle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
-	defer cancel()
 	q.changing.Lock()
 	defer q.changing.Unlock()
 	for _, queue := range q.idle() {
-		if err := q.client.Queues().Remove(ctx, queue); err != nil {
+		if err := q.remove(ctx, queue); err != nil {
 			return err
 		}
 		q.mu.Lock()
@@ -137,6 +177,7 @@ func (q *queues) idle() []string {
 	for queue, at := range q.used {
 		if of := q.attempts[queue]; (of == nil || of.running == 0) && time.Since(at) >= idleAfter {
 			delete(q.used, queue)
+			delete(q.worked, queue)
 			delete(q.attempts, queue)
 			q.ending[queue] = true
 		}
@@ -177,14 +218,15 @@ func (q *Queue) keepQueues(ctx context.Context) error {
 		return err
 	}
 	var names []string
+	var stalled []bool
 	q.queues.mu.Lock()
 	var key webhookKey
 	var open bool
 	_, err = pgx.ForEachRow(rows, []any{&key.site, &key.webhook, &open}, func() error {
 		queue := name(key.site, key.webhook)
 		q.queues.setOpen(queue, open)
-		if _, there := q.queues.used[queue]; !open && !there {
-			names = append(names, queue)
+		if _, there := q.queues.used[queue]; !open && (!there || q.queues.isStalled(queue)) {
+			names, stalled = append(names, queue), append(stalled, there)
 		}
 		return nil
 	})
@@ -193,7 +235,8 @@ func (q *Queue) keepQueues(ctx context.Context) error {
 		return err
 	}
 	if len(names) > 0 {
-		const busy = `SELECT q.n FROM unnest($1::text[]) WITH ORDINALITY q(queue, n) WHERE EXISTS (SELECT FROM river_job j WHERE j.state = 'available' AND j.queue = q.queue)`
+		const busy = `SELECT q.n FROM unnest($1::text[]) WITH ORDINALITY q(queue, n)
+			WHERE EXISTS (SELECT FROM river_job j WHERE j.state = 'available' AND j.queue = q.queue AND j.priority = 1 AND j.scheduled_at <= now())`
 		rows, err := q.pool.Query(ctx, busy, names)
 		if err != nil {
 			return err
@@ -203,7 +246,11 @@ func (q *Queue) keepQueues(ctx context.Context) error {
 			return err
 		}
 		for _, n := range found {
-			q.queues.add(names[n-1])
+			if !stalled[n-1] {
+				q.queues.add(names[n-1])
+			} else if err := q.queues.restart(ctx, names[n-1]); err != nil {
+				return err
+			}
 		}
 	}
 	return q.queues.removeIdle(ctx)

@@ -165,3 +165,31 @@ func TestBreaker(t *testing.T) {
 	g.Expect(health["bad"].Pending).To(BeZero())
 	g.Expect(health["bad"].FailingSince).To(BeZero())
 }
+
+// TestSuccessWhileOpen lets an attempt succeed that began before another one opened the breaker: its
+// success is stored, closes the breaker and lets the other deliveries through.
+func TestSuccessWhileOpen(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	release := make(chan struct{})
+	r := &receiver{answer: func(_ context.Context, call attempted) (delivery.Outcome, error) {
+		switch {
+		case call.Event == "slow":
+			<-release
+		case call.Event == "bad" && call.Attempts == 0:
+			return retry(time.Now(), time.Now().Add(10*time.Millisecond)), nil
+		}
+		return delivered(), nil
+	}}
+	q := newQueue(t, d.pool, queue.Options{Breaker: breaker{after: 1, time: time.Hour}})
+	q.Add(s, r)
+	run(t, q)
+	g := NewWithT(t)
+	post(t, s, "", []string{"a"}, "slow", "bad")
+	g.Eventually(func() time.Time { return healthOf(g, s, "a").FailingSince }, patience).ShouldNot(BeZero())
+	post(t, s, "", []string{"a"}, "later")
+	g.Eventually(func() int64 { return healthOf(g, s, "a").Pending }, patience).Should(BeEquivalentTo(3))
+	g.Consistently(r.events, "300ms").Should(ConsistOf("slow", "bad"))
+	close(release)
+	arrives(t, s, 3, "a")
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,7 +15,7 @@ import (
 )
 
 // settler stores the outcomes of attempts and ends their jobs. One transaction does this for a
-// batch of results: those that arrived during the previous transaction.
+// batch of results: those that arrived during the previous transaction and within settleLinger.
 type settler struct {
 	queue *Queue
 	// results has a channel for each concurrent transaction. All results of a webhook use the same
@@ -51,6 +53,8 @@ const (
 	settlerCount = 2
 	// settleBatch is the maximum number of results that one transaction stores.
 	settleBatch = 200
+	// settleLinger is the time for which a result waits for others of its transaction.
+	settleLinger = 4 * time.Millisecond
 	// settleTries is the maximum number of attempts of a transaction that conflicts with others. After
 	// that, its jobs end with an error and are tried again.
 	settleTries = 3
@@ -76,7 +80,7 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 		case <-ctx.Done():
 			return
 		case first := <-results:
-			batch := collect(first, results)
+			batch := collect(ctx, first, results)
 			err := s.store(ctx, batch)
 			for _, r := range batch {
 				r.done <- err
@@ -85,31 +89,57 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 	}
 }
 
-// collect returns a batch of the first result and of those that are waiting.
-func collect(first *result, results chan *result) []*result {
+// collect returns a batch of the first result, of those that are waiting, and of those that arrive
+// within settleLinger. It does not wait while the next delivery of a chain does.
+func collect(ctx context.Context, first *result, results chan *result) []*result {
 	batch := []*result{first}
+	linger := time.NewTimer(settleLinger)
+	defer linger.Stop()
 	for len(batch) < settleBatch {
+		if last := batch[len(batch)-1]; last.job != nil && last.job.chain != nil {
+			linger.Reset(0)
+		}
 		select {
 		case r := <-results:
 			batch = append(batch, r)
-		default:
+		case <-linger.C:
+			return batch
+		case <-ctx.Done():
 			return batch
 		}
 	}
 	return batch
 }
 
-func (s *settler) store(ctx context.Context, batch []*result) (err error) {
-	for range settleTries {
-		var after func()
-		err = pgx.BeginFunc(ctx, s.queue.pool, func(tx pgx.Tx) (err error) {
+func (s *settler) store(ctx context.Context, batch []*result) error {
+	if !slices.ContainsFunc(batch, func(r *result) bool { return !r.isPlainSuccess() }) {
+		var left []*result
+		err := retryConflicts(func() (err error) {
+			left, err = s.queue.settleDelivered(ctx, batch)
+			return err
+		})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		batch = left
+	}
+	var after func()
+	err := retryConflicts(func() error {
+		return pgx.BeginFunc(ctx, s.queue.pool, func(tx pgx.Tx) (err error) {
 			after, err = s.queue.settle(ctx, tx, batch)
 			return err
 		})
-		if err == nil {
-			after()
-			return nil
-		}
+	})
+	if err == nil {
+		after()
+	}
+	return err
+}
+
+// retryConflicts repeats a transaction while it conflicts with others, up to settleTries times.
+func retryConflicts(transaction func() error) (err error) {
+	for range settleTries {
+		err = transaction()
 		var answer *pgconn.PgError
 		if !errors.As(err, &answer) || answer.Code != "40P01" && answer.Code != "40001" { // deadlock, serialization
 			return err

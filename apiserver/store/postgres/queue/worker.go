@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +47,7 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 	if s == nil {
 		return river.JobSnooze(absentDelay)
 	}
-	delivered := false
+	delivered, release := false, func() {}
 	if row.Queue != probeQueue {
 		waiting, cancel := context.WithTimeout(ctx, slotTimeout)
 		of, err := q.queues.begin(waiting, row.Queue)
@@ -54,12 +55,13 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 		if err != nil {
 			return river.JobSnooze(openDelay)
 		}
-		defer func() { q.queues.end(row.Queue, of, delivered) }()
+		release = sync.OnceFunc(func() { q.queues.end(row.Queue, of, delivered) })
+		defer release()
 		if q.queues.isOpen(row.Queue) {
 			return river.JobSnooze(openDelay)
 		}
 	}
-	loaded, err := q.load(ctx, row)
+	loaded, err := q.loader.load(ctx, row)
 	if errors.Is(err, pgx.ErrNoRows) {
 		// The delivery has another job, because it was redelivered, or none, because it was erased.
 		return q.settler.settle(ctx, &result{row: row.JobRow, site: row.Args.Site, delivery: row.Args.Delivery})
@@ -82,26 +84,8 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 			return err
 		}
 	}
-	return q.settler.settle(ctx, done)
-}
-
-// load reads the delivery of a job. Errors: pgx.ErrNoRows if the delivery does not have this job
-// any more.
-func (q *Queue) load(ctx context.Context, row *river.Job[attempt]) (*job, error) {
-	// OFFSET 0 prevents a scan of the site's events, which Postgres chooses if it estimates the
-	// tables to be empty.
-	const find = `SELECT d.webhook, d.tries, d.attempts, d.chain, e.seq, e.at, e.event, e.envelope
-		FROM (SELECT * FROM delivery WHERE site = $1 AND id = $2::text::uuid OFFSET 0) d
-		CROSS JOIN LATERAL (SELECT * FROM event WHERE site = $1 AND seq = d.seq OFFSET 0) e WHERE d.job = $3 AND d.status = 0`
-	var j job
-	var seq, at int64
-	var packed, envelope []byte
-	err := q.pool.QueryRow(ctx, find, row.Args.Site, row.Args.Delivery, row.ID).
-		Scan(&j.webhook, &j.tries, &j.attempts, &j.chain, &seq, &at, &packed, &envelope)
-	if err != nil {
-		return nil, err
+	if delivered {
+		release() // a failure occupies its slot until it is stored, because the breaker may open
 	}
-	j.event, err = outbox.UnpackHead(seq, at, packed)
-	j.event.Envelope = envelope
-	return &j, err
+	return q.settler.settle(ctx, done)
 }

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// MaxBatch is the maximum number of entries of a batch. A batch with more is refused with 400. It
-	// is that of events, so that a batch ends within requestTimeout on either storage.
-	MaxBatch = 500
+	// MaxSlotBatch is the maximum number of entries of a batch of slots. A batch with more is refused with
+	// 400. So many end within requestTimeout on either storage.
+	MaxSlotBatch = 500
 	// verbBatch stands for the verbs of the entries of a batch.
 	verbBatch = "batch"
 )
@@ -128,9 +128,9 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 // fielderror.Errors in the body as a whole.
 func readBatch(text []byte, key idempotencyKey) ([]batchEntry, error) {
 	if !schema.IsList(text) {
-		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(MaxBatch) + " entries"}}
+		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(MaxSlotBatch) + " entries"}}
 	}
-	objects, err := schema.ParseList(text, MaxBatch)
+	objects, err := schema.ParseList(text, MaxSlotBatch)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (c components) addAHDSSchemas() {
 func (c components) addBatch() {
 	entry := ahds.BatchFields.Schema()
 	entry["properties"] = with(entry["properties"].(schema.JSON), slot.IDField, uuid)
-	c.Schemas["Batch"] = schema.JSON{"type": "array", "minItems": 1, "maxItems": ahds.MaxBatch, "items": entry}
+	c.Schemas["Batch"] = schema.JSON{"type": "array", "minItems": 1, "maxItems": ahds.MaxSlotBatch, "items": entry}
 	c.Schemas["BatchResult"] = object(schema.JSON{
 		"data": arrayOf(object(schema.JSON{"status": number, "etag": text, "slot": refTo("AvailabilitySlot"), "problem": refTo("Problem")}, "etag", "slot", "problem")),
 	})
@@ -71,7 +71,7 @@ func (c components) addBatch() {
 func (c components) addEvents() {
 	c.Schemas["Event"] = event.Fields.Schema()
 	c.Schemas["Events"] = schema.JSON{"oneOf": []any{
-		refTo("Event"), schema.JSON{"type": "array", "minItems": 1, "maxItems": event.MaxBatch, "items": refTo("Event")},
+		refTo("Event"), schema.JSON{"type": "array", "minItems": 1, "maxItems": event.MaxPerRequest, "items": refTo("Event")},
 	}}
 	accepted := object(schema.JSON{"eventId": text})
 	c.Schemas["AcceptedEvents"] = schema.JSON{"oneOf": []any{accepted, object(schema.JSON{"data": arrayOf(accepted)})}}

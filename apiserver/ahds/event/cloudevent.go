@@ -53,7 +53,7 @@ func ParseCloudEvents(text []byte) ([]Sent, error) {
 	if !schema.IsList(text) {
 		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send an array of CloudEvents, or one as " + TypeCloudEvent}}
 	}
-	objects, err := schema.ParseList(text, MaxBatch)
+	objects, err := schema.ParseList(text, MaxPerRequest)
 	if err != nil {
 		return nil, err
 	}

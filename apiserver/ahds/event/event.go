@@ -24,8 +24,8 @@ import (
 const Type = "Event"
 
 const (
-	// MaxBatch is the maximum number of events of a request.
-	MaxBatch = 500
+	// MaxPerRequest is the maximum number of events of a request.
+	MaxPerRequest = 500
 	// maxData is the maximum size of an event's data in bytes, as sent.
 	maxData = 256 << 10
 	// maxSubject is the maximum number of characters of a subject.
@@ -91,7 +91,7 @@ func Parse(text []byte) (sent []Sent, many bool, err error) {
 		object, err := schema.Parse(text)
 		return []Sent{{object: object, within: asIs}}, false, err
 	}
-	objects, err := schema.ParseList(text, MaxBatch)
+	objects, err := schema.ParseList(text, MaxPerRequest)
 	for i, object := range objects {
 		sent = append(sent, Sent{object: object, within: below(i)})
 	}

@@ -159,7 +159,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(published) < 1 || len(published) > MaxBatch {
+		if len(published) < 1 || len(published) > MaxPerRequest {
 			t.Fatalf("%q has %d events", body, len(published))
 		}
 		again, err := parse()

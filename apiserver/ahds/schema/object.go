@@ -60,9 +60,9 @@ func Parse(text []byte) (Object, error) {
 	return nil, syntaxError(err)
 }
 
-// ParseList parses text that is a single JSON array of 1 to most objects, with the rules of Parse.
+// ParseList parses text that is a single JSON array of 1 to maxItems objects, with the rules of Parse.
 // Errors: fielderror.Errors.
-func ParseList(text []byte, most int) ([]Object, error) {
+func ParseList(text []byte, maxItems int) ([]Object, error) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := decoder.ReadToken(); err != nil {
 		return nil, syntaxError(err)
@@ -87,8 +87,8 @@ func ParseList(text []byte, most int) ([]Object, error) {
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, unparseable("", "the body has more text after the JSON array; send one array only")
 	}
-	if len(objects) < 1 || len(objects) > most {
-		errs = fielderror.Errors{{Code: fielderror.CodeOutOfRange, Detail: "the array has " + strconv.Itoa(len(objects)) + " items; send 1 to " + strconv.Itoa(most)}}
+	if len(objects) < 1 || len(objects) > maxItems {
+		errs = fielderror.Errors{{Code: fielderror.CodeOutOfRange, Detail: "the array has " + strconv.Itoa(len(objects)) + " items; send 1 to " + strconv.Itoa(maxItems)}}
 	}
 	return objects, errs.Err()
 }

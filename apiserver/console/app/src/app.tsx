@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Client } from './api/client';
 import { type Metadata } from './metadata';
 import { PageOf, pages } from './pages';
@@ -169,7 +169,8 @@ function useOffline(): boolean {
 
 /** useShortcuts handles keys that are pressed outside of fields: / for search, ? for help, g and a letter for a page. */
 function useShortcuts(onHelp: () => void): void {
-  useEffect(() => {
+  // A layout effect, so that keys work as soon as the page is there.
+  useLayoutEffect(() => {
     let going = false;
     const press = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
@@ -195,7 +196,7 @@ function focusSearch(): void {
     if (found) found.focus();
     else if (tries > 0) setTimeout(() => wait(tries - 1), 50);
   };
-  setTimeout(() => wait(40), 50); // a new page takes the focus first
+  setTimeout(() => wait(200), 50); // a new page takes the focus first
 }
 
 function Shortcuts({ onClose }: { onClose: () => void }) {

@@ -16,10 +16,18 @@ func (p *planner) maxListSize(predicate int) int {
 		maxSize = p.index.Limits.MaxRankedList
 	}
 	if first := p.predicates[0].path; p.page > 0 && first.scannedKey != 0 && p.order.ByCreation() && p.firstSuffices() {
-		maxSize = min(maxSize, maxListSizeFor(p.index.Database.EntryCount(p.ctx, first.scannedKey), p.page))
+		page := p.page
+		if p.hasAccessFilter(p.typeName) {
+			page *= readPerVisible
+		}
+		maxSize = min(maxSize, maxListSizeFor(p.index.Database.EntryCount(p.ctx, first.scannedKey), page))
 	}
 	return maxSize
 }
+
+// readPerVisible is the assumed number of matches that a scan reads for each one that privacy rules do
+// not hide. If they hide more, the scan of a page takes longer than the list would.
+const readPerVisible = 4
 
 // scanListRatio is the number of index entries that a scan reads in the time that a branch by list
 // needs for one rid. A scan is faster, because it neither keeps nor sorts the entries.
@@ -32,12 +40,9 @@ func maxListSizeFor(entries float64, page int) int {
 	return int(min(math.Sqrt(float64(page)*entries/scanListRatio), math.MaxInt32))
 }
 
-// firstSuffices reports whether the first access path finds exactly the matches. Facets may be the
-// only other predicates, because the path tests them itself.
+// firstSuffices reports whether the first access path finds exactly the matches, apart from the access
+// filter. Facets may be the only other predicates, because the path tests them itself.
 func (p *planner) firstSuffices() bool {
-	if p.hasAccessFilter(p.typeName) {
-		return false
-	}
 	for _, part := range p.predicates[1:] {
 		if part.path == nil || part.path.sizeClass != classFacet {
 			return false

@@ -230,8 +230,8 @@ func (l *Log) run(ctx context.Context) {
 	}
 }
 
-// store stores a batch of pending entries, and reports whether there are more. After a failure it
-// pauses for retryDelay.
+// store stores a batch of pending entries, and reports whether more are to be stored immediately. After
+// a failure it pauses for retryDelay.
 func (l *Log) store(ctx context.Context) (more bool) {
 	l.mu.Lock()
 	n := batchSize(l.pending)
@@ -273,7 +273,7 @@ func batchSize(pending []*Entry) int {
 }
 
 // complete removes the first n pending entries if err is nil, wakes waiters, and records whether
-// the log fails. It reports whether more entries are pending.
+// the log fails. It reports whether more entries are to be stored immediately.
 func (l *Log) complete(ctx context.Context, n int, err error) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -302,7 +302,8 @@ func (l *Log) complete(ctx context.Context, n int, err error) (more bool) {
 		l.waiting[0].done <- nil
 		l.waiting = l.waiting[1:]
 	}
-	return len(l.pending) > 0
+	// Others are collected until the next time, like those that come when nothing is being stored.
+	return len(l.waiting) > 0 || len(l.pending) >= maxBatch || batchSize(l.pending) < len(l.pending)
 }
 
 // trim deletes entries beyond the retention. It logs a failure.

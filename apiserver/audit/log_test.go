@@ -126,6 +126,26 @@ func TestLogSoon(t *testing.T) {
 	})
 }
 
+// TestLogCollects shows that entries of reads that arrive while a batch is stored wait for the next one,
+// as others do.
+func TestLogCollects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &memory{delay: 10 * time.Millisecond}
+		log := NewLog("oak", storage, Settings{})
+		const n = 2000
+		for range n { // for two seconds
+			if err := log.add(t.Context(), entries(1), false); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		log.Close(t.Context())
+		if got := storage.stored(); got != n || len(storage.batches) > 6 {
+			t.Errorf("%d entries in %d batches", got, len(storage.batches))
+		}
+	})
+}
+
 func TestLogFailure(t *testing.T) {
 	for _, goOn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("continue %v", goOn), func(t *testing.T) {

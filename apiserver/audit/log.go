@@ -16,7 +16,7 @@ const (
 	// further entries are dropped and, unless Settings.Continue is set, their requests are refused.
 	maxPending = 10_000
 	// maxBatch is the maximum number of entries that are stored at once, and maxBatchRecords that of
-	// their records, unless one entry has more. Postgres stores a row for each, within appendTimeout.
+	// their records, unless one entry has more. Postgres has an index entry for each, within appendTimeout.
 	maxBatch, maxBatchRecords = 1_000, 5_000
 	// appendTimeout is the time limit for storing a batch.
 	appendTimeout = 5 * time.Second

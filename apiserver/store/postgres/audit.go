@@ -129,18 +129,13 @@ func (s auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry,
 
 func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
 	sql, args := s.queryFor(query)
+	batch := &pgx.Batch{} // one round trip and one transaction
+	if query.Entity != "" {
+		// The pool's connections have these off, and a GIN index has no other scan and no order.
+		batch.Queue(`SELECT set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)`)
+	}
 	var found []audit.Entry
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if query.Entity != "" {
-			// The pool's connections have these off, and a GIN index has no other scan and no order.
-			if _, err := tx.Exec(ctx, `SET LOCAL enable_bitmapscan = on; SET LOCAL enable_sort = on`, pgx.QueryExecModeSimpleProtocol); err != nil {
-				return err
-			}
-		}
-		rows, err := tx.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
+	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Entry, error) {
 			var text []byte
 			if err := row.Scan(&text); err != nil {
@@ -150,6 +145,7 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 		})
 		return err
 	})
+	err := s.pool.SendBatch(ctx, batch).Close()
 	if isQueryLimit(err) {
 		return nil, audit.ErrTooSlow
 	}

@@ -274,10 +274,7 @@ func (r *searcher) readPage(into *rowBuffer) error {
 		}
 		if len(r.Query.Types) == 1 {
 			r.cachedPlan = page
-			if page.IsBounded && r.Query.Count <= maxBatchedPage {
-				return r.site.queries.query(r.Context, page.SQL, page.Args, into)
-			}
-			return r.readUnbounded(page, into)
+			return r.readOne(page, into)
 		}
 		batch.Queue(page.SQL, page.Args...).Query(into.read)
 	}
@@ -287,21 +284,19 @@ func (r *searcher) readPage(into *rowBuffer) error {
 	return r.site.pool.SendBatch(r.Context, batch).Close()
 }
 
-// readUnbounded reads the rows of a page whose time the plan cannot bound: with other queries if the
+// readOne reads the rows of a page of one type: with other queries if its time is bounded or its
 // statement is quick on average, else alone.
-func (r *searcher) readUnbounded(page *sqlplan.Page, into *rowBuffer) error {
-	read := r.readAlone
-	if r.Query.Count <= maxBatchedPage && r.site.quick.isQuick(page.SQL) {
-		read = func(sql string, args []any, into *rowBuffer) error {
-			return r.site.queries.query(r.Context, sql, args, into)
-		}
-	}
+func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	start := time.Now()
-	if err := read(page.SQL, page.Args, into); err != nil {
-		return err
+	if r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
+		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
+	} else {
+		err = r.readAlone(page.SQL, page.Args, into)
 	}
-	r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
-	return nil
+	if err == nil && !page.IsBounded {
+		r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
+	}
+	return err
 }
 
 // readPageAfterSkip reads the rows of a page and one more, after the first Query.Skip matches.

@@ -101,7 +101,7 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	entries, err := readBatch(text, key)
+	entries, err := readBatch(text, MaxSlotBatch, key)
 	if err != nil {
 		return err
 	}
@@ -124,13 +124,13 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 	return r.respond(w, http.StatusOK, typeJSON, append(items, `]}`...))
 }
 
-// readBatch parses the body of a batch. The errors in an entry are stored in it. Errors:
-// fielderror.Errors in the body as a whole.
-func readBatch(text []byte, key idempotencyKey) ([]batchEntry, error) {
+// readBatch parses the body of a batch of at most maxEntries entries. The errors in an entry are
+// stored in it. Errors: fielderror.Errors in the body as a whole.
+func readBatch(text []byte, maxEntries int, key idempotencyKey) ([]batchEntry, error) {
 	if !schema.IsList(text) {
-		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(MaxSlotBatch) + " entries"}}
+		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(maxEntries) + " entries"}}
 	}
-	objects, err := schema.ParseList(text, MaxSlotBatch)
+	objects, err := schema.ParseList(text, maxEntries)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,8 @@ import (
 )
 
 const (
+	// MaxEvents is the maximum number of events of a request.
+	MaxEvents = 500
 	// eventResource and eventTypeResource are Kubernetes RBAC resources.
 	eventResource     = "events"
 	eventTypeResource = "eventtypes"
@@ -113,12 +115,12 @@ func (r *request) readEvents(w http.ResponseWriter) (sent []event.Sent, many boo
 	case kind == event.TypeCloudEvent:
 		sent, err = event.ParseCloudEvent(text)
 	case kind == event.TypeCloudEventBatch:
-		sent, err = event.ParseCloudEvents(text)
+		sent, err = event.ParseCloudEvents(text, MaxEvents)
 		many = true
 	case event.IsBinary(r.Header):
 		sent, err = event.ParseBinary(r.Header, text)
 	default:
-		sent, many, err = event.Parse(text)
+		sent, many, err = event.Parse(text, MaxEvents)
 	}
 	return sent, many, text, err
 }

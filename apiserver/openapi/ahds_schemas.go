@@ -71,7 +71,7 @@ func (c components) addBatch() {
 func (c components) addEvents() {
 	c.Schemas["Event"] = event.Fields.Schema()
 	c.Schemas["Events"] = schema.JSON{"oneOf": []any{
-		refTo("Event"), schema.JSON{"type": "array", "minItems": 1, "maxItems": event.MaxPerRequest, "items": refTo("Event")},
+		refTo("Event"), schema.JSON{"type": "array", "minItems": 1, "maxItems": ahds.MaxEvents, "items": refTo("Event")},
 	}}
 	accepted := object(schema.JSON{"eventId": text})
 	c.Schemas["AcceptedEvents"] = schema.JSON{"oneOf": []any{accepted, object(schema.JSON{"data": arrayOf(accepted)})}}

@@ -48,12 +48,12 @@ func ParseCloudEvent(text []byte) ([]Sent, error) {
 	return []Sent{sent}, errs.Err()
 }
 
-// ParseCloudEvents parses events in batched mode. Errors: fielderror.Errors.
-func ParseCloudEvents(text []byte) ([]Sent, error) {
+// ParseCloudEvents parses at most maxEvents events in batched mode. Errors: fielderror.Errors.
+func ParseCloudEvents(text []byte, maxEvents int) ([]Sent, error) {
 	if !schema.IsList(text) {
 		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send an array of CloudEvents, or one as " + TypeCloudEvent}}
 	}
-	objects, err := schema.ParseList(text, MaxPerRequest)
+	objects, err := schema.ParseList(text, maxEvents)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,6 @@ import (
 const Type = "Event"
 
 const (
-	// MaxPerRequest is the maximum number of events of a request.
-	MaxPerRequest = 500
 	// maxData is the maximum size of an event's data in bytes, as sent.
 	maxData = 256 << 10
 	// maxSubject is the maximum number of characters of a subject.
@@ -84,14 +82,14 @@ type Sent struct {
 	within func(fielderror.Errors) fielderror.Errors
 }
 
-// Parse parses one event or an array of events. many is set for an array. Errors:
+// Parse parses one event or an array of at most maxEvents events. many is set for an array. Errors:
 // fielderror.Errors.
-func Parse(text []byte) (sent []Sent, many bool, err error) {
+func Parse(text []byte, maxEvents int) (sent []Sent, many bool, err error) {
 	if !schema.IsList(text) {
 		object, err := schema.Parse(text)
 		return []Sent{{object: object, within: asIs}}, false, err
 	}
-	objects, err := schema.ParseList(text, MaxPerRequest)
+	objects, err := schema.ParseList(text, maxEvents)
 	for i, object := range objects {
 		sent = append(sent, Sent{object: object, within: below(i)})
 	}

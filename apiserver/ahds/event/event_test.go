@@ -25,6 +25,9 @@ func places(err error) []string {
 	return said
 }
 
+// maxEvents is the maximum number of events of a request in these tests.
+const maxEvents = 500
+
 func TestCloudEvents(t *testing.T) {
 	const attributes = `"specversion":"1.0","id":"7","source":"/clinic/1","type":"user.created"`
 	want := events.Published{
@@ -52,7 +55,7 @@ func TestCloudEvents(t *testing.T) {
 		return func() ([]Sent, error) { return ParseCloudEvent([]byte(text)) }
 	}
 	batched := func(text string) func() ([]Sent, error) {
-		return func() ([]Sent, error) { return ParseCloudEvents([]byte(text)) }
+		return func() ([]Sent, error) { return ParseCloudEvents([]byte(text), maxEvents) }
 	}
 	binary := func(header map[string][]string, text string) func() ([]Sent, error) {
 		return func() ([]Sent, error) { return ParseBinary(header, []byte(text)) }
@@ -138,12 +141,12 @@ func FuzzParse(f *testing.F) {
 		parse := func() ([]Sent, error) {
 			switch form % 4 {
 			case 0:
-				sent, _, err := Parse(body)
+				sent, _, err := Parse(body, maxEvents)
 				return sent, err
 			case 1:
 				return ParseCloudEvent(body)
 			case 2:
-				return ParseCloudEvents(body)
+				return ParseCloudEvents(body, maxEvents)
 			default:
 				return ParseBinary(map[string][]string{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1"}, "Ce-Source": {"/a"}, "Ce-Type": {"user.created"}}, body)
 			}
@@ -159,7 +162,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(published) < 1 || len(published) > MaxPerRequest {
+		if len(published) < 1 || len(published) > maxEvents {
 			t.Fatalf("%q has %d events", body, len(published))
 		}
 		again, err := parse()

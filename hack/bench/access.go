@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -265,11 +266,16 @@ func (a *accessBench) measure(ctx context.Context, o options, request accessRequ
 	return costs, nil
 }
 
-// turn measures one kind and the baseline at the same time.
+// turn measures one kind and the baseline at the same time, with the same number of requests.
 func (a *accessBench) turn(ctx context.Context, o options, workloads []workload, kind int) (accessCost, error) {
 	var group errgroup.Group
 	took := make([]time.Duration, 2)
+	together := newLockstep(o.clients)
 	for i, number := range []int{kind, 0} {
+		paced := workload{workloads[number].name, func(ctx context.Context, n int) error {
+			together.await(i)
+			return workloads[number].run(ctx, n)
+		}}
 		pid := a.in.paddock.APIServers[accessKinds[number].server()].Pid()
 		group.Go(func() error {
 			next := map[string]int{}
@@ -277,15 +283,52 @@ func (a *accessBench) turn(ctx context.Context, o options, workloads []workload,
 			if err != nil {
 				return err
 			}
-			if _, _, err := takeTurn(ctx, o, workloads[number], next); err != nil {
+			defer together.end()
+			if _, _, err := takeTurn(ctx, o, paced, next); err != nil {
 				return err
 			}
 			after, err := preciselySpent(pid)
-			took[i] = (after - before) / time.Duration(next[workloads[number].name])
+			took[i] = (after - before) / time.Duration(next[paced.name])
 			return err
 		})
 	}
 	return accessCost{own: took[0], baseline: took[1]}, group.Wait()
+}
+
+// lockstep holds the faster of two sides back until the other has made as many requests, but for lead. A server that gets
+// fewer requests batches fewer of them and wakes up more often for each: at rates of their own, the slower side would
+// spend more processor time on the same work.
+type lockstep struct {
+	mu    sync.Mutex
+	moved *sync.Cond
+	made  [2]int
+	lead  int
+	ended bool
+}
+
+func newLockstep(lead int) *lockstep {
+	l := &lockstep{lead: lead}
+	l.moved = sync.NewCond(&l.mu)
+	return l
+}
+
+// await returns when a side may make its next request.
+func (l *lockstep) await(side int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.ended && l.made[side]-l.made[1-side] >= l.lead {
+		l.moved.Wait()
+	}
+	l.made[side]++
+	l.moved.Broadcast()
+}
+
+// end lets a side go on alone, because the other one has ended its turn.
+func (l *lockstep) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.moved.Broadcast()
 }
 
 // preciselySpent is the processor time of a process in nanoseconds: /proc/pid/stat counts hundredths of a second, which

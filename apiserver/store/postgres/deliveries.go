@@ -230,14 +230,14 @@ func (s deliveryLog) revive(ctx context.Context, webhook string, ids []string) (
 	return revived, storeError("make deliveries pending", err)
 }
 
-// Health implements delivery.Log. It reads one row and one index entry for each webhook, because
+// Health implements delivery.Log. It reads two rows and one index entry for each webhook, because
 // the number of pending deliveries is stored and updated with each change.
 func (s deliveryLog) Health(ctx context.Context) (map[string]delivery.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	const find = `SELECT w.webhook, w.pending, w.last_success, w.failing_since,
+	const find = `SELECT w.webhook, w.pending + COALESCE(r.deliveries, 0), w.last_success, w.failing_since,
 		COALESCE((SELECT d.at FROM delivery d WHERE d.site = $1 AND d.webhook = w.webhook AND d.status = 0 ORDER BY d.at, d.seq LIMIT 1), 0)
-		FROM webhook w WHERE w.site = $1`
+		FROM webhook w LEFT JOIN relayed r ON r.site = w.site AND r.webhook = w.webhook WHERE w.site = $1`
 	rows, err := s.pool.Query(ctx, find, s.site)
 	if err != nil {
 		return nil, storeError("read the health of webhooks", err)

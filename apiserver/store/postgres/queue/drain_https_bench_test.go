@@ -68,7 +68,7 @@ func (r *httpsReceivers) costOf(b *testing.B, pool *pgxpool.Pool, start func()) 
 	client, database := processorTime(b)
 	c.rate = rate(b, &r.got, start)
 	for left := 1; left > 0; time.Sleep(10 * time.Millisecond) {
-		const find = `SELECT (SELECT count(*) FROM river_job WHERE finalized_at IS NULL) + (SELECT COALESCE(sum(pending), 0) FROM webhook)`
+		const find = `SELECT (SELECT count(*) FROM river_job WHERE finalized_at IS NULL) + (SELECT COALESCE(sum(pending), 0) FROM webhook) + (SELECT COALESCE(sum(deliveries), 0) FROM relayed)`
 		if err := pool.QueryRow(b.Context(), find).Scan(&left); err != nil {
 			b.Fatal(err)
 		}

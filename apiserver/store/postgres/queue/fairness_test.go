@@ -128,6 +128,30 @@ func TestCap(t *testing.T) {
 	arrives(t, s, workers+events, "a")
 }
 
+// TestRelayWhileResultsAreStored relays events while a transaction that stores results holds the row of
+// a webhook, as those of a failing one often do.
+func TestRelayWhileResultsAreStored(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(s, &receiver{})
+	g := NewWithT(t)
+	post(t, s, "", []string{"good", "failing"}, "e1")
+	g.Expect(q.RelayAll(t.Context())).To(Succeed())
+	tx, err := d.pool.Begin(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `UPDATE webhook SET failures = 1 WHERE site = $1 AND webhook = 'failing'`, s.Number())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	post(t, s, "", []string{"good", "failing"}, "e2")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	g.Expect(q.RelayAll(ctx)).To(Succeed())
+	g.Expect(healthOf(g, s, "good").Pending).To(BeEquivalentTo(2))
+	g.Expect(healthOf(g, s, "failing").Pending).To(BeEquivalentTo(2))
+}
+
 func healthOf(g *WithT, s *postgres.Store, webhook string) delivery.Health {
 	health, err := s.Deliveries().Health(context.Background())
 	g.Expect(err).NotTo(HaveOccurred())

@@ -224,10 +224,10 @@ func TestErase(t *testing.T) {
 	defer conn.Release()
 	g.Expect(schema.Erase(t.Context(), conn.Conn(), "erased")).To(Succeed())
 	left := map[string]int{}
-	for _, table := range []string{"river_job", "delivery", "event", "webhook"} {
+	for _, table := range []string{"river_job", "delivery", "event", "webhook", "relayed"} {
 		var rows int
 		g.Expect(conn.QueryRow(t.Context(), `SELECT count(*) FROM `+table).Scan(&rows)).To(Succeed())
 		left[table] = rows
 	}
-	g.Expect(left).To(Equal(map[string]int{"river_job": 25, "delivery": 25, "event": 25, "webhook": 1}))
+	g.Expect(left).To(Equal(map[string]int{"river_job": 25, "delivery": 25, "event": 25, "webhook": 1, "relayed": 1}))
 }

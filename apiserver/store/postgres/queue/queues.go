@@ -212,7 +212,8 @@ func (q *queues) setOpen(queue string, open bool) {
 
 // keepQueues adds the queues that have jobs to River, and removes those that are idle.
 func (q *Queue) keepQueues(ctx context.Context) error {
-	const find = `SELECT site, webhook, open_until > 0 FROM webhook WHERE site = ANY($1::int4[]) AND (pending > 0 OR open_until > 0)`
+	const find = `SELECT w.site, w.webhook, w.open_until > 0 FROM webhook w LEFT JOIN relayed r ON r.site = w.site AND r.webhook = w.webhook
+		WHERE w.site = ANY($1::int4[]) AND (w.pending + COALESCE(r.deliveries, 0) > 0 OR w.open_until > 0)`
 	rows, err := q.pool.Query(ctx, find, q.numbers())
 	if err != nil {
 		return err

@@ -134,13 +134,17 @@ func (d *deliveries) jobs(site int32) []newJob {
 const (
 	insertEvents = `INSERT INTO event (site, seq, at, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::bytea[], $5::bytea[]) e ON CONFLICT DO NOTHING`
 	// insertDeliveries skips deliveries that exist, so that an event that is posted twice with the
-	// same id is delivered once. It changes the rows of webhooks in their order, to avoid deadlocks.
+	// same id is delivered once. It touches no row of webhook that exists, because it would wait for the
+	// transactions that store the results of attempts. ON CONFLICT alone waits for a row that changes.
 	insertDeliveries = `WITH d AS (
 			INSERT INTO delivery (site, id, webhook, seq, at, chain, job, status, tries) SELECT $1, d.id::uuid, d.webhook, d.seq, d.at, d.chain, d.job, 0, 0
 			FROM unnest($2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[]) d(id, webhook, seq, at, chain, job)
-			ON CONFLICT DO NOTHING RETURNING webhook)
-		INSERT INTO webhook (site, webhook, pending) SELECT $1, d.webhook, count(*) FROM d GROUP BY d.webhook ORDER BY d.webhook
-		ON CONFLICT (site, webhook) DO UPDATE SET pending = webhook.pending + EXCLUDED.pending`
+			ON CONFLICT DO NOTHING RETURNING webhook),
+		n AS (SELECT webhook, count(*) AS deliveries FROM d GROUP BY webhook),
+		w AS (INSERT INTO webhook (site, webhook) SELECT $1, n.webhook FROM n
+			WHERE NOT EXISTS (SELECT FROM webhook w WHERE w.site = $1 AND w.webhook = n.webhook) ORDER BY n.webhook ON CONFLICT DO NOTHING)
+		INSERT INTO relayed (site, webhook, deliveries) SELECT $1, webhook, deliveries FROM n
+		ON CONFLICT (site, webhook) DO UPDATE SET deliveries = relayed.deliveries + EXCLUDED.deliveries`
 	deleteOutbox = `DELETE FROM outbox WHERE site = $1 AND seq = ANY($2::int8[])`
 )
 

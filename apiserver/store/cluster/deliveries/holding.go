@@ -4,10 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"maps"
-	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
@@ -18,10 +16,6 @@ import (
 // keepInterval is the time between two searches for entries that have been held for
 // Options.HoldTime.
 const keepInterval = 500 * time.Millisecond
-
-// keepers is the maximum number of WebhookDeliveries that are created concurrently for such entries.
-// With more, deliveries to failing webhooks would delay those to others.
-const keepers = 4
 
 // holding is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
 // that a delivery that succeeds at once costs no object. The events stay in the Record until each
@@ -167,7 +161,8 @@ func (q *queue) dropTakenOut() {
 }
 
 // keepHeld creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx
-// ends.
+// ends. It makes one request at a time, because most of these deliveries are to failing webhooks: more
+// requests at once would delay the deliveries to others.
 func (q *queue) keepHeld(ctx context.Context) {
 	ticker := time.NewTicker(keepInterval)
 	defer ticker.Stop()
@@ -177,102 +172,145 @@ func (q *queue) keepHeld(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(keepers)
-		for _, e := range q.overdue() {
-			group.Go(func() error { return q.keep(groupCtx, e) })
-		}
-		if err := group.Wait(); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
+		for _, entries := range q.overdue() {
+			if err := q.keep(ctx, entries); err != nil {
+				if ctx.Err() == nil {
+					slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
+				}
+				break
+			}
 		}
 	}
 }
 
-// overdue returns the entries that must get a WebhookDelivery now. Sites for which Options.Open
-// returns false are left out: they may have been erased.
-func (q *queue) overdue() []*entry {
+// overdue returns the entries that must get a WebhookDelivery now, those of a Record together. Sites
+// for which Options.Open returns false are left out: they may have been erased.
+func (q *queue) overdue() [][]*entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var found []*entry
+	var found [][]*entry
+	places := map[*holding]int{}
 	for _, e := range q.order {
 		if e.claim == nil || e.done || time.Now().Before(e.claim.keepAt) {
 			continue
 		}
-		if _, open := q.options.Open(q.namespace, e.hook.id.key); open {
-			found = append(found, e)
+		if _, open := q.options.Open(q.namespace, e.hook.id.key); !open {
+			continue
 		}
+		place, known := places[e.claim.holding]
+		if !known {
+			place = len(found)
+			places[e.claim.holding] = place
+			found = append(found, nil)
+		}
+		found[place] = append(found[place], e)
 	}
 	return found
 }
 
-// keep creates the WebhookDelivery of an entry in its state before the first attempt, which may be
-// in progress.
-func (q *queue) keep(ctx context.Context, e *entry) error {
-	e.creation.Lock()
-	defer e.creation.Unlock()
-	q.mu.Lock()
-	settled := e.claim == nil || e.done
-	q.mu.Unlock()
-	if settled {
-		return nil
-	}
-	return q.create(ctx, e, e.first.DeepCopy())
-}
-
-// create creates the WebhookDelivery of an entry, and releases the Record of its event. If the event
-// was erased from the Record in the meantime, create removes the WebhookDelivery and the entry. The
-// caller holds e.creation.
-func (q *queue) create(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) error {
-	if e.meta == nil {
-		var err error
-		obj.Spec.Envelope = objects.Compress(e.envelope, nil)
-		if obj.Annotations, err = annotate(&obj.Spec); err != nil {
+// keep creates the WebhookDeliveries of entries of one Record in their states before the first
+// attempt, which may be in progress.
+func (q *queue) keep(ctx context.Context, entries []*entry) error {
+	var created []*entry
+	for _, e := range entries {
+		e.creation.Lock()
+		defer e.creation.Unlock()
+		q.mu.Lock()
+		settled := e.claim == nil || e.done
+		q.mu.Unlock()
+		if settled {
+			continue
+		}
+		exists, err := q.ensureObject(ctx, e, e.first.DeepCopy())
+		if err != nil {
 			return err
 		}
-		meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
-		if apierrors.IsAlreadyExists(err) {
-			// A replica that had this shard before created it. The next attempt reads it.
-			q.unclaim(e, "")
-			return nil
+		if exists {
+			created = append(created, e)
 		}
-		if err != nil {
-			return objects.StoreError("create delivery "+e.name, err)
-		}
-		e.meta = &meta
 	}
-	// An erasure removes the event from its Record first, and then WebhookDeliveries.
-	there, err := q.inRecord(ctx, e)
+	return q.confirm(ctx, created)
+}
+
+// create creates the WebhookDelivery of an entry, and releases the Record of its event. The caller
+// holds e.creation.
+func (q *queue) create(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) error {
+	exists, err := q.ensureObject(ctx, e, obj)
+	if err != nil || !exists {
+		return err
+	}
+	return q.confirm(ctx, []*entry{e})
+}
+
+// ensureObject creates the WebhookDelivery of an entry, unless meta says that it exists. It returns
+// false if an earlier replica created it, so that its state is unknown. The caller holds e.creation.
+func (q *queue) ensureObject(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) (exists bool, err error) {
+	if e.meta != nil {
+		return true, nil
+	}
+	obj.Spec.Envelope = objects.Compress(e.envelope, nil)
+	if obj.Annotations, err = annotate(&obj.Spec); err != nil {
+		return false, err
+	}
+	meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
+	if apierrors.IsAlreadyExists(err) {
+		// A replica that had this shard before created it. The next attempt reads it.
+		q.unclaim(e, "")
+		return false, nil
+	}
+	if err != nil {
+		return false, objects.StoreError("create delivery "+e.name, err)
+	}
+	e.meta = &meta
+	return true, nil
+}
+
+// confirm releases the Record of entries that have WebhookDeliveries. An event that was erased from
+// the Record in the meantime loses its WebhookDelivery and its entry: an erasure removes an event from
+// its Record first, and then WebhookDeliveries. The caller holds creation of all entries, which are of
+// one Record.
+func (q *queue) confirm(ctx context.Context, entries []*entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	inRecord, err := q.eventsOf(ctx, entries[0])
 	if err != nil {
 		return err
 	}
-	if there {
-		q.unclaim(e, e.meta.ResourceVersion)
-		return nil
+	for _, e := range entries {
+		if inRecord[e.first.Spec.Event] {
+			q.unclaim(e, e.meta.ResourceVersion)
+			continue
+		}
+		if err := q.client.Delete(ctx, objects.Delivery, q.namespace, e.name, nil); err != nil {
+			return objects.StoreError("remove delivery "+e.name, err)
+		}
+		q.mu.Lock()
+		q.remove(e)
+		q.mu.Unlock()
+		q.unclaim(e, "")
 	}
-	if err := q.client.Delete(ctx, objects.Delivery, q.namespace, e.name, nil); err != nil {
-		return objects.StoreError("remove delivery "+e.name, err)
-	}
-	q.mu.Lock()
-	q.remove(e)
-	q.mu.Unlock()
-	q.unclaim(e, "")
 	return nil
 }
 
-// inRecord reports whether the event of an entry is still in its Record.
-func (q *queue) inRecord(ctx context.Context, e *entry) (bool, error) {
+// eventsOf returns the ids of the events that are still in the Record of an entry.
+func (q *queue) eventsOf(ctx context.Context, e *entry) (map[string]bool, error) {
 	q.mu.Lock()
 	name := e.claim.holding.record.Name
 	q.mu.Unlock()
 	var record recordsv1.Record
 	err := q.client.Get(ctx, objects.Records, q.namespace, name, &record)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, objects.StoreError("read record "+name, err)
+		return nil, objects.StoreError("read record "+name, err)
 	}
-	return slices.ContainsFunc(record.Spec.Events, func(event recordsv1.PendingEvent) bool { return event.ID == e.first.Spec.Event }), nil
+	ids := map[string]bool{}
+	for _, event := range record.Spec.Events {
+		ids[event.ID] = true
+	}
+	return ids, nil
 }
 
 // unclaim ends the time in which an entry needs its Record. resourceVersion is that of its

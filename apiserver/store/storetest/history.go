@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -243,6 +244,27 @@ func testHistoryPositions(t *testing.T, open Open) {
 	}
 }
 
+// writesPerPage is the number of writes that pacing allows for each page.
+const writesPerPage = 4
+
+// pacing is a store whose writers wait for its histories: without that, a slow machine would write so
+// much during a page that the pages of a history never end.
+type pacing struct {
+	store.Store
+	writes chan struct{}
+}
+
+// History implements store.Store.
+func (p pacing) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
+	for range writesPerPage {
+		select {
+		case p.writes <- struct{}{}:
+		default: // the writers are slower than the pages
+		}
+	}
+	return p.Store.History(ctx, query)
+}
+
 // testHistoryPagingUnderWrites shows that paging through the history of the site during writes
 // returns each version that was written before the first page exactly once.
 func testHistoryPagingUnderWrites(t *testing.T, open Open) {
@@ -252,6 +274,7 @@ func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 		before[toHistoryVersion(write(t, s, put(fmt.Sprintf("steady-%02d", i%30), body(i))).Record).name()] = true
 	}
 	stop := make(chan struct{})
+	paged := pacing{s, make(chan struct{}, 2*writesPerPage)}
 	var writers sync.WaitGroup
 	for w := range 2 {
 		writers.Go(func() {
@@ -259,7 +282,7 @@ func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-paged.writes:
 				}
 				// Each record has few enough versions that engines keep the first ones.
 				op := put(fmt.Sprintf("passing-%d-%d", w, i%40), body(i))
@@ -275,7 +298,7 @@ func testHistoryPagingUnderWrites(t *testing.T, open Open) {
 	}
 	for round := range 8 {
 		seen := map[string]int{}
-		for _, v := range allVersions(t, s, store.HistoryQuery{Count: 5 + 9*round, Deletions: true}) {
+		for _, v := range allVersions(t, paged, store.HistoryQuery{Count: 5 + 9*round, Deletions: true}) {
 			seen[v.name()]++
 		}
 		for name := range before {

@@ -523,6 +523,14 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	ConcurrentExports *int32 `json:"concurrentExports,omitempty"`
+
+	// maxEventsPerRequest is the maximum number of events in a request to publish events (POST
+	// /ahds/v1/event), 1 to 500. A request with more fails with 400, and none of its events is
+	// accepted. Default: 500.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	MaxEventsPerRequest *int32 `json:"maxEventsPerRequest,omitempty"`
 }
 
 // SiteStatus is the state observed by the controller and the API servers.

@@ -15,13 +15,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/events"
+	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/suggest"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 const (
-	// MaxEvents is the maximum number of events of a request.
+	// MaxEvents is the maximum number of events of a request at a Site that does not set
+	// limits.maxEventsPerRequest, and the largest maximum that a Site can set. A request with more is
+	// answered with 400.
 	MaxEvents = 500
 	// eventResource and eventTypeResource are Kubernetes RBAC resources.
 	eventResource     = "events"
@@ -111,16 +114,17 @@ func (r *request) readEvents(w http.ResponseWriter) (sent []event.Sent, many boo
 	if text, err = r.readBody(w); err != nil {
 		return nil, false, nil, err
 	}
+	maxEvents := settings.Int(r.site.Limits.MaxEventsPerRequest, MaxEvents)
 	switch {
 	case kind == event.TypeCloudEvent:
 		sent, err = event.ParseCloudEvent(text)
 	case kind == event.TypeCloudEventBatch:
-		sent, err = event.ParseCloudEvents(text, MaxEvents)
+		sent, err = event.ParseCloudEvents(text, maxEvents)
 		many = true
 	case event.IsBinary(r.Header):
 		sent, err = event.ParseBinary(r.Header, text)
 	default:
-		sent, many, err = event.Parse(text, MaxEvents)
+		sent, many, err = event.Parse(text, maxEvents)
 	}
 	return sent, many, text, err
 }

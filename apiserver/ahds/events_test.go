@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/ahds"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
@@ -161,6 +162,31 @@ var _ = Describe("Events in", func() {
 			Expect(eventIDs(s.do("POST", acceptPath, batch))).To(HaveLen(500))
 			Expect(eventIDs(s.do("POST", acceptPath, batch))).To(HaveLen(500))
 			Expect(s.made()).To(HaveLen(505))
+		})
+
+		It("accepts as many events in a request as the site allows", func(ctx SpecContext) {
+			s := newEventSite(ctx, newSite, "user.created")
+			s.setLimits(v1alpha1.Limits{MaxEventsPerRequest: new(int32(2))})
+			for contentType, one := range map[string]string{
+				"application/json":                   `{"type":"user.created","data":{}}`,
+				"application/cloudevents-batch+json": `{"specversion":"1.0","id":"ID","source":"/clinic","type":"user.created","data":{}}`,
+			} {
+				made := len(s.made())
+				batch := func(n int) string {
+					var many []string
+					for range n {
+						many = append(many, strings.Replace(one, "ID", uuid.NewString(), 1))
+					}
+					return "[" + strings.Join(many, ",") + "]"
+				}
+				refused := s.do("POST", acceptPath, batch(3), with("Content-Type", contentType))
+				Expect(refused.status).To(Equal(http.StatusBadRequest), contentType)
+				Expect(refused.errs()).To(ConsistOf("pointer  out_of_range"), contentType)
+				Expect(refused.body).To(ContainSubstring("the array has 3 items; send 1 to 2"), contentType)
+				Expect(s.made()).To(HaveLen(made), contentType)
+				Expect(eventIDs(s.do("POST", acceptPath, batch(2), with("Content-Type", contentType)))).To(HaveLen(2), contentType)
+				Expect(s.made()).To(HaveLen(made+2), contentType)
+			}
 		})
 
 		It("finds all faults at once", func(ctx SpecContext) {

@@ -43,8 +43,8 @@ type codeExtension struct {
 	ValueCode string `json:"valueCode"`
 }
 
-// timeZone is the extension that names the time zone of a site.
-const timeZone = "http://hl7.org/fhir/StructureDefinition/timezone"
+// TimeZone is the extension of metadata's implementation that names the time zone of a site.
+const TimeZone = "http://hl7.org/fhir/StructureDefinition/timezone"
 
 type rest struct {
 	Mode          string               `json:"mode"`
@@ -169,7 +169,7 @@ func (h *handler) capabilities(site Endpoint) capabilities {
 func implementationOf(site Endpoint) implementation {
 	described := implementation{Description: "Administrative records of the site " + site.ID, URL: site.BaseURL}
 	if site.Zone != nil {
-		described.Extension = []codeExtension{{URL: timeZone, ValueCode: site.Zone.String()}}
+		described.Extension = []codeExtension{{URL: TimeZone, ValueCode: site.Zone.String()}}
 	}
 	return described
 }

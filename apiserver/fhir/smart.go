@@ -24,8 +24,8 @@ type Issuer struct {
 	Known bool
 }
 
-// smartConfiguration is the SMART App Launch 2 configuration (conformance.html).
-type smartConfiguration struct {
+// SMARTConfiguration is the SMART App Launch 2 configuration (conformance.html).
+type SMARTConfiguration struct {
 	Issuer                string   `json:"issuer"`
 	JWKSURI               string   `json:"jwks_uri,omitempty"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint,omitempty"`
@@ -70,7 +70,7 @@ func (h *handler) smartConfiguration(w http.ResponseWriter, r *request) error {
 	if !issuer.Known {
 		return access.ErrUnavailable
 	}
-	document := smartConfiguration{
+	document := SMARTConfiguration{
 		Issuer: issuer.URL, JWKSURI: issuer.JWKSURI,
 		AuthorizationEndpoint: issuer.AuthorizationEndpoint, TokenEndpoint: issuer.TokenEndpoint,
 		RegistrationEndpoint: issuer.RegistrationEndpoint, IntrospectionEndpoint: issuer.IntrospectionEndpoint,

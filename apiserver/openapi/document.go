@@ -64,6 +64,7 @@ func describe() description {
 			Headers: headers(), SecuritySchemes: securitySchemes,
 		},
 	}
+	d.addPortal()
 	d.addFHIR()
 	d.addAHDS()
 	return d

@@ -61,10 +61,13 @@ func TestDocumentIsValid(t *testing.T) {
 }
 
 // TestDocumentHasEveryRoute compares the paths of the document with the tables by which the APIs
-// route requests.
+// route requests. Package portal compares the other paths.
 func TestDocumentHasEveryRoute(t *testing.T) {
 	var described, served []string
 	for path, methods := range document(t)["paths"].(map[string]any) {
+		if !strings.HasPrefix(path, "/fhir") && !strings.HasPrefix(path, "/ahds") {
+			continue
+		}
 		for method := range methods.(map[string]any) {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
@@ -76,6 +79,17 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	}
 	slices.Sort(described)
 	slices.Sort(served)
+	for _, route := range []string{
+		"GET /fhir/AuditEvent", "GET /fhir/$export", "GET /fhir/Patient/$export", "GET /fhir/Group/{id}/$export", "GET /fhir/$export/{job}",
+		"DELETE /fhir/$export/{job}", "GET /fhir/$export/{job}/{file}", "POST /fhir/$import", "POST /fhir/Patient/{id}/$purge",
+		"GET /fhir/Patient/{id}/$everything", "GET /ahds/v1/availability-slot.ics", "POST /ahds/v1/availability-slot/batch",
+		"GET /ahds/v1/availability-slot/changes", "POST /ahds/v1/webhook/{id}/test", "POST /ahds/v1/webhook/{id}/replay",
+		"POST /ahds/v1/webhook/{id}/rotate-secret", "POST /ahds/v1/webhook/{id}/delivery/{deliveryId}/redeliver", "GET /ahds/v1/event-type",
+	} { // the tables have these, too
+		if !slices.Contains(served, route) || !slices.Contains(described, route) {
+			t.Errorf("no %s", route)
+		}
+	}
 	if diff := cmp.Diff(served, described); diff != "" {
 		t.Errorf("(-served +described):\n%s", diff)
 	}
@@ -222,6 +236,45 @@ func TestSchemasOfResources(t *testing.T) {
 			}
 			if _, err := r4.Read([]byte(test.text), r4.Options{Type: test.typeName, Optional: r4.OptionalInContract}); (err == nil) != test.valid {
 				t.Errorf("the server: %v", err)
+			}
+		})
+	}
+}
+
+// TestSchemasOfMetadata validates what documents about a site have in addition to the specifications.
+func TestSchemasOfMetadata(t *testing.T) {
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("openapi.json", document(t)); err != nil {
+		t.Fatal(err)
+	}
+	consoles := func(member string) string {
+		return `{"issuer":"https://a","grant_types_supported":[],"capabilities":[],"code_challenge_methods_supported":["S256"],"console_clients":[{"name":"staff",
+			"issuer":"https://a","authorization_endpoint":"https://a/auth","token_endpoint":"https://a/token",` + member + `:"console","scopes":["openid"]}]}`
+	}
+	zone := func(url string) string {
+		return `{"resourceType":"CapabilityStatement","status":"active","date":"2026-03-01","kind":"instance","fhirVersion":"4.0.1","format":["json"],
+			"implementation":{"description":"a site","extension":[{"url":"` + url + `","valueCode":"Europe/Vienna"}]}}`
+	}
+	for name, test := range map[string]struct {
+		schema, text string
+		valid        bool
+	}{
+		"clients of the console":               {"SMARTConfiguration", consoles(`"client_id"`), true},
+		"clients of the console without an id": {"SMARTConfiguration", consoles(`"clientId"`), false},
+		"a time zone":                          {"SiteCapabilities", zone(fhir.TimeZone), true},
+		"another extension":                    {"SiteCapabilities", zone("urn:other"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema, err := compiler.Compile("openapi.json#/components/schemas/" + test.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(value); (err == nil) != test.valid {
+				t.Error(err)
 			}
 		})
 	}

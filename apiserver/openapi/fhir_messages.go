@@ -129,7 +129,7 @@ func plain(status, description, typeName string) func(web.Route) map[string]resp
 var notModified = response{Description: "The client has this version.", Headers: headerRefs("ETag")}
 
 func capabilityStatement(r web.Route) map[string]response {
-	all := answer("200", "The capabilities of the site", "CapabilityStatement")(r)
+	all := answer("200", "The capabilities of the site", "SiteCapabilities")(r)
 	all["304"] = notModified
 	return all
 }

@@ -1,9 +1,11 @@
 package openapi
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
+	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
@@ -193,8 +195,22 @@ func (c components) addFHIRSchemas() {
 			"requiresAccessToken": schema.JSON{"type": "boolean"}, "output": link, "error": link,
 		},
 	}
-	c.Schemas["SMARTConfiguration"] = schema.JSON{
-		"type": "object", "required": []string{"issuer", "capabilities"},
-		"properties": schema.JSON{"issuer": schema.JSON{"type": "string"}, "capabilities": schema.JSON{"type": []string{"array", "null"}, "items": schema.JSON{"type": "string"}}},
-	}
+	c.Schemas["SMARTConfiguration"] = schemaOfGo(reflect.TypeFor[fhir.SMARTConfiguration]())
+	c.Schemas["SiteCapabilities"] = schema.JSON{"allOf": []any{refTo("CapabilityStatement"), schema.JSON{
+		"properties": schema.JSON{"implementation": schema.JSON{"properties": schema.JSON{"extension": timeZoneExtension}}},
+	}}}
+}
+
+// timeZoneExtension is the schema of the extensions of metadata's implementation: the time zone of
+// a Site.
+var timeZoneExtension = schema.JSON{
+	"type": "array", "maxItems": 1,
+	"description": "The time zone of the site, of dates and times without an offset. Without it, the zone is UTC.",
+	"items": schema.JSON{
+		"type": "object", "required": []string{"url", "valueCode"},
+		"properties": schema.JSON{
+			"url":       schema.JSON{"const": fhir.TimeZone},
+			"valueCode": schema.JSON{"type": "string", "description": "A name of the IANA time zone database, such as Europe/Vienna."},
+		},
+	},
 }

@@ -50,15 +50,7 @@ func New(config Config) http.Handler {
 	h := &handler{config}
 	router := chi.NewRouter()
 	router.Use(web.StripSlash)
-	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"/":                           h.index,
-		"/errors":                     h.errors,
-		"/errors/{code}":              h.errorPage,
-		"/site/{siteId}":              h.ofSite(h.landing),
-		"/site/{siteId}/openapi.json": h.ofSite(h.document),
-		"/site/{siteId}/docs":         h.ofSite(h.reference),
-		"/site/{siteId}/docs/{file}":  h.ofSite(h.asset),
-	} {
+	for path, serve := range h.paths() {
 		router.Handle(path, h.serve(serve))
 	}
 	unknown := h.serve(func(http.ResponseWriter, *http.Request) error {
@@ -67,6 +59,19 @@ func New(config Config) http.Handler {
 	router.NotFound(unknown)
 	router.MethodNotAllowed(h.serve(func(http.ResponseWriter, *http.Request) error { return &web.UnknownMethodError{} }))
 	return web.Identify(web.Recover(h.Log, h.fail, gzhttp.GzipHandler(router)))
+}
+
+// paths returns what serves each path.
+func (h *handler) paths() map[string]func(http.ResponseWriter, *http.Request) error {
+	return map[string]func(http.ResponseWriter, *http.Request) error{
+		"/":                           h.index,
+		"/errors":                     h.errors,
+		"/errors/{code}":              h.errorPage,
+		"/site/{siteId}":              h.ofSite(h.landing),
+		"/site/{siteId}/openapi.json": h.ofSite(h.document),
+		"/site/{siteId}/docs":         h.ofSite(h.reference),
+		"/site/{siteId}/docs/{file}":  h.ofSite(h.asset),
+	}
 }
 
 // serve returns the handler of one path, which supports GET and HEAD.

@@ -1,15 +1,17 @@
 package portal
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/errorcode"
@@ -137,7 +139,7 @@ func TestHiddenSites(t *testing.T) {
 					t.Errorf("%s: got %d", path, res.Code)
 				}
 			}
-			if said[0] != said[1] || cmp.Diff(headers[0], headers[1]) != "" {
+			if said[0] != said[1] || gocmp.Diff(headers[0], headers[1]) != "" {
 				t.Errorf("%s: %s, %v; %s, %v", path, said[0], headers[0], said[1], headers[1])
 			}
 		}
@@ -168,5 +170,32 @@ func TestEveryCodeHasAPage(t *testing.T) {
 		if err := json.Unmarshal(res.Body.Bytes(), &page); err != nil || page["code"] != entry.Code || page["remedy"] == "" {
 			t.Errorf("%s: got %d, %v, %v", entry.Code, res.Code, page, err)
 		}
+	}
+}
+
+// TestDocumentHasPages compares the paths of the OpenAPI document outside of the APIs with those of
+// the portal, and the console, which is another package's.
+func TestDocumentHasPages(t *testing.T) {
+	var document struct{ Paths map[string]any }
+	if err := json.Unmarshal(get(t, "GET", "/site/oak/openapi.json", "").Body.Bytes(), &document); err != nil {
+		t.Fatal(err)
+	}
+	described := []string{}
+	for path := range document.Paths {
+		if !strings.HasPrefix(path, "/fhir") && !strings.HasPrefix(path, "/ahds/") {
+			described = append(described, path)
+		}
+	}
+	served := []string{"/console"}
+	for path := range (&handler{}).paths() {
+		below, ofSite := strings.CutPrefix(path, "/site/{siteId}")
+		if ofSite && below != "/docs/{file}" { // the files of a page
+			served = append(served, cmp.Or(below, "/"))
+		}
+	}
+	slices.Sort(described)
+	slices.Sort(served)
+	if diff := gocmp.Diff(served, described); diff != "" {
+		t.Errorf("(-served +described):\n%s", diff)
 	}
 }

@@ -49,6 +49,7 @@ func (h *handler) paths() paths {
 	h.routeWebhooks(site)
 	h.routeDeliveries(site)
 	h.routeEvents(site)
+	h.routeSite(site)
 	return site
 }
 

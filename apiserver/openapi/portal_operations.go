@@ -10,7 +10,7 @@ const mediaHTML = "text/html"
 // landing is the schema of the landing page of a site for programs.
 var landing = object(schema.JSON{
 	"site": text, "links": schema.JSON{"type": "object", "additionalProperties": text, "description": "Addresses by what is there: fhir, docs and others."},
-}, "site", "links")
+})
 
 var portalError = errorFormat{"Page", map[string]content{mediaProblem: {Schema: refTo("Problem")}, mediaHTML: {Schema: text}}}
 

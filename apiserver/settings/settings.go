@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/cors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access"
@@ -39,6 +40,8 @@ type Settings struct {
 	EventTypes map[string]events.Mapping
 	// CORS handles cross-origin requests of browsers. It is nil if the Site allows no other origins.
 	CORS *cors.Cors
+	// Conditions are those of the Site object.
+	Conditions []metav1.Condition
 }
 
 // defaultMaxBodySize is the maximum size in bytes of a request body at a Site that does not set it.

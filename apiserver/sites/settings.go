@@ -33,6 +33,7 @@ func settingsOf(object *sitesv1.Site) settings.Settings {
 		Privacy:           privacyOf(spec),
 		EventTypes:        eventsOf(object),
 		CORS:              corsOf(spec.CORS),
+		Conditions:        object.Status.Conditions,
 	}
 }
 

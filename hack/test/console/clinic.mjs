@@ -1,5 +1,6 @@
 // The records that the console shows in the test.
 
+import { readFileSync } from 'node:fs';
 import { api, tokens } from './harness.mjs';
 
 const animal = (species, breed, genderStatus) => ({
@@ -11,15 +12,15 @@ const animal = (species, breed, genderStatus) => ({
   ],
 });
 
-// A red pixel.
-const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+/** photo is a drawing of a dog. */
+const photo = readFileSync(new URL('dog.png', import.meta.url)).toString('base64');
 
 const rex = {
   resourceType: 'Patient', id: 'rex', active: true, name: [{ given: ['Rex'], family: 'Miller' }], gender: 'male', birthDate: '2020-05-04',
   identifier: [{ system: 'urn:iso:std:iso:11784', value: '985112003456789' }],
   extension: [animal('Dog', 'Golden Retriever', 'neutered')],
   generalPractitioner: [{ reference: 'Practitioner/ann' }],
-  photo: [{ contentType: 'image/png', data: pixel }],
+  photo: [{ contentType: 'image/png', data: photo }],
   text: { status: 'generated', div: '<div xmlns="http://www.w3.org/1999/xhtml"><p style="color:red">Rex, <b>a dog</b></p><img src="https://tracker.example.org/a.png" alt="x"/></div>' },
 };
 

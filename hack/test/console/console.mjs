@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, home, open, serving, settings, signIn, site, start, stop, tokens } from './harness.mjs';
+import { api, base, closeRest, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -52,11 +52,28 @@ test('signing in with a token shows the site', async () => {
   await window.page.getByRole('link', { name: '31 Patient', exact: true }).waitFor();
   await window.page.getByText('1 webhook,').waitFor();
   await window.accessible('home');
-  await window.picture('home');
   await window.noStorage();
   window.check();
   await window.page.reload();
   await window.page.getByLabel('Token').waitFor(); // the token is gone
+  await window.close();
+});
+
+test('the home shows the conditions of the site, and requests as they happen', async () => {
+  const window = await open();
+  await window.page.clock.install();
+  await signIn(window, tokens.editor);
+  const health = window.page.getByRole('region', { name: 'Health' });
+  await health.getByText('The site works.').waitFor();
+  for (const type of ['Ready', 'IssuersReady']) await health.locator(`[data-condition="${type}"].good`).waitFor();
+  const graph = window.page.getByRole('figure');
+  const shown = async () => Number(/of (\d+) requests/.exec(await graph.innerText())[1]);
+  const before = await shown();
+  await window.page.clock.fastForward(11_000);
+  await window.page.waitForFunction((n) => Number(/of (\d+) requests/.exec(document.querySelector('figcaption').textContent)[1]) > n, before);
+  await window.accessible('home');
+  await window.picture('home');
+  window.check();
   await window.close();
 });
 
@@ -76,8 +93,9 @@ test('signing in at the issuer uses a code and PKCE, and renews the token', asyn
   await window.page.waitForResponse((response) => response.url().startsWith(settings.issuer) && response.request().method() === 'POST');
   await window.page.getByRole('link', { name: 'Home' }).click();
   await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await window.page.getByText('You may not read the state of the site').waitFor(); // alice has no right to the Site
   assert.equal(await window.page.getByText('The token ends within a minute').count(), 0);
-  window.check({ origins: [settings.issuer] });
+  window.check({ refused: [403], origins: [settings.issuer] });
   await window.close();
 });
 
@@ -281,6 +299,43 @@ test('a delivery is seen and sent again', async () => {
   await window.close();
 });
 
+test('the deliveries of a time are sent again', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/deliveries');
+  const { page } = window;
+  await page.getByRole('link', { name: 'user.created' }).click();
+  await page.locator('[data-delivery]').first().waitFor();
+  const list = async () => (await api('GET', `ahds/v1/webhook/${settings.webhook}/delivery?pageSize=100`)).data;
+  const settled = async (attempts) => {
+    for (let i = 0; i < 100; i++) {
+      const all = await list();
+      if (all.every((d) => d.status === 'delivered' && d.attempts.length >= attempts(d.deliveryId))) return new Map(all.map((d) => [d.deliveryId, d.attempts.length]));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return assert.fail(`deliveries do not end: ${JSON.stringify(await list())}`);
+  };
+  const before = await settled(() => 1);
+  const replay = async ({ from, delivered }) => {
+    await page.getByRole('button', { name: 'Replay …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Replay deliveries' });
+    await window.accessible('a replay');
+    await dialog.getByLabel(/^Accepted at or after/).fill(from);
+    if (delivered) await dialog.getByLabel('Also those that were delivered').check();
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 16);
+  await replay({ from: yesterday });
+  await page.getByText('0 deliveries are sent again.').waitFor(); // none has failed
+  await replay({ from: yesterday, delivered: true });
+  await page.getByText(`${before.size} ${before.size === 1 ? 'delivery is' : 'deliveries are'} sent again.`, { exact: true }).waitFor();
+  await settled((id) => before.get(id) + 1);
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await page.locator('[data-delivery]').last().getByText(`${before.get(await page.locator('[data-delivery]').last().getAttribute('data-delivery')) + 1} attempts`).waitFor();
+  window.check();
+  await window.close();
+});
+
 test('the audit log is for auditors', async () => {
   const window = await open();
   await signIn(window, tokens.editor, '/audit');
@@ -419,4 +474,23 @@ test('keys, zoom and print work', async () => {
   assert.equal(await page.getByRole('article', { name: 'Summary' }).isVisible(), true);
   window.check();
   await window.close();
+});
+
+test('a request that openapi.json does not describe is found', async () => {
+  const window = await open();
+  await signIn(window, tokens.editor);
+  await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
+  window.check();
+  for (const [method, path] of [['GET', '/fhir/Patient/rex/$undescribed'], ['DELETE', '/fhir/metadata'], ['GET', '/records']]) {
+    await window.page.evaluate(([m, url]) => fetch(url, { method: m }), [method, `/site/${site}${path}`]);
+    assert.throws(() => window.check({ refused: [401, 404, 405] }), /openapi\.json does not describe/, `${method} ${path}`);
+    window.requests.pop();
+  }
+  window.check({ refused: [401, 404, 405] });
+  await window.close();
+  const operations = usedOperations();
+  console.log(`the windows requested ${operations.length} operations of openapi.json: ${operations.join(', ')}`);
+  for (const id of ['updatePerson_fhir', 'searchPatient_fhir', 'book', 'replay', 'redeliver', 'searchAuditEvents']) {
+    assert.ok(operations.includes(id), `${id} was requested`);
+  }
 });

@@ -11,28 +11,29 @@ export const home = `${base}/site/${site}/console`;
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** documented are the routes of docs/guides/api.md, audit.md, ahds.md and webhooks.md that the console uses. */
-const documented = [
-  'GET fhir/metadata', 'GET fhir/.well-known/smart-configuration', 'POST fhir', 'GET fhir/{type}', 'GET fhir/{type}/{id}',
-  'PUT fhir/{type}/{id}', 'DELETE fhir/{type}/{id}', 'POST fhir/{type}/{id}/$validate', 'GET fhir/{type}/{id}/_history',
-  'GET fhir/{type}/{id}/_history/{vid}', 'GET ahds/v1/availability-slot', 'GET ahds/v1/availability-slot/{id}', 'POST ahds/v1/availability-slot/generate',
-  'POST ahds/v1/availability-slot/{id}/hold', 'POST ahds/v1/availability-slot/{id}/book', 'POST ahds/v1/availability-slot/{id}/release',
-  'GET ahds/v1/webhook', 'GET ahds/v1/webhook/{id}/delivery', 'POST ahds/v1/webhook/{id}/test', 'POST ahds/v1/webhook/{id}/replay',
-  'POST ahds/v1/webhook/{id}/delivery/{deliveryId}/redeliver',
-];
+/** documented are the operations of the site's OpenAPI document, and used the ids of those that a window requested. */
+let documented;
+const used = new Set();
 
-/** types are those of the guide; a template's {type} is one of them. */
-const type = '(?:AuditEvent|Device|DeviceDefinition|DeviceMetric|Endpoint|Group|HealthcareService|Location|Organization|OrganizationAffiliation|Patient|Person|Practitioner|PractitionerRole|RelatedPerson)';
+/** readDocument reads the operations of the OpenAPI document. Parameters of paths have the characters of ids. */
+async function readDocument() {
+  const response = await fetch(`${base}/site/${site}/openapi.json`);
+  assert.equal(response.status, 200, 'the OpenAPI document');
+  const { paths } = await response.json();
+  documented = Object.entries(paths).flatMap(([path, methods]) => {
+    const below = path.replace(/[.$]/g, '\\$&').replace(/\{[^/}]+\}/g, '[A-Za-z0-9.-]+');
+    return Object.entries(methods).map(([method, { operationId }]) => ({ method: method.toUpperCase(), operationId, path: new RegExp(`^${below}$`) }));
+  });
+}
 
-const routes = documented.map((route) => {
-  const pattern = route.replace(/[.$]/g, '\\$&').replace('{type}', type).replace(/\{[a-zA-Z]+\}/g, '[A-Za-z0-9.-]+');
-  return new RegExp(`^${pattern}$`);
-});
+/** usedOperations returns the ids of the operations that windows requested, sorted. */
+export const usedOperations = () => [...used].sort();
 
 let browser;
 const opened = [];
 
 export async function start() {
+  await readDocument();
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
 }
 
@@ -51,7 +52,7 @@ export class Window {
     page.on('request', (request) => this.requests.push({ method: request.method(), url: request.url(), headers: request.headers() }));
   }
 
-  /** check expects no message but the browser's own of refused requests, no other origin, and documented routes. */
+  /** check expects no message but the browser's own of refused requests, no other origin, and no request that openapi.json does not describe. */
   check({ refused = [], origins = [] } = {}) {
     const unexpected = this.messages.filter(({ text }) => !refused.some((status) => text.includes(`status of ${status}`)));
     assert.deepEqual(unexpected, [], 'messages in the console of the browser');
@@ -59,9 +60,11 @@ export class Window {
       const { origin, pathname, protocol } = new URL(url);
       if (protocol === 'data:' || protocol === 'blob:') continue;
       assert.ok(origin === base || origins.includes(origin), `a request to another origin: ${url}`);
-      const call = /^\/site\/[^/]+\/((?:fhir|ahds)\b.*)$/.exec(pathname)?.[1];
-      if (call) assert.ok(routes.some((r) => r.test(`${method} ${call}`)), `a request that is not documented: ${method} ${call}`);
-      else if (origin === base) assert.match(pathname, /^(\/site\/[^/]+)?\/console(\/|$)/, 'a request outside of the APIs and the console');
+      if (origin !== base || /^(\/site\/[^/]+)?\/console(\/|$)/.test(pathname)) continue;
+      const below = /^\/site\/[^/]+(\/.*)$/.exec(pathname)?.[1];
+      const operation = documented.find((each) => each.method === method && each.path.test(below));
+      assert.ok(operation, `a request that openapi.json does not describe: ${method} ${pathname}`);
+      used.add(operation.operationId);
     }
     const withToken = this.requests.filter(({ url }) => Object.values(tokens).some((token) => url.includes(token)));
     assert.deepEqual(withToken, [], 'a token in a URL');

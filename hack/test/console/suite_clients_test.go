@@ -39,7 +39,7 @@ const (
 )
 
 // tenantManifest is a namespace of a Site and its callers: the siteID. editor may read and write
-// records, auditor also read the audit log, and stranger may do nothing.
+// records and get the Site, alice of the issuer only the first, auditor also read the audit log, and stranger may do nothing.
 const tenantManifest = `
 apiVersion: v1
 kind: Namespace
@@ -64,6 +64,12 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-
 subjects:
 - {kind: ServiceAccount, name: editor, namespace: %[1]s}
 - {kind: User, apiGroup: rbac.authorization.k8s.io, name: "site:%[1]s:alice"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: viewers, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-viewer}
+subjects: [{kind: ServiceAccount, name: editor, namespace: %[1]s}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -143,7 +143,7 @@ function Shell({ route, metadata, warned, onSignOut }: ShellProps) {
         <PageOf route={route} section={section} />
       </main>
       <footer class="bottom quiet">
-        Paddock {metadata.version} · times of the site in {metadata.zone}
+        Paddock{metadata.version !== 'unknown' && ` ${metadata.version}`} · times of the site in {metadata.zone}
       </footer>
       {help && <Shortcuts onClose={() => setHelp(false)} />}
     </>

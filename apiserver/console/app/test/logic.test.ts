@@ -6,9 +6,10 @@ import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
 import { errorOf } from '../src/api/errors';
 import { expiryOf } from '../src/api/expiry';
-import { localRecord, referencesOf } from '../src/fhir/references';
+import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, stateOf, type Slot } from '../src/pages/slots';
 import { summaryOf, type Delivery } from '../src/pages/webhooks';
+import { stateOfCondition } from '../src/pages/conditions';
 import { readMetadata } from '../src/metadata';
 import { animalOf, ownersOf, titleOf } from '../src/fhir/display';
 
@@ -175,4 +176,25 @@ describe('readMetadata', () => {
       baseUrl: 'https://h/fhir', zone: 'Europe/Vienna', version: '', hasIssuers: true,
       types: [{ type: 'Patient', parameters: [{ name: '_id', type: 'token' }, { name: 'name', type: 'string' }], referredBy: [{ type: 'RelatedPerson', parameter: 'patient' }] }],
     }));
+});
+
+describe('labelOf', () => {
+  it.each([
+    ['generalPractitioner[0]', 'General practitioner'],
+    ['qualification[1].issuer', 'Qualification, issuer'],
+  ])('%s', (path, want) => expect(labelOf(path)).toBe(want));
+});
+
+describe('stateOfCondition', () => {
+  it.each([
+    ['Ready', 'True', 'good'],
+    ['Ready', 'False', 'bad'],
+    ['Ready', 'Unknown', 'waiting'],
+    ['Stalled', 'False', 'good'],
+    ['StorageNearLimit', 'True', 'bad'],
+    ['Reconciling', 'True', 'waiting'],
+    ['Reconciling', 'False', 'good'],
+  ] as const)('%s %s', (type, status, want) => {
+    expect(stateOfCondition({ type, status, reason: '', message: '', changedAt: '' })).toBe(want);
+  });
 });

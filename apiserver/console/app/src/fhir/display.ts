@@ -52,6 +52,12 @@ export function relation(person: Json): string {
   return (person?.relationship ?? []).map(concept).filter(Boolean).join(', ');
 }
 
+/** systems are names of systems of identifiers for which people know a shorter one than the URI. */
+const systems: Record<string, string> = { 'urn:iso:std:iso:11784': 'Microchip' };
+
+/** identifierName returns what kind of identifier one is. */
+export const identifierName = (value: Json): string => concept(value.type) || systems[value.system] || 'Identifier';
+
 /** identifier returns the value of the first identifier. */
 export function identifier(resource: Json): string {
   return resource?.identifier?.[0]?.value ?? '';

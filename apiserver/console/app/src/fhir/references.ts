@@ -24,6 +24,12 @@ export function referencesOf(resource: Json): Reference[] {
   return found;
 }
 
+/** labelOf returns a path in words: generalPractitioner[0] is General practitioner. */
+export function labelOf(path: string): string {
+  const words = path.replace(/\[\d+\]/g, '').replace(/\./g, ', ').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** localRecord returns type and id of a reference to a record of the site, or undefined. */
 export function localRecord(reference: string, base: string): { type: string; id: string } | undefined {
   const relative = reference.startsWith(`${base}/`) ? reference.slice(base.length + 1) : reference;

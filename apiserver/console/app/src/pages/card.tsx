@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Json } from '../api/errors';
 import { ageOf } from '../fhir/age';
-import { address, animalOf, concept, humanName, relation } from '../fhir/display';
+import { address, animalOf, concept, humanName, identifierName, relation } from '../fhir/display';
 import { useSite } from '../site';
 import { instant } from '../dates';
 import { useLoad } from '../ui/load';
@@ -35,7 +35,7 @@ export function Card({ resource }: { resource: Json }) {
         <Row name="Contact">{(resource.telecom ?? []).map((t: Json) => `${t.value}${t.use ? ` (${t.use})` : ''}`).join(', ')}</Row>
         <Row name="Address">{addresses.map(address).join('; ')}</Row>
         {(resource.identifier ?? []).map((i: Json) => (
-          <Row name={concept(i.type) || 'Identifier'}>
+          <Row name={identifierName(i)}>
             {i.value && <Copyable value={i.value} />} <span class="quiet">{i.system}</span>
           </Row>
         ))}

@@ -8,6 +8,7 @@ import { Link } from '../router';
 import { useSite } from '../site';
 import { useLoad, View } from '../ui/load';
 import { healthOf, loadWebhooks, type Health } from './webhooks';
+import { Conditions, loadConditions } from './conditions';
 
 /** interval is the number of milliseconds between two updates of the graphs. */
 const interval = 10_000;
@@ -33,13 +34,14 @@ async function permitted<T>(load: Promise<T>): Promise<T | undefined> {
 export default function Home() {
   const { client, metadata } = useSite();
   const loaded = useLoad(async () => {
-    const [counts, slots, hooks] = await Promise.all([
+    const [conditions, counts, slots, hooks] = await Promise.all([
+      permitted(loadConditions(client)),
       batch(client, metadata.types.map((t) => `${t.type}?_summary=count`)),
       permitted(slotsToday(client, metadata.zone)),
       permitted(loadWebhooks(client)),
     ]);
     const health = hooks && (await permitted(Promise.all(hooks.map((hook) => healthOf(client, hook)))));
-    return { counts, slots, health };
+    return { conditions, counts, slots, health };
   }, [client]);
   const [, setTick] = useState(0);
   useEffect(() => {
@@ -59,8 +61,12 @@ export default function Home() {
     <>
       <h1>Overview</h1>
       <View of={loaded}>
-        {({ counts, slots, health }) => (
+        {({ conditions, counts, slots, health }) => (
           <div class="tiles">
+            <section class="tile wide" aria-labelledby="conditions-title">
+              <h2 id="conditions-title">Health</h2>
+              <Conditions list={conditions} />
+            </section>
             <section class="tile wide" aria-labelledby="records-title">
               <h2 id="records-title">Records</h2>
               <ul class="counts">
@@ -101,7 +107,7 @@ export default function Home() {
           </div>
         )}
       </View>
-      <p class="quiet">Conditions and storage of the Site are in the cluster: <code>kubectl describe site</code>.</p>
+      <p class="quiet">How much storage the Site uses, and the requests of all its clients, are in the metrics of the cluster.</p>
     </>
   );
 }

@@ -5,7 +5,7 @@ import { batch, type Client } from '../api/client';
 import type { Json } from '../api/errors';
 import { instant } from '../dates';
 import { titleOf } from '../fhir/display';
-import { localRecord, referencesOf } from '../fhir/references';
+import { labelOf, localRecord, referencesOf } from '../fhir/references';
 import { Link } from '../router';
 import { useSite } from '../site';
 import type { Metadata } from '../metadata';
@@ -94,7 +94,7 @@ function Outgoing({ resource }: { resource: Json }) {
           const name = names.data?.get(reference) ?? display ?? reference;
           return (
             <li>
-              <code>{path}</code> {target ? <Link to={`/record/${target.type}/${target.id}`}>{name}</Link> : name}
+              <span class="quiet" title={path}>{labelOf(path)}</span> {target ? <Link to={`/record/${target.type}/${target.id}`}>{name}</Link> : name}
             </li>
           );
         })}

@@ -2,9 +2,7 @@ package chart_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -12,14 +10,19 @@ import (
 	"github.com/paddock-health/paddock/hack/test/manifests"
 )
 
-// TestManifestsFitKubernetes renders the chart with many values, and checks the manifests by the types of the pinned and of
-// the oldest supported release of Kubernetes.
+// TestManifestsFitKubernetes renders the chart with many values, and checks the manifests by the OpenAPI documents of the
+// pinned and of the oldest supported release of Kubernetes.
 func TestManifestsFitKubernetes(t *testing.T) {
-	oldest := filepath.Join(t.TempDir(), "oldest")
-	build := exec.Command("go", "build", "-o", oldest, ".")
-	build.Dir = filepath.Join(root, "hack", "test", "manifests", "oldest")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	pinned, err := manifests.Pinned(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest, err := manifests.Oldest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := map[string]func(string) (int, error){
+		"types of the pinned release": manifests.CheckTypes, "schema of the pinned release": pinned.Check, "schema of the oldest release": oldest.Check,
 	}
 	files := valueFiles(t)
 	if len(files) < 20 {
@@ -28,17 +31,14 @@ func TestManifestsFitKubernetes(t *testing.T) {
 	for name, file := range files {
 		t.Run(name, func(t *testing.T) {
 			rendered := render(t, []string{"--values", file})
-			checked, err := manifests.Check(rendered)
-			if err != nil {
-				t.Errorf("pinned release: %v", err)
-			}
-			if checked < 30 {
-				t.Errorf("only %d manifests were checked", checked)
-			}
-			check := exec.Command(oldest)
-			check.Stdin = strings.NewReader(rendered)
-			if out, err := check.CombinedOutput(); err != nil {
-				t.Errorf("oldest release: %v: %s", err, out)
+			for by, check := range checks {
+				checked, err := check(rendered)
+				if err != nil {
+					t.Errorf("%s: %v", by, err)
+				}
+				if checked < 30 {
+					t.Errorf("%s: only %d manifests were checked", by, checked)
+				}
 			}
 		})
 	}

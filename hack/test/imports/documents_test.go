@@ -70,7 +70,7 @@ func TestVersions(t *testing.T) {
 	newest := find("hack/tools/kubernetes/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`)
 	for what, got := range map[string]string{
 		"the oldest release in docs/versions.md":         find("docs/versions.md", `\| Kubernetes \| 1\.(\d+) and later`),
-		"the release with which manifests are checked":   find("hack/test/manifests/oldest/go.mod", `k8s\.io/api => k8s\.io/api v0\.(\d+)\.`),
+		"the release with which manifests are checked":   find("hack/test/manifests/oldest/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`),
 		"the types that docs/versions.md says is tested": find("docs/versions.md", `types of 1\.(\d+)`),
 		"the oldest release in the guide":                find("docs/guides/install.md", `requires Kubernetes 1\.(\d+) or later`),
 	} {

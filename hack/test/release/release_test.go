@@ -3,8 +3,10 @@ package release_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -67,6 +69,21 @@ var _ = Describe("A release", func() {
 			built, err := os.ReadFile(filepath.Join(bin, program))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(bytes.Equal(got, built)).To(BeTrue(), "%s differs", program)
+		}
+	}, NodeTimeout(time.Minute))
+
+	It("lists every module that go version -m shows of a program", func(ctx SpecContext) {
+		for _, program := range []string{"apiserver", "controller", "kubectl-paddock"} {
+			out, err := exec.CommandContext(ctx, "go", "version", "-m", filepath.Join(bin, program)).Output()
+			Expect(err).NotTo(HaveOccurred())
+			want := []string{"std " + strings.TrimPrefix(runtime.Version(), "go")}
+			for line := range strings.Lines(string(out)) {
+				if fields := strings.Fields(line); fields[0] == "dep" {
+					want = append(want, fields[1]+" "+fields[2])
+				}
+			}
+			Expect(len(want)).To(BeNumerically(">", 50))
+			Expect(listed(program)).To(ConsistOf(want), program)
 		}
 	}, NodeTimeout(time.Minute))
 

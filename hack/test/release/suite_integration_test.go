@@ -103,6 +103,22 @@ func digests(dir string) map[string]string {
 	return found
 }
 
+// listed returns the modules in the bill of materials of a program for this machine.
+func listed(program string) []string {
+	GinkgoHelper()
+	var bom struct {
+		Components []struct{ Name, Version string }
+	}
+	text, err := os.ReadFile(filepath.Join(first, program+"_"+runtime.GOOS+"_"+runtime.GOARCH+".cdx.json"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(json.Unmarshal(text, &bom)).To(Succeed())
+	var all []string
+	for _, component := range bom.Components {
+		all = append(all, component.Name+" "+component.Version)
+	}
+	return all
+}
+
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -1,11 +1,9 @@
 package upgrade_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -32,23 +30,6 @@ var _ = Describe("A release", func() {
 	It("verifies in the registry", func(ctx SpecContext) {
 		run(ctx, "release", "verify", "-registry", registry.Address, "-version", release.Version, "-dir", first, "-key", key+".pub")
 	}, NodeTimeout(5*time.Minute))
-
-	It("lists all modules of the programs in the registry", func(ctx SpecContext) {
-		for _, program := range []string{"apiserver", "controller"} {
-			pulled := filepath.Join(GinkgoT().TempDir(), program)
-			Expect(registry.PullProgram(ctx, program, digests[program], pulled)).To(Succeed())
-			out, err := exec.CommandContext(ctx, "go", "version", "-m", pulled).Output()
-			Expect(err).NotTo(HaveOccurred())
-			var want []string
-			for line := range strings.Lines(string(out)) {
-				if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "dep" {
-					want = append(want, fields[1]+" "+fields[2])
-				}
-			}
-			Expect(len(want)).To(BeNumerically(">", 50))
-			Expect(listed(program)).To(ContainElements(want))
-		}
-	}, NodeTimeout(time.Minute))
 
 	It("serves a site by the programs in the registry", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
@@ -101,22 +82,6 @@ var _ = Describe("A release", func() {
 		Expect(images()).To(ContainSubstring("apiserver@" + digests["apiserver"]))
 	}, NodeTimeout(5*time.Minute))
 })
-
-// listed are the modules in the bill of materials of a program for this machine.
-func listed(program string) []string {
-	GinkgoHelper()
-	var bom struct {
-		Components []struct{ Name, Version string }
-	}
-	text, err := os.ReadFile(filepath.Join(first, program+"_"+runtime.GOOS+"_"+runtime.GOARCH+".cdx.json"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(json.Unmarshal(text, &bom)).To(Succeed())
-	var all []string
-	for _, component := range bom.Components {
-		all = append(all, component.Name+" "+component.Version)
-	}
-	return all
-}
 
 // site writes the manifest of a Site.
 func site() string {

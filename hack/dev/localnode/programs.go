@@ -54,11 +54,6 @@ func (n *Node) ImportImages(ctx context.Context, archives ...string) error {
 	return nil
 }
 
-// TagImage gives an image that was imported another name.
-func (n *Node) TagImage(ctx context.Context, image, name string) error {
-	return n.ctr(ctx, "images", "tag", image, name)
-}
-
 // KillContainer ends a container by SIGKILL, as a crash would. id is as the status of a pod
 // has it.
 func (n *Node) KillContainer(ctx context.Context, id string) error {

@@ -36,16 +36,22 @@ storage:
 http: {addr: %q}
 `
 
-// Start starts bin/registry with its state in dir, and returns when it serves. Output goes to out.
+// Start starts bin/registry at a free port with its state in dir, and returns when it serves. Output goes to out.
 func Start(ctx context.Context, bin, dir string, out io.Writer) (*Registry, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{Address: listener.Addr().String()}
+	address := listener.Addr().String()
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
+	return StartAt(ctx, address, bin, dir, out)
+}
+
+// StartAt does the same as Start at a given address.
+func StartAt(ctx context.Context, address, bin, dir string, out io.Writer) (*Registry, error) {
+	r := &Registry{Address: address}
 	file := filepath.Join(dir, "registry.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, filepath.Join(dir, "registry"), r.Address), 0o600); err != nil {
 		return nil, err
@@ -56,7 +62,7 @@ func Start(ctx context.Context, bin, dir string, out io.Writer) (*Registry, erro
 	if err := r.process.Start(); err != nil {
 		return nil, fmt.Errorf("start the registry: %w: run `make release-tools`", err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		response, err := r.get(ctx, "/v2/", "")
 		if err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet

@@ -8,7 +8,7 @@ ARCHITECTURE := $(shell go env GOARCH)
 ##@ Real node
 
 .PHONY: e2e
-e2e: e2e-ready ## Run the tests on a real node (needs root; FOCUS: regular expression of the specs to run).
+e2e: e2e-ready e2e-release e2e-former ## Run the tests on a real node (needs root; FOCUS: regular expression of the specs to run).
 	$(GO_TEST) -count=1 $(filter-out %/hack/test/e2e,$(call packages-of,e2e))
 	@go test -c -o $(BIN)/e2e/e2e.test ./hack/test/e2e
 	@cd hack/test/e2e && $(BIN)/e2e/e2e.test -test.timeout 20m -test.v -ginkgo.v -ginkgo.focus='$(FOCUS)'
@@ -25,6 +25,42 @@ e2e-ready: cluster-tools node-tools helm-tools e2e-images ## Build the tools, pr
 .PHONY: e2e-images
 e2e-images: build $(BIN)/images $(E2E_ARCHIVES)
 	$(foreach program,$(PROGRAMS),$(call pack-program,$(program),$(BIN)/e2e/$(program).tar,e2e,-binary $(ARCHITECTURE)=$(BIN)/$(program)))
+
+# The release that the test pushes to a registry on the node, from there to be installed. Its programs are those of
+# `make build`. RELEASED=1 builds it by `make release` instead, which compiles everything again, reproducibly.
+E2E_VERSION  := 0.2.0-e2e.1
+E2E_REGISTRY := 127.0.0.1:5000/clinics
+E2E_PLATFORM := linux-$(ARCHITECTURE)
+
+.PHONY: e2e-release
+ifdef RELEASED
+e2e-release: release-tools
+	@$(MAKE) --no-print-directory release VERSION=$(E2E_VERSION) RELEASE_REGISTRY=$(E2E_REGISTRY) RELEASE_DIR=$(BIN)/e2e/release \
+		ARCHITECTURES=$(ARCHITECTURE) PLUGIN_PLATFORMS=$(E2E_PLATFORM) REGISTRY= RELEASE_KEY=
+else
+e2e-release: release-tools e2e-images
+	@rm -rf $(BIN)/e2e/programs && mkdir -p $(BIN)/e2e/programs/$(E2E_PLATFORM)
+	@ln -s $(addprefix $(BIN)/,$(PROGRAMS) kubectl-paddock) $(BIN)/e2e/programs/$(E2E_PLATFORM)/
+	@$(RELEASE) assemble -version $(E2E_VERSION) -revision "$$(git rev-parse HEAD)" -created $(SOURCE_DATE_EPOCH) -registry $(E2E_REGISTRY) \
+		-programs $(BIN)/e2e/programs -images $(BIN)/e2e -helm $(HELM) -out $(BIN)/e2e/release
+endif
+
+# The release before: the images of its programs, under the names that its chart has, and the source with the chart.
+E2E_FORMER := $(BIN)/e2e/former
+
+.PHONY: e2e-former
+e2e-former: $(E2E_FORMER)/apiserver.tar
+
+$(E2E_FORMER)/apiserver.tar: $(BIN)/images hack/tools/release/release.mk
+	@git cat-file -e $(FORMER_COMMIT)^{commit} || { echo "git has no commit $(FORMER_COMMIT), which is release $(FORMER_VERSION): run git fetch --unshallow" >&2; exit 1; }
+	@echo "building release $(FORMER_VERSION) from commit $(FORMER_COMMIT) (about 1 min) ..."
+	@rm -rf $(E2E_FORMER) && mkdir -p $(E2E_FORMER)/source
+	@git archive $(FORMER_COMMIT) | tar --extract --directory $(E2E_FORMER)/source
+	@cd $(E2E_FORMER)/source && GOWORK=off go build -ldflags '-X main.version=v$(FORMER_VERSION)' -o $(E2E_FORMER)/ $(addprefix ./cmd/,$(PROGRAMS))
+	@for program in $(filter-out apiserver,$(PROGRAMS)) apiserver; do \
+		$(BIN)/images -out $(E2E_FORMER)/$$program.tar -name ghcr.io/paddock-health/$$program:$(FORMER_VERSION) -created $(E2E_DATE) \
+			-binary $(ARCHITECTURE)=$(E2E_FORMER)/$$program || exit 1; \
+	done
 
 $(BIN)/e2e/pause.tar: $(BIN)/images hack/test/e2e/images/pause/main.go
 	@mkdir -p $(@D)

@@ -43,15 +43,6 @@ func podsOf(ctx context.Context, namespace string) string {
 	return pods + events
 }
 
-// install installs the chart, or upgrades it, and returns when its programs are ready.
-func install(ctx context.Context, args ...string) {
-	GinkgoHelper()
-	helm(ctx, append([]string{
-		"upgrade", "--install", "paddock", filepath.Join(sourceDir, "charts", "paddock"),
-		"--values", filepath.Join("manifests", "values.yaml"), "--wait", "--timeout", "4m",
-	}, args...)...)
-}
-
 // awaitSites returns when the sites are Ready.
 func awaitSites(ctx context.Context, sites ...string) {
 	GinkgoHelper()
@@ -80,8 +71,9 @@ var _ = Describe("The chart", Ordered, func() {
 	var oak, elm *client
 
 	BeforeAll(func(ctx SpecContext) {
+		publishRelease(ctx)
 		installIngress(ctx)
-		install(ctx)
+		installFormer(ctx)
 		Expect(localpaddock.AwaitPolicies(ctx, node.Cluster)).To(Succeed())
 		kubectl(ctx, "-n", "ingress", "rollout", "status", "--timeout=2m", "deployment/skipper")
 	}, NodeTimeout(6*time.Minute))
@@ -93,6 +85,8 @@ var _ = Describe("The chart", Ordered, func() {
 		AddReportEntry("kubectl get sites -A", "\n"+kubectl(ctx, "get", "sites", "-A"), ReportEntryVisibilityAlways)
 		oak, elm = newClient(ctx, "oak"), newClient(ctx, "elm")
 	}, NodeTimeout(5*time.Minute))
+
+	describeUpgrade()
 
 	It("serves them through the ingress, by TLS", func(ctx SpecContext) {
 		for _, site := range []*client{oak, elm} {
@@ -215,19 +209,15 @@ var _ = Describe("The chart", Ordered, func() {
 		}).Should(Succeed())
 	}, NodeTimeout(3*time.Minute))
 
-	It("is upgraded to other settings and images, and back, without a failed request", func(ctx SpecContext) {
-		for _, program := range []string{"apiserver", "controller"} {
-			image := "ghcr.io/paddock-health/" + program
-			Expect(node.TagImage(ctx, image+":e2e", image+":e2e-next")).To(Succeed())
-		}
-		l := startLoad(ctx, oak, "upgrade")
+	It("is upgraded to other settings, and back, without a failed request", func(ctx SpecContext) {
+		l := startLoad(ctx, oak, "settings")
 		l.awaitMore(ctx)
-		install(ctx, "--set", "logLevel=warn,image.apiserver.tag=e2e-next,image.controller.tag=e2e-next")
+		upgrade(ctx, "--set", "logLevel=warn")
 		l.awaitMore(ctx)
-		Expect(facadeContainer(ctx)).To(And(ContainSubstring("warn"), ContainSubstring("apiserver:e2e-next")))
+		Expect(facadeArguments(ctx)).To(ContainSubstring("warn"))
 		helm(ctx, "rollback", "paddock", "--wait", "--timeout", "4m")
 		l.awaitMore(ctx)
-		Expect(facadeContainer(ctx)).NotTo(ContainSubstring("e2e-next"))
+		Expect(facadeArguments(ctx)).NotTo(ContainSubstring("warn"))
 		l.verify(ctx)
 		Expect(l.failures).To(BeEmpty())
 	}, NodeTimeout(6*time.Minute))
@@ -249,6 +239,7 @@ var _ = Describe("The chart", Ordered, func() {
 
 	It("finds the records when it is installed, and a deleted site applied, again", func(ctx SpecContext) {
 		install(ctx)
+		expectPushed(ctx)
 		apply(ctx, "sites.yaml")
 		awaitSites(ctx, "oak", "elm")
 		for _, site := range []*client{oak, elm} {
@@ -314,11 +305,10 @@ func siteFile(namespace, name string) string {
 	return file
 }
 
-// facadeContainer tells the image and the flags of the facade's container.
-func facadeContainer(ctx context.Context) string {
+// facadeArguments are the flags of the facade's container.
+func facadeArguments(ctx context.Context) string {
 	GinkgoHelper()
-	return kubectl(ctx, "-n", namespace, "get", "deployment", "paddock-facade", "-o",
-		"jsonpath={.spec.template.spec.containers[0].image} {.spec.template.spec.containers[0].args}")
+	return kubectl(ctx, "-n", namespace, "get", "deployment", "paddock-facade", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
 }
 
 // podNames are the names of the pods of the release that the label selects, without those that are ending.

@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(node.Stop()).To(Succeed()) })
 	clients, err = kubernetes.NewForConfig(node.Cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
-	Expect(node.ImportImages(ctx, archive("skipper"), archive("postgres"), archive("cloudnative-pg"), archive("apiserver"), archive("controller"))).To(Succeed())
+	Expect(node.ImportImages(ctx, archive("skipper"), archive("postgres"), archive("cloudnative-pg"), archive("former/apiserver"), archive("former/controller"))).To(Succeed())
 }, NodeTimeout(5*time.Minute))
 
 // kubectl runs kubectl as an administrator and fails the spec if that fails.

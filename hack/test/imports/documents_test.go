@@ -71,12 +71,17 @@ func TestVersions(t *testing.T) {
 	for what, got := range map[string]string{
 		"the oldest release in docs/versions.md":         find("docs/versions.md", `\| Kubernetes \| 1\.(\d+) and later`),
 		"the release with which manifests are checked":   find("hack/test/manifests/oldest/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`),
-		"the types that docs/versions.md says is tested": find("docs/versions.md", `types of 1\.(\d+)`),
+		"the types that docs/versions.md says is tested": find("docs/versions.md", `OpenAPI document of 1\.(\d+)`),
 		"the oldest release in the guide":                find("docs/guides/install.md", `requires Kubernetes 1\.(\d+) or later`),
 	} {
 		if got != oldest {
 			t.Errorf("%s is 1.%s, the chart accepts 1.%s and later", what, got, oldest)
 		}
+	}
+	former := find("hack/tools/release/release.mk", `FORMER_VERSION +:= (\S+)`)
+	commit := find("docs/versions.md", `\| `+regexp.QuoteMeta(former)+` \| .(\w+)`)
+	if built := find("hack/tools/release/release.mk", `FORMER_COMMIT +\?= (\w+)`); !strings.HasPrefix(built, commit) {
+		t.Errorf("docs/versions.md says that release %s is commit %s, tests build %s", former, commit, built)
 	}
 	if got := find("docs/versions.md", `and later; the chart refuses older ones .* \| 1\.(\d+);`); got != newest {
 		t.Errorf("docs/versions.md says that 1.%s is tested, it is 1.%s", got, newest)

@@ -31,20 +31,21 @@ release: $(RELEASE) $(BIN)/images $(HELM) ## Build a release into bin/releases (
 	@rm -rf $(RELEASE_BUILD)
 	$(if $(REGISTRY),@$(RELEASE) push -registry $(REGISTRY) -dir $(RELEASE_DIR) $(if $(RELEASE_KEY),-key $(RELEASE_KEY)))
 
-# The release from which the test upgrades.
-RELEASE_FROM    ?= v0.1.0
+# The release from which tests upgrade, and its commit. docs/versions.md says why it is this one.
+FORMER_VERSION  := 0.1.0
+FORMER_COMMIT   ?= 4c84991a9537aa4181ae93749780380969ebf24a
 RELEASE_TEST    := $(BIN)/releases/test
 RELEASE_TEST_V  := 0.0.1-test.1
 
 .PHONY: release-test
-release-test: release-tools cluster-tools build ## Build the commit as a release, twice, push it to a registry here, and install, upgrade, roll back and run what was pushed (RELEASE_FROM: tag of the release before).
+release-test: release-tools cluster-tools build ## Build the commit as a release, twice, push it to a registry here, and install, upgrade, roll back and run what was pushed (FORMER_COMMIT: commit or tag of the release before).
 	@rm -rf $(RELEASE_TEST) && git worktree prune && git worktree add --quiet --detach $(RELEASE_TEST)/elsewhere HEAD
 	@mkdir -p $(RELEASE_TEST)/elsewhere/bin && cp $(RELEASE) $(BIN)/images $(HELM) $(HELM_UNITTEST) $(RELEASE_TEST)/elsewhere/bin/
 	@for folder in . $(RELEASE_TEST)/elsewhere; do \
 		$(MAKE) --no-print-directory -C $$folder release VERSION=$(RELEASE_TEST_V) RELEASE_DIR=$(RELEASE_TEST)/$$(basename $$(cd $$folder && pwd)).release REGISTRY= RELEASE_KEY= || exit 1; \
 	done
 	@mv $(RELEASE_TEST)/elsewhere.release $(RELEASE_TEST)/second && mv $(RELEASE_TEST)/*.release $(RELEASE_TEST)/first
-	@mkdir $(RELEASE_TEST)/former && git archive $(RELEASE_FROM) charts/paddock | tar --extract --directory $(RELEASE_TEST)/former
+	@mkdir $(RELEASE_TEST)/former && git archive $(FORMER_COMMIT) charts/paddock | tar --extract --directory $(RELEASE_TEST)/former
 	@$(HELM) package $(RELEASE_TEST)/former/charts/paddock --destination $(RELEASE_TEST) >/dev/null
 	@git worktree remove --force $(RELEASE_TEST)/elsewhere
 	$(GO_TEST) -count=1 -timeout 20m -v $(call packages-of,release)

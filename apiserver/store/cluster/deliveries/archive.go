@@ -180,13 +180,13 @@ func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Arc
 	return ended, "", err
 }
 
-// errPending means that pending deliveries cannot be restored.
-var errPending = errors.New("deliveries to webhooks are pending, and cannot be moved to storage.type Cluster: wait until they have ended, or disable the webhooks")
+// ErrPending means that pending deliveries cannot be restored.
+var ErrPending = errors.New("deliveries to webhooks are pending, and cannot be moved to storage.type Cluster: wait until they have ended, or disable the webhooks")
 
 // RestorePending implements delivery.Archive.
 func (a archive) RestorePending(_ context.Context, pending delivery.Backlog, _ func(string) bool) error {
 	if len(pending.Deliveries) > 0 {
-		return errPending
+		return ErrPending
 	}
 	return nil
 }

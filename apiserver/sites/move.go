@@ -414,4 +414,3 @@ func (d *database) whileLocked(ctx context.Context, name string, work func(conte
 	<-ended
 	return err
 }
-

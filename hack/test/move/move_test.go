@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
 
 // create creates a SiteMove of the Site demo to the database of a Secret.
@@ -85,18 +86,45 @@ func storage(ctx context.Context) string {
 	return kubectl(ctx, "get", "site", "demo", "-n", "demo", "-o", "jsonpath={.spec.storage.type} {.spec.storage.postgres.external.secretRef.name}")
 }
 
+// practitioners is the number of records whose events wait while the Site is moved.
+const practitioners = 6
+
+const webhook = `
+apiVersion: paddock.health/v1alpha1
+kind: WebhookEvent
+metadata: {name: hook-on, namespace: demo}
+spec: {eventType: user.created, enabled: true}
+---
+apiVersion: paddock.health/v1alpha1
+kind: Webhook
+metadata: {name: hook, namespace: demo}
+spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}`
+
 var _ = Describe("A Site", Ordered, func() {
-	It("moves from the cluster to Postgres under load", func(ctx SpecContext) {
+	It("moves from the cluster to Postgres under load, with its pending deliveries", func(ctx SpecContext) {
+		apply(ctx, fmt.Sprintf(webhook, receiver.URL+"/hook", receiver.CABundle()))
+		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/hook")
+		receiver.Answer(503)
 		l := startLoad("a")
-		time.Sleep(time.Second)
+		for n := range practitioners {
+			got := send(ctx, "PUT", fmt.Sprintf("%s/site/demo/fhir/practitioner/p-%d", paddock.URLs[n%2], n), fmt.Sprintf(`{"resourceType":"Practitioner","id":"p-%d"}`, n))
+			Expect(got.status).To(Equal(201), got.body)
+		}
+		Eventually(func() int { return len(receiver.Where(func(localreceiver.Delivery) bool { return true })) }).WithTimeout(patience).Should(BeNumerically(">", 0))
 		create(ctx, "to-first", "first")
 		await(ctx, "to-first", "Switched")
 		Expect(storage(ctx)).To(Equal("Postgres first"))
+		Expect(kubectl(ctx, "get", "sitemove", "to-first", "-n", "demo", "-o", "jsonpath={.status.copy.worker}")).NotTo(BeEmpty())
+		receiver.Take()
+		receiver.Answer(200)
+		all := func(localreceiver.Delivery) bool { return true }
+		Eventually(func() int { return len(receiver.Where(all)) }).WithTimeout(patience).Should(Equal(practitioners))
+		kubectl(ctx, "delete", "webhook", "hook", "-n", "demo")
 		time.Sleep(time.Second)
 		l.stop(ctx)
 		AddReportEntry("pause of writes, Cluster to Postgres", pauseOf(ctx, "to-first"))
 		Expect(pauseOf(ctx, "to-first")).To(BeNumerically("<", 15*time.Second))
-		Expect(kubectl(ctx, "get", "sitemove", "to-first", "-n", "demo", "-o", "jsonpath={.status.copy.phase}")).NotTo(BeEmpty())
+		Expect(receiver.Where(all)).To(HaveLen(practitioners), "deliveries after the switch, each made once")
 	})
 
 	It("refuses a change of its storage by hand", func(ctx SpecContext) {

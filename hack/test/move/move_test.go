@@ -142,11 +142,11 @@ var _ = Describe("A Site", Ordered, func() {
 		l.stop(ctx)
 	})
 
-	It("moves although programs are killed in every phase, and loses its former data when confirmed", func(ctx SpecContext) {
+	It("moves although an API server and the controller are killed on the way, and loses its former data when confirmed", func(ctx SpecContext) {
 		l := startLoad("c")
 		time.Sleep(500 * time.Millisecond)
 		create(ctx, "killed", "first")
-		killAt(ctx, "killed", []string{"Copying", "Draining", "Pausing", "CatchingUp", "Switching", "Switched"}, paddock.Controllers[0])
+		killAt(ctx, "killed", []string{"Copying", "Draining", "Pausing", "CatchingUp", "Switching", "Switched"}, paddock.APIServers[1])
 		killAt(ctx, "killed", []string{"Pausing", "CatchingUp", "Switching", "Switched"}, paddock.Controllers[0])
 		await(ctx, "killed", "Switched")
 		decide(ctx, "killed", "Confirm")

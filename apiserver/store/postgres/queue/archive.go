@@ -128,7 +128,7 @@ func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, o
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(restoreTimeout)
-		for _, table := range []string{"outbox", "delivery", "event", "webhook"} {
+		for _, table := range []string{"outbox", "delivery", "event", "webhook", "relayed"} {
 			batch.Queue(`DELETE FROM `+table+` WHERE site = $1`, a.number)
 		}
 		// A later event must have a greater sequence than those of the other engine.

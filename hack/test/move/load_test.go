@@ -126,7 +126,8 @@ func (l *load) read(ctx context.Context, base string) {
 			var body struct {
 				MultipleBirthInteger int `json:"multipleBirthInteger"`
 			}
-			if got.status == 0 {
+			// An API server that was started again cannot check tokens at once.
+			if got.status == 0 || got.status == 503 && strings.Contains(got.body, "access cannot be checked") {
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}

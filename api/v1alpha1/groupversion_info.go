@@ -1,5 +1,5 @@
 // Package v1alpha1 has the custom resources of Paddock: Site (a clinic), SiteClaim (which Site holds
-// a siteID), NamespaceClaim (which Site holds a namespace), WebhookEvent (turns a type of events on
+// a siteID), NamespaceClaim (which Site holds a namespace), SiteMove (moves a Site to another storage), WebhookEvent (turns a type of events on
 // or off) and Webhook (where events are delivered). It imports apimachinery only.
 //
 // +kubebuilder:object:generate=true
@@ -24,7 +24,8 @@ var AddToScheme = SchemeBuilder.AddToScheme
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{}, &NamespaceClaim{}, &NamespaceClaimList{},
-		&WebhookEvent{}, &WebhookEventList{}, &Webhook{}, &WebhookList{})
+		&WebhookEvent{}, &WebhookEventList{}, &Webhook{}, &WebhookList{},
+		&SiteMove{}, &SiteMoveList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -291,10 +291,10 @@ type SiteSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || !has(self.cluster)",message="storage.cluster needs storage.type Cluster"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || has(self.postgres)",message="storage.type Postgres needs storage.postgres"
 type Storage struct {
-	// type is the storage engine: Cluster (objects in etcd) or Postgres. Immutable. Default: Cluster.
+	// type is the storage engine: Cluster (objects in etcd) or Postgres. It is changed by a
+	// SiteMove only. Default: Cluster.
 	// +optional
 	// +kubebuilder:default=Cluster
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.type is immutable: make another Site and copy the records by the API"
 	Type StorageType `json:"type,omitempty"`
 
 	// cluster has the limits of the site's records in etcd. Only with type Cluster.
@@ -308,7 +308,6 @@ type Storage struct {
 
 // PostgresStorage selects the database that stores a site's records.
 // +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
-// +kubebuilder:validation:XValidation:rule="has(self.external) == has(oldSelf.external)",message="storage.postgres cannot change between external and provisioned: make another Site and copy the records by the API"
 type PostgresStorage struct {
 	// external is an existing database with Postgres 14 or later. Paddock is tested with 15 and 18.
 	// +optional
@@ -559,6 +558,11 @@ type SiteStatus struct {
 	// with it.
 	// +optional
 	URL string `json:"url,omitempty"`
+
+	// move is the SiteMove of the Site that has not ended. While it is set, spec.storage cannot be
+	// changed.
+	// +optional
+	Move *SiteMoveReference `json:"move,omitempty"`
 }
 
 // Site is a clinic: a path segment, storage, and rules for access. A namespace can have only one
@@ -574,6 +578,9 @@ type SiteStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot be the siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
+// +kubebuilder:validation:XValidation:rule="self.spec.storage.type == oldSelf.spec.storage.type || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.type is changed by a SiteMove only: kubectl paddock move"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external)",message="storage.postgres cannot change between external and provisioned"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

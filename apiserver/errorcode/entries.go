@@ -53,6 +53,7 @@ var entries = []Entry{
 	{"repeated_parameter", "A parameter is given more than once.", "The API reads it once.", "Send it once."},
 	{"resource_mismatch", "The resource has another type than the path.", "resourceType in the body must be the type in the path.", "Correct one of them."},
 	{"resource_not_found", "There is no such record.", "It never existed, has another id, or is hidden from the caller.", "Check the id and the type, and that the caller may read the record."},
+	{"site_moving", "Writes are paused, because the site is being moved to another storage.", "The last changes are copied, and then the site is served from the new storage. It takes seconds. Nothing was written; reads work.", "Repeat the request after the seconds in Retry-After."},
 	{"slot_booked", "The slot is booked.", "Another client was first.", "Choose another slot."},
 	{"slot_conflict", "The resource is taken at that time.", "Another slot of the same resource overlaps and is booked or held. conflictingSlotId is its id.", "Choose another time or resource."},
 	{"slot_held", "The slot is held.", "Another client holds it until heldUntil.", "Choose another slot, wait, or send the holdToken of the hold."},

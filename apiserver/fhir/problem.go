@@ -36,6 +36,7 @@ var issueTypes = map[string]r4.IssueType{
 	web.CodeStorageFull:          issueNoStore,
 	web.CodeEventsFull:           issueThrottled,
 	web.CodeUnavailable:          issueTransient,
+	web.CodeMoving:               issueTransient,
 	web.CodeAuditUnavailable:     issueTransient,
 	web.CodeTimeout:              issueTimeout,
 	web.CodeTooManyConditions:    issueTooCostly,

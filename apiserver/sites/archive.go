@@ -16,5 +16,8 @@ func (d *database) Dump(ctx context.Context, query store.DumpQuery) (store.DumpP
 
 // Restore implements store.Archive.
 func (d *database) Restore(ctx context.Context, records []store.Dumped) ([]store.Restored, error) {
+	if d.paused.Load() {
+		return nil, store.ErrMoving
+	}
 	return with(ctx, d, func(site *postgres.Store) ([]store.Restored, error) { return site.Restore(ctx, records) })
 }

@@ -27,8 +27,14 @@ func (s *Sites) connectionChanged(ctx context.Context, secret *corev1.Secret) {
 
 // connection returns the connection that the controller stored for the data of a Site, if valid.
 func (s *Sites) connection(ctx context.Context, held heldSite) (dsn.Connection, bool) {
+	return s.namedConnection(ctx, held, sitesv1.ConnectionName(held.object.Namespace))
+}
+
+// namedConnection returns the connection in the Secret with a name, if it is for the data of the Site
+// and valid.
+func (s *Sites) namedConnection(ctx context.Context, held heldSite, secretName string) (dsn.Connection, bool) {
 	var secret corev1.Secret
-	name := client.ObjectKey{Namespace: s.options.Namespace, Name: sitesv1.ConnectionName(held.object.Namespace)}
+	name := client.ObjectKey{Namespace: s.options.Namespace, Name: secretName}
 	if err := s.cache.Get(ctx, name, &secret); err != nil || secret.Labels[sitesv1.SiteKeyLabel] != held.key {
 		return dsn.Connection{}, false
 	}

@@ -28,6 +28,8 @@ type database struct {
 	opening singleflight.Group
 	site    atomic.Pointer[postgres.Store]
 	indexed atomic.Int32 // an indexState
+	// paused refuses writes while the Site is moved to another storage.
+	paused atomic.Bool
 	// retention is nil until the Site is described.
 	retention atomic.Pointer[store.Retention]
 	// reported is the last indexState that this process reported.
@@ -96,6 +98,9 @@ func (d *database) Watermark(ctx context.Context) (time.Time, error) {
 
 // Write implements store.Store.
 func (d *database) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	if d.paused.Load() {
+		return nil, store.ErrMoving
+	}
 	return with(ctx, d, func(site *postgres.Store) ([]store.Result, error) { return site.Write(ctx, ops) })
 }
 

@@ -83,6 +83,8 @@ type Sites struct {
 	byNamespace map[string]string
 	// audits are the logs of the served Sites, by siteID.
 	audits map[string]auditLog
+	// movers are the copies for moves of Sites, by siteID.
+	movers map[string]*mover
 }
 
 // New returns a registry of the Sites of a cluster. It is empty until Run is called.
@@ -111,6 +113,7 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 	return &Sites{
 		options: options, cache: objects, client: writer, databases: newDatabases(options),
 		served: map[string]ServedSite{}, byNamespace: map[string]string{}, audits: map[string]auditLog{},
+		movers: map[string]*mover{},
 	}, nil
 }
 
@@ -196,6 +199,7 @@ func (s *Sites) refresh(ctx context.Context, siteID string) {
 		s.endAudit(siteID)
 		issuers.Close()
 	}
+	s.follow(ctx, siteID, site, s.served[siteID].Store)
 	if old, opened := before.(*database); opened && s.served[siteID].Store != before {
 		old.close()
 	}
@@ -245,6 +249,7 @@ func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store)
 	site := ServedSite{Settings: settingsOf(object), key: held.key, retention: retentionOf(object.Spec.Retention)}
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data
+	case s.options.Delivery != nil && stopsDeliveries(object):
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
 		site.Store = s.openDatabase(ctx, held, before)
 	case !meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):
@@ -253,9 +258,13 @@ func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store)
 	default:
 		site.Store = s.options.Cluster.Open(object.Namespace, held.key, clusterLimits(object.Spec.Storage.Cluster))
 	}
+	site.Store = pauseWrites(object, site.Store, before)
 	if site.Store != nil {
 		setRetention(site.Store, site.retention)
 		site.Deliveries, site.Tail = deliveriesOf(site.Store)
+		if pausesWrites(object) {
+			site.Deliveries = pausedDeliveries{site.Deliveries}
+		}
 	}
 	return site
 }

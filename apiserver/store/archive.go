@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -31,6 +33,10 @@ type DumpQuery struct {
 	// Since selects only records that have a version from this time or later. The zero value selects
 	// all.
 	Since time.Time
+	// Keys, if not nil, selects only these records.
+	Keys []Key
+	// Heads leaves out superseded versions and all bodies.
+	Heads bool
 	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold:
 	// when the bodies of the page exceed it, in bytes, no further record is added.
 	MaxRecords, MaxBytes int
@@ -52,6 +58,18 @@ type Dumped struct {
 
 // Newest returns the newest version.
 func (d *Dumped) Newest() *Record { return &d.Versions[len(d.Versions)-1] }
+
+// Compare compares the keys of two records by their place in a dump.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Type, other.Type), strings.Compare(strings.ToLower(k.ID), strings.ToLower(other.ID)))
+}
+
+// SameHead reports whether two newest versions are the same, with the same metadata and the same
+// claims, apart from claims that have expired at now. It does not compare bodies, which a head lacks.
+func SameHead(a, b *Record, now time.Time) bool {
+	return a.Key == b.Key && a.Version == b.Version && a.Updated.Equal(b.Updated) && a.Created.Equal(b.Created) &&
+		a.Deleted == b.Deleted && a.Method == b.Method && sameExtras(a, b, now) && (len(a.Metadata) == 0 || a.MetadataVersion == b.MetadataVersion)
+}
 
 // Restored is the result of one record of Archive.Restore.
 type Restored struct {
@@ -213,4 +231,11 @@ func SameVersion(a, b *Record) bool {
 // sameExtras reports whether two newest versions have the same active claims and metadata.
 func sameExtras(a, b *Record, now time.Time) bool {
 	return bytes.Equal(a.Metadata, b.Metadata) && slices.EqualFunc(ActiveClaims(a.Claims, now), ActiveClaims(b.Claims, now), Claim.Same)
+}
+
+// Synchronizer is implemented by engines whose Dump may lack the latest writes of other replicas.
+type Synchronizer interface {
+	// Synchronize returns when Dump has everything that was written before the call. Errors:
+	// ErrUnavailable.
+	Synchronize(ctx context.Context) error
 }

@@ -12,6 +12,8 @@ var (
 	ErrNotFound = errors.New("record not found")
 	// ErrUnavailable means that the database or the Kubernetes API failed or did not answer in time.
 	ErrUnavailable = errors.New("storage is unavailable")
+	// ErrMoving means that writes are paused, or were ended, by the move of the site to another storage.
+	ErrMoving = errors.New("the site is being moved to another storage")
 	// ErrNotReady means that the search index of the site is still being built.
 	ErrNotReady = errors.New("search index is being built")
 	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic).

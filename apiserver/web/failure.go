@@ -39,6 +39,7 @@ const (
 	CodeStorageFull          = "storage_full"
 	CodeEventsFull           = "events_full"
 	CodeUnavailable          = "unavailable"
+	CodeMoving               = "site_moving"
 	CodeAuditUnavailable     = "audit_unavailable"
 	CodeTooManyConditions    = "too_many_conditions"
 	CodeTimeout              = "timeout"
@@ -156,6 +157,8 @@ func storeFailure(err error) (Failure, bool) {
 		return Failure{Status: http.StatusBadRequest, Code: CodeTooManyConditions, Detail: tooMany.Error() + "; use fewer parameters or values"}, true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return RetryLater(http.StatusServiceUnavailable, CodeTimeout, "the request took too long"+mayBeWritten), true
+	case errors.Is(err, store.ErrMoving):
+		return RetryLater(http.StatusServiceUnavailable, CodeMoving, store.ErrMoving.Error()+"; nothing was written: send the request again"), true
 	case errors.Is(err, store.ErrNotReady):
 		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrNotReady.Error()), true
 	case errors.Is(err, store.ErrUnavailable): // the text of err may contain host names

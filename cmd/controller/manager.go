@@ -101,6 +101,9 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)
 	}
+	if err := (&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr); err != nil {
+		return nil, fmt.Errorf("set up the SiteMove controller: %w", err)
+	}
 	if err := mgr.Add(&site.FormerConnections{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), From: opts.namespace, To: opts.connectionsNamespace, Keep: keepFormerConnections,
 	}); err != nil {

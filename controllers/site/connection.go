@@ -64,7 +64,12 @@ func (r *Reconciler) connectionName(namespace string) client.ObjectKey {
 
 // publishConnection writes the connection to the connections namespace, unless it is unchanged.
 func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
-	name := r.connectionName(site.Namespace)
+	return r.publishAs(ctx, v1alpha1.ConnectionName(site.Namespace), site, siteKey, connection)
+}
+
+// publishAs is publishConnection for the Secret with a name.
+func (r *Reconciler) publishAs(ctx context.Context, secretName string, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
+	name := client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: secretName}
 	labels := map[string]string{v1alpha1.SiteKeyLabel: siteKey}
 	annotations := map[string]string{v1alpha1.SiteAnnotation: client.ObjectKeyFromObject(site).String()}
 	data := connection.Data(v1alpha1.DSNKey)

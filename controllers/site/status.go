@@ -150,6 +150,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, s *scope) error {
 // own returns the part of a status that the controller sets.
 func own(status v1alpha1.SiteStatus) v1alpha1.SiteStatus {
 	status = *status.DeepCopy()
+	status.Move = nil // MoveReconciler sets it
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return !slices.Contains(ownConditions, c.Type)
 	})

@@ -184,6 +184,15 @@ type Store struct {
 	key       string
 	limits    Limits
 	index     *index
+	// paused refuses writes.
+	paused bool
+}
+
+// Paused returns the same store, in which writes fail with store.ErrMoving.
+func (s *Store) Paused() *Store {
+	paused := *s
+	paused.paused = true
+	return &paused
 }
 
 var _ store.Store = (*Store)(nil)

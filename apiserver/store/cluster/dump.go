@@ -30,13 +30,20 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 			page.Records, page.More = page.Records[:i], true
 			break
 		}
+		if query.Heads {
+			head := toRecord(obj)
+			head.UID, head.Revision, head.Body = "", "", store.Body{}
+			head.Claims = store.ActiveClaims(head.Claims, s.engine.clock())
+			page.Records[i] = store.Dumped{Key: head.Key, Versions: []store.Record{head}}
+			continue
+		}
 		size += len(obj.Spec.Body) + int(sum(obj.Spec.History))
 		group.Go(func() (err error) {
 			page.Records[i], err = s.dump(groupCtx, obj)
 			return err
 		})
 	}
-	page.More = page.More || len(found) == query.MaxRecords
+	page.More = page.More || len(found) == query.MaxRecords && query.Keys == nil
 	return page, group.Wait()
 }
 
@@ -45,7 +52,17 @@ func (x *index) dumped(query store.DumpQuery) []*recordsv1.Record {
 	after := store.Key{Type: query.After.Type, ID: strings.ToLower(query.After.ID)}
 	x.mu.RLock()
 	var found []*indexedRecord
-	for _, e := range x.names {
+	var wanted map[string]bool
+	if query.Keys != nil {
+		wanted = make(map[string]bool, len(query.Keys))
+		for _, key := range query.Keys {
+			wanted[recordName(key)] = true
+		}
+	}
+	for name, e := range x.names {
+		if wanted != nil && !wanted[name] {
+			continue
+		}
 		spec := &e.obj.Spec
 		if spec.Purging || spec.Type == store.JobType || spec.Updated.Time.Before(query.Since) {
 			continue

@@ -76,6 +76,11 @@ func (s *Store) Deliveries() delivery.Log {
 	return deliveries.NewLog(s.engine.client, s.namespace, s.key, s.engine.clock)
 }
 
+// Archive returns the archive of the webhook deliveries of the site.
+func (s *Store) Archive() delivery.Archive {
+	return deliveries.NewArchive(s.engine.client, s.namespace, s.key)
+}
+
 // Tail returns a reader that follows the webhook deliveries of the site.
 func (s *Store) Tail() delivery.Tail {
 	return deliveries.NewTail(s.engine.client, s.namespace, s.key, s.engine.clock, s.eventWatermarks)

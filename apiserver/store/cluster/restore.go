@@ -27,6 +27,9 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady
 	}
+	if s.paused {
+		return nil, store.ErrMoving
+	}
 	results := make([]store.Restored, len(records))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(restorers)

@@ -41,6 +41,9 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady
 	}
+	if s.paused {
+		return nil, store.ErrMoving
+	}
 	if ops[0].Kind == store.Purge && ops[0].Erase {
 		return s.erase(ctx, ops[0])
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -18,7 +20,20 @@ const dumpPage = `SELECT ` + versionColumns + ` FROM (
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id, v.ver`
 
-// Dump implements store.Archive.
+// dumpKeys is dumpPage for the records with given keys.
+const dumpKeys = `SELECT ` + versionColumns + ` FROM (
+		SELECT x.* FROM unnest($2::text[], $3::text[]) k(typ, id)
+		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id OFFSET 0) x
+	) r CROSS JOIN LATERAL (
+		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self
+		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
+	) v ORDER BY r.typ, r.id, v.ver`
+
+// dumpHeads selects the newest versions of a page of records, with stateColumns and an empty body.
+const dumpHeads = `SELECT r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata
+	FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3) AND r.typ <> $4 ORDER BY r.typ, r.id LIMIT $5`
+
+// Dump implements store.Archive. Heads ignores Since and Keys.
 func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -26,20 +41,16 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 		return store.DumpPage{}, storeError("dump records", err)
 	}
 	defer s.share.release()
-	since := int64(0)
-	if !query.Since.IsZero() {
-		since = query.Since.Truncate(time.Millisecond).UnixMilli()
+	if query.Heads {
+		return s.dumpHeads(ctx, query)
 	}
-	found, err := s.pool.Query(ctx, dumpPage, s.site, query.After.Type, foldID(query.After.ID), store.JobType, since, query.MaxRecords)
+	found, err := s.dumped(ctx, query)
 	if err != nil {
 		return store.DumpPage{}, dumpError(err)
 	}
 	defer found.Close()
 	var page store.DumpPage
-	size, now := 0, time.Now()
-	if s.now != nil {
-		now = s.now()
-	}
+	size, now := 0, s.dumpTime()
 	for found.Next() {
 		version, err := s.scanVersion(columnsOf(found))
 		if err != nil {
@@ -58,8 +69,56 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 		}
 		size += len(version.Body.JSON)
 	}
+	page.More = len(page.Records) == query.MaxRecords && query.Keys == nil
+	return page, dumpError(found.Err())
+}
+
+// dumped sends the statement of a page.
+func (s *Store) dumped(ctx context.Context, query store.DumpQuery) (pgx.Rows, error) {
+	if query.Keys == nil {
+		since := int64(0)
+		if !query.Since.IsZero() {
+			since = query.Since.Truncate(time.Millisecond).UnixMilli()
+		}
+		return s.pool.Query(ctx, dumpPage, s.site, query.After.Type, foldID(query.After.ID), store.JobType, since, query.MaxRecords)
+	}
+	var types, ids []string
+	for _, key := range query.Keys {
+		if key.Compare(query.After) > 0 && key.Type != store.JobType {
+			types, ids = append(types, key.Type), append(ids, foldID(key.ID))
+		}
+	}
+	return s.pool.Query(ctx, dumpKeys, s.site, types, ids)
+}
+
+// dumpHeads returns a page of heads.
+func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
+	found, err := s.pool.Query(ctx, dumpHeads, s.site, query.After.Type, foldID(query.After.ID), store.JobType, query.MaxRecords)
+	if err != nil {
+		return store.DumpPage{}, dumpError(err)
+	}
+	defer found.Close()
+	var page store.DumpPage
+	now := s.dumpTime()
+	for found.Next() {
+		var at state
+		if _, err := at.scan(columnsOf(found), &texts{}); err != nil {
+			return store.DumpPage{}, dumpError(err)
+		}
+		head := s.record(&at)
+		head.UID, head.Revision, head.Claims = "", "", store.ActiveClaims(head.Claims, now)
+		page.Records = append(page.Records, store.Dumped{Key: head.Key, Versions: []store.Record{head}})
+	}
 	page.More = len(page.Records) == query.MaxRecords
 	return page, dumpError(found.Err())
+}
+
+// dumpTime is the time at which claims must not have expired.
+func (s *Store) dumpTime() time.Time {
+	if s.now != nil {
+		return s.now()
+	}
+	return time.Now()
 }
 
 func dumpError(err error) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // The SQLSTATEs on which this package branches (PostgreSQL manual, appendix A).
@@ -36,6 +37,9 @@ func storeError(doing string, err error) error {
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if hasCode(err, schema.FencedState) {
+		return fmt.Errorf("%s: %w", doing, store.ErrMoving)
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {

@@ -123,6 +123,22 @@ func testArchive(t *testing.T, open Open) {
 	found := store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}}
 	same(t, "search", anonymous(allRecords(t, target, found)), anonymous(allRecords(t, source, found)))
 
+	page, err := archiveOf(t, source).Dump(t.Context(), store.DumpQuery{Heads: true, MaxRecords: 100, MaxBytes: 1 << 20})
+	if err != nil || page.More || len(page.Records) != len(all) {
+		t.Fatalf("heads: got %d, more %t, %v; want %d", len(page.Records), page.More, err, len(all))
+	}
+	for i := range all {
+		head, want := page.Records[i].Newest(), all[i].Newest()
+		if len(page.Records[i].Versions) != 1 || len(head.Body.JSON) > 0 || !store.SameHead(head, want, time.Now()) {
+			t.Errorf("head %+v differs from %+v", head, want)
+		}
+	}
+	chosen, err := archiveOf(t, source).Dump(t.Context(), store.DumpQuery{Keys: []store.Key{all[1].Key, all[4].Key}, MaxRecords: 2, MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "records by key", chosen.Records, []store.Dumped{all[1], all[4]})
+
 	rival := put("rival", body(1))
 	rival.Key.Type, rival.Claims = "Slot", []store.Claim{{Line: "name <é>"}}
 	var claimed *store.ClaimError

@@ -54,6 +54,21 @@ kind: RecordClaim
 metadata: {namespace: default, name: policy-probe}
 spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
+	// The policy refuses only in a namespace with the label.
+	"paddock-moved-records": func(ctx context.Context, c callers) error {
+		err := create(ctx, c.admin, "namespaces", `
+apiVersion: v1
+kind: Namespace
+metadata: {name: policy-probe, labels: {paddock.health/records-fenced: "true"}}`)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return create(ctx, c.apiServer, "recordclaims", `
+apiVersion: records.paddock.health/v1alpha1
+kind: RecordClaim
+metadata: {namespace: policy-probe, name: policy-probe}
+spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
+	},
 	// The policy refuses only while there is a SiteClaim.
 	"paddock-retained-crds": func(ctx context.Context, c callers) error {
 		err := create(ctx, c.admin, "siteclaims", `
@@ -122,6 +137,10 @@ func AwaitPolicies(ctx context.Context, cluster *localcluster.Cluster) error {
 	claims := schema.GroupVersionResource{Group: "paddock.health", Version: "v1alpha1", Resource: "siteclaims"}
 	if err := c.admin.Resource(claims).Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the SiteClaim of the probes: %w", err)
+	}
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	if err := c.admin.Resource(namespaces).Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the namespace of the probes: %w", err)
 	}
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 	if err := c.admin.Resource(roles).Namespace("default").Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -87,6 +87,9 @@ var rules = map[string]rule{
 		not:    slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/apiserver/fhir", module + "/apiserver/ahds", module + "/apiserver/aggregated", module + "/api"}),
 		except: append([]string{foldedTexts}, settingsTypes...),
 	},
+	"what copies records from storage to storage knows no engine, no cluster and no HTTP": {
+		from: []string{"apiserver/move"}, not: slices.Concat(httpPackages, engines, kubernetesClients, []string{"k8s.io", module + "/api"}),
+	},
 	"the aggregated API knows no engine": {
 		from: []string{"apiserver/aggregated"}, not: engines,
 	},

@@ -55,6 +55,11 @@ func readRing(ctx context.Context, client *objects.Client, namespace, key, webho
 	if obj.Spec.SiteKey != key {
 		return nil, fmt.Errorf("read delivery log %s/%s: it belongs to another site", namespace, name)
 	}
+	return ringOf(&obj)
+}
+
+// ringOf decodes a WebhookDeliveryLog.
+func ringOf(obj *recordsv1.WebhookDeliveryLog) (*ring, error) {
 	r := &ring{meta: obj.ObjectMeta, state: delivery.State{
 		Failures: int(obj.Spec.Failures), FailingSince: objects.FromMicro(obj.Spec.FailingSince),
 		LastSuccess: objects.FromMicro(obj.Spec.LastSuccess), OpenUntil: objects.FromMicro(obj.Spec.OpenUntil),
@@ -67,7 +72,7 @@ func readRing(ctx context.Context, client *objects.Client, namespace, key, webho
 		err = json.Unmarshal(text, &r.done)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("decode delivery log %s/%s: %w", namespace, name, err)
+		return nil, fmt.Errorf("decode delivery log %s/%s: %w", obj.Namespace, obj.Name, err)
 	}
 	return r, nil
 }

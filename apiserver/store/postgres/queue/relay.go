@@ -56,14 +56,17 @@ func accepted(ctx context.Context, tx pgx.Tx, site int32) ([]store.AcceptedEvent
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.AcceptedEvent, error) {
-		var seq, at, version int64
-		var packed, envelope []byte
-		if err := row.Scan(&seq, &at, &version, &packed, &envelope); err != nil {
-			return store.AcceptedEvent{}, err
-		}
-		return outbox.Unpack(seq, at, version, packed, envelope)
-	})
+	return pgx.CollectRows(rows, scanEvent)
+}
+
+// scanEvent reads a row of the outbox: seq, at, version, event and envelope.
+func scanEvent(row pgx.CollectableRow) (store.AcceptedEvent, error) {
+	var seq, at, version int64
+	var packed, envelope []byte
+	if err := row.Scan(&seq, &at, &version, &packed, &envelope); err != nil {
+		return store.AcceptedEvent{}, err
+	}
+	return outbox.Unpack(seq, at, version, packed, envelope)
 }
 
 // deliveries are new deliveries, as one slice for each column.

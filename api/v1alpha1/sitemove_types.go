@@ -1,0 +1,270 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MovePhase is how far a SiteMove is.
+// +kubebuilder:validation:Enum=Pending;Copying;Draining;Pausing;CatchingUp;Switching;Switched;Completed;RollingBack;RolledBack
+type MovePhase string
+
+const (
+	// MovePending means that the move has not begun. The condition Stalled has the reason, if it cannot.
+	MovePending MovePhase = "Pending"
+	// MoveCopying means that records are copied while the site serves reads and writes.
+	MoveCopying MovePhase = "Copying"
+	// MoveDraining means that no delivery to a webhook is started, so that those in progress end. The
+	// site serves reads and writes, and keeps the events of writes.
+	MoveDraining MovePhase = "Draining"
+	// MovePausing means that writes are refused, and that the storage itself is being locked.
+	MovePausing MovePhase = "Pausing"
+	// MoveCatchingUp means that writes are refused while the last changes are copied and both storages
+	// are compared.
+	MoveCatchingUp MovePhase = "CatchingUp"
+	// MoveSwitching means that writes are refused while the API servers change to the other storage.
+	MoveSwitching MovePhase = "Switching"
+	// MoveSwitched means that the site is served from the new storage. The former one is locked and
+	// keeps its data until spec.decision is set.
+	MoveSwitched MovePhase = "Switched"
+	// MoveCompleted means that the move was confirmed and the data in the former storage deleted.
+	MoveCompleted MovePhase = "Completed"
+	// MoveRollingBack means that the copy is being deleted. The site is served from its former storage.
+	MoveRollingBack MovePhase = "RollingBack"
+	// MoveRolledBack means that the site is served from the storage that it had before the move.
+	MoveRolledBack MovePhase = "RolledBack"
+)
+
+// PausesWrites reports whether a site refuses writes in the phase.
+func (p MovePhase) PausesWrites() bool {
+	return p == MovePausing || p == MoveCatchingUp || p == MoveSwitching
+}
+
+// StopsDeliveries reports whether no delivery of the site is started in the phase.
+func (p MovePhase) StopsDeliveries() bool { return p == MoveDraining || p.PausesWrites() }
+
+// Ended reports whether the move is over.
+func (p MovePhase) Ended() bool { return p == MoveCompleted || p == MoveRolledBack }
+
+// MoveDirection is the direction in which data is copied.
+// +kubebuilder:validation:Enum=Forward;Back
+type MoveDirection string
+
+const (
+	// MoveForward is the direction from the storage of the Site to spec.to.
+	MoveForward MoveDirection = "Forward"
+	// MoveBack is the direction from spec.to to the former storage, after a switch.
+	MoveBack MoveDirection = "Back"
+)
+
+// MoveDecision is what the administrator decides about a move.
+// +kubebuilder:validation:Enum=Confirm;RollBack
+type MoveDecision string
+
+const (
+	// MoveConfirm deletes the data in the former storage after the switch.
+	MoveConfirm MoveDecision = "Confirm"
+	// MoveRollBack returns to the former storage, with all writes since the switch.
+	MoveRollBack MoveDecision = "RollBack"
+)
+
+// Reasons of the conditions of a SiteMove.
+const (
+	// ReasonMoving: the move is in progress.
+	ReasonMoving = "Moving"
+	// ReasonAwaitingDecision: the site is served from the new storage, and spec.decision is not set.
+	ReasonAwaitingDecision = "AwaitingDecision"
+	// ReasonMoved: the move was confirmed.
+	ReasonMoved = "Moved"
+	// ReasonRolledBack: the site is served from the storage that it had before the move.
+	ReasonRolledBack = "RolledBack"
+	// ReasonSiteNotReady: there is no such Site in the namespace, or it is not ready.
+	ReasonSiteNotReady = "SiteNotReady"
+	// ReasonMoveInProgress: another SiteMove of the Site has not ended.
+	ReasonMoveInProgress = "MoveInProgress"
+	// ReasonNotSupported: moves between these storages are not supported.
+	ReasonNotSupported = "NotSupported"
+	// ReasonTargetOccupied: the target database has data of the Site already, or is its current one.
+	ReasonTargetOccupied = "TargetOccupied"
+	// ReasonCopyFailed: the data cannot be copied. The message has the error.
+	ReasonCopyFailed = "CopyFailed"
+	// ReasonPauseTooLong: the last changes could not be copied within the longest pause of writes.
+	ReasonPauseTooLong = "PauseTooLong"
+)
+
+// SiteMoveFinalizer is the finalizer of SiteMoves that have begun and not ended.
+const SiteMoveFinalizer = "paddock.health/sitemove"
+
+// FencedLabel is the label that the controller sets on a namespace while the records of its Site in
+// etcd must not be written, because a SiteMove has paused writes or switched to another storage. The
+// policy paddock-moved-records refuses these writes.
+const FencedLabel = "paddock.health/records-fenced"
+
+// MoveToName returns the name of the connection Secret for spec.to of a SiteMove in a namespace.
+func MoveToName(namespace string) string { return ConnectionName(namespace) + ".move-to" }
+
+// MoveFromName returns the name of the connection Secret for the former database of the Site in a
+// namespace during a SiteMove. Only Sites that had storage.type Postgres have it.
+func MoveFromName(namespace string) string { return ConnectionName(namespace) + ".move-from" }
+
+// SiteMoveSpec is which Site moves where.
+// +kubebuilder:validation:XValidation:rule="self.siteName == oldSelf.siteName && self.to == oldSelf.to",message="siteName and to are immutable: delete the SiteMove and create another one"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || has(self.decision) && self.decision == oldSelf.decision",message="decision cannot be changed once it is set"
+type SiteMoveSpec struct {
+	// siteName is the name of the Site in the namespace of the SiteMove. Immutable.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SiteName string `json:"siteName,omitempty"`
+
+	// to is the new storage: type Postgres with an external database. It becomes spec.storage of the
+	// Site. Immutable.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' && has(self.postgres) && has(self.postgres.external)",message="only a move to storage.type Postgres with storage.postgres.external is supported"
+	To Storage `json:"to,omitzero"`
+
+	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack
+	// deletes the copy; after the switch, the writes since then are first copied back. If unset, the
+	// former storage is kept. It cannot be changed once it is set.
+	// +optional
+	Decision MoveDecision `json:"decision,omitempty"`
+}
+
+// MoveCopy is how far the copy is. The API server that copies reports it.
+type MoveCopy struct {
+	// direction in which this was reported.
+	// +optional
+	Direction MoveDirection `json:"direction,omitempty"`
+	// phase in which this was reported.
+	// +optional
+	Phase MovePhase `json:"phase,omitempty"`
+	// worker is the API server that copies.
+	// +optional
+	Worker string `json:"worker,omitempty"`
+	// pass is the number of comparisons of both storages that have begun.
+	// +optional
+	Pass int32 `json:"pass,omitempty"`
+	// compared is the number of records compared in this pass, tombstones included.
+	// +optional
+	Compared int64 `json:"compared,omitempty"`
+	// total is the number of live records of the site, which may be an estimate.
+	// +optional
+	Total int64 `json:"total,omitempty"`
+	// copied is the number of records copied by this worker, in all passes.
+	// +optional
+	Copied int64 `json:"copied,omitempty"`
+	// done is true if the work of the phase is done.
+	// +optional
+	Done bool `json:"done,omitempty"`
+	// failed is why the work of the phase cannot be done, or empty. The worker retries errors that may
+	// end by themselves.
+	// +optional
+	Failed string `json:"failed,omitempty"`
+	// records and tombstones are the numbers of records that both storages have, after the last pass.
+	// +optional
+	Records    int64 `json:"records,omitempty"`
+	Tombstones int64 `json:"tombstones,omitempty"`
+	// digest is the SHA-256 of the list of all records in both storages, with their newest versions.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// deliveries is the number of pending deliveries that were copied.
+	// +optional
+	Deliveries int64 `json:"deliveries,omitempty"`
+}
+
+// SiteMoveStatus is how far a move is.
+type SiteMoveStatus struct {
+	// observedGeneration is the metadata.generation that the conditions were computed for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are of the types Ready, Reconciling and Stalled. Ready is true if the move has ended or
+	// awaits a decision.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// phase is how far the move is.
+	// +optional
+	Phase MovePhase `json:"phase,omitempty"`
+
+	// direction is Back while a switch is undone.
+	// +optional
+	Direction MoveDirection `json:"direction,omitempty"`
+
+	// progress is a text for people, such as 42 %.
+	// +optional
+	Progress string `json:"progress,omitempty"`
+
+	// phaseTime is when phase last changed.
+	// +optional
+	PhaseTime *metav1.MicroTime `json:"phaseTime,omitempty"`
+
+	// from is the storage of the Site before the move.
+	// +optional
+	From *Storage `json:"from,omitempty"`
+
+	// siteKey is the key of the data.
+	// +optional
+	SiteKey string `json:"siteKey,omitempty"`
+
+	// pausedTime is when the last pause of writes began, resumedTime when it ended.
+	// +optional
+	PausedTime  *metav1.MicroTime `json:"pausedTime,omitempty"`
+	ResumedTime *metav1.MicroTime `json:"resumedTime,omitempty"`
+
+	// failure is why the move was rolled back without a decision, or empty.
+	// +optional
+	Failure string `json:"failure,omitempty"`
+
+	// copy is how far the copy is.
+	// +optional
+	Copy *MoveCopy `json:"copy,omitempty"`
+}
+
+// SiteMove moves the data of a Site to another storage under the same siteID and URL.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=paddock
+// +kubebuilder:printcolumn:name="Site",type=string,JSONPath=`.spec.siteName`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SiteMove struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec SiteMoveSpec `json:"spec,omitzero"`
+	// +optional
+	Status SiteMoveStatus `json:"status,omitzero"`
+}
+
+// SiteMoveList is a list of SiteMoves.
+// +kubebuilder:object:root=true
+type SiteMoveList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SiteMove `json:"items"`
+}
+
+// SiteMoveReference is the state of a SiteMove in the status of its Site.
+type SiteMoveReference struct {
+	// name and uid of the SiteMove.
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+	// phase and direction of the SiteMove. The API servers follow them.
+	Phase     MovePhase     `json:"phase"`
+	Direction MoveDirection `json:"direction"`
+}
+
+// copyPhases are the phases in which an API server copies.
+var copyPhases = []MovePhase{MoveCopying, MoveCatchingUp, MoveSwitched}
+
+// Copies reports whether an API server has work in the phase.
+func (p MovePhase) Copies() bool { return slices.Contains(copyPhases, p) }

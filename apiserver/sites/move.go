@@ -1,0 +1,416 @@
+package sites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/move"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+)
+
+const (
+	// moveRetry is the pause before the work of a move is tried again: after a failure, or while another
+	// API server does it.
+	moveRetry = 500 * time.Millisecond
+	// moveReports is the least interval between two reports of progress.
+	moveReports = time.Second
+	// settledChanges is the number of records that may differ at the end of a pass so that the rest can
+	// be copied during a pause of writes.
+	settledChanges = 300
+	// maxPasses is the maximum number of passes while the Site serves writes, and during the pause.
+	maxPasses = 8
+	// archivePage is the number of audit entries or ended deliveries that are copied at a time.
+	archivePage = 500
+	// maxClockSkew is how far the clock of the target may be behind the newest version. The copy waits
+	// for that time, so that later versions have later times.
+	maxClockSkew = 10 * time.Second
+)
+
+// mover does the work of one phase of a move, in the background.
+type mover struct {
+	sites     *Sites
+	held      heldSite
+	reference sitesv1.SiteMoveReference
+	served    store.Store
+	cancel    context.CancelFunc
+	// copied and reported are the progress of this process.
+	copied   int64
+	reported time.Time
+}
+
+// follow starts the work of the phase of a Site's move, if there is any, and ends that of an earlier
+// phase. The caller holds mu.
+func (s *Sites) follow(ctx context.Context, siteID string, held heldSite, served store.Store) {
+	current := s.movers[siteID]
+	reference := held.object.Status.Move
+	wanted := s.options.Delivery == nil && served != nil && reference != nil && reference.Phase.Copies()
+	if current != nil {
+		if wanted && current.reference == *reference && sameStorage(current.served, served) {
+			return
+		}
+		current.cancel()
+		delete(s.movers, siteID)
+	}
+	if !wanted {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	started := &mover{sites: s, held: held, reference: *reference, served: served, cancel: cancel}
+	s.movers[siteID] = started
+	go started.run(ctx)
+}
+
+// sameStorage reports whether two stores are of the same storage. A store in the cluster is opened
+// anew after each change of its Site.
+func sameStorage(a, b store.Store) bool {
+	placeA, _ := auditPlace(a)
+	placeB, _ := auditPlace(b)
+	return placeA == placeB
+}
+
+// run repeats the work until it is done, or ctx ends.
+func (m *mover) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := m.attempt(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil && !errors.Is(err, errOtherMover) {
+			slog.WarnContext(ctx, "the work of a move failed; it will be retried", "site", m.held.object.Namespace+"/"+m.held.object.Name, "phase", m.reference.Phase, "error", err)
+		}
+		sleep(ctx, moveRetry)
+	}
+}
+
+// errOtherMover means that another API server does the work, or has done it.
+var errOtherMover = errors.New("another API server does the work of the move")
+
+// attempt does the work while it holds a lock in the database spec.to of the move, which is part of
+// every direction.
+func (m *mover) attempt(ctx context.Context) error {
+	var object sitesv1.SiteMove
+	name := client.ObjectKey{Namespace: m.held.object.Namespace, Name: m.reference.Name}
+	if err := m.sites.client.Get(ctx, name, &object); err != nil {
+		return err
+	}
+	if done := object.Status.Copy; done != nil && done.Done && done.Phase == m.reference.Phase && done.Direction == m.reference.Direction {
+		return nil
+	}
+	other, closeOther, err := m.openOther(ctx, &object)
+	if err != nil {
+		return err
+	}
+	defer closeOther()
+	to, inPostgres := other.(*database)
+	if m.reference.Direction == sitesv1.MoveBack || m.reference.Phase == sitesv1.MoveSwitched {
+		to, inPostgres = m.served.(*database)
+	}
+	if !inPostgres {
+		return errOtherMover // the API server has not changed to the new storage yet
+	}
+	return to.whileLocked(ctx, string(object.UID), func(ctx context.Context) error {
+		err := m.work(ctx, other)
+		if failed := permanent(err); failed != "" {
+			return errors.Join(err, m.report(ctx, sitesv1.MoveCopy{Failed: failed}))
+		}
+		return err
+	})
+}
+
+// permanent returns the text of an error that cannot end by itself, or an empty one.
+func permanent(err error) string {
+	var different *move.DifferentError
+	var limit *store.LimitError
+	if errors.As(err, &different) || errors.As(err, &limit) || errors.Is(err, deliveries.ErrPending) {
+		return err.Error()
+	}
+	return ""
+}
+
+// openOther opens the storage of the move that does not serve the Site. The caller must close it.
+func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened store.Store, closeStore func(), err error) {
+	secret := sitesv1.MoveToName(object.Namespace)
+	if m.reference.Direction == sitesv1.MoveBack || m.reference.Phase == sitesv1.MoveSwitched {
+		from := object.Status.From
+		if from == nil {
+			return nil, nil, errOtherMover
+		}
+		if from.Type != sitesv1.StoragePostgres {
+			return m.sites.options.Cluster.Open(object.Namespace, m.held.key, clusterLimits(from.Cluster)), func() {}, nil
+		}
+		secret = sitesv1.MoveFromName(object.Namespace)
+	}
+	connection, there := m.sites.namedConnection(ctx, m.held, secret)
+	if !there {
+		return nil, nil, fmt.Errorf("there is no Secret %s with the connection of the move: %w", secret, store.ErrUnavailable)
+	}
+	db, err := m.sites.databases.open(ctx, m.held.key, connection, func(context.Context, *database) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	return db, db.close, nil
+}
+
+// work does the work of the phase. Errors: those of move.Copier and of the engines.
+func (m *mover) work(ctx context.Context, other store.Store) error {
+	if m.reference.Phase == sitesv1.MoveSwitched {
+		return m.copyPast(ctx, other)
+	}
+	source, isSource := m.served.(move.Storage)
+	target, isTarget := other.(move.Storage)
+	if !isSource || !isTarget {
+		return fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
+	}
+	var last move.Pass
+	number := int32(0)
+	copier := &move.Copier{Source: source, Target: target, Report: func(pass move.Pass) {
+		if time.Since(m.reported) > moveReports {
+			m.complain(ctx, m.report(ctx, m.progress(number, pass)))
+		}
+	}}
+	final := m.reference.Phase == sitesv1.MoveCatchingUp
+	if synchronizer, behind := source.(store.Synchronizer); behind && final {
+		if err := synchronizer.Synchronize(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		number++
+		var err error
+		if last, err = copier.Run(ctx); err != nil {
+			return err
+		}
+		m.copied += last.Copied
+		if last.Changed() == 0 || !final && (last.Changed() <= settledChanges || number == maxPasses) {
+			break
+		}
+		if number == maxPasses {
+			return fmt.Errorf("the storages still differ in %d records after %d passes: %w", last.Changed(), number, store.ErrUnavailable)
+		}
+	}
+	done := m.progress(number, last)
+	done.Done, done.Records, done.Tombstones = true, last.Records, last.Tombstones
+	if final {
+		if last.Source != last.Target {
+			return fmt.Errorf("the digests of the storages differ: %w", store.ErrUnavailable)
+		}
+		done.Digest = last.Source
+		var err error
+		if done.Deliveries, err = m.copyPending(ctx, other); err != nil {
+			return err
+		}
+		if err := awaitClock(ctx, target, last.Newest); err != nil {
+			return err
+		}
+	}
+	return m.report(ctx, done)
+}
+
+// awaitClock waits until a write to the target would be later than the newest version of the source,
+// so that clients that poll by time miss nothing.
+func awaitClock(ctx context.Context, target store.Store, newest time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, maxClockSkew)
+	defer cancel()
+	for {
+		at, err := target.Watermark(ctx)
+		if err != nil {
+			return err
+		}
+		if at.After(newest) {
+			return nil
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}
+
+// copyPending copies the deliveries that are pending. It returns their number.
+func (m *mover) copyPending(ctx context.Context, other store.Store) (int64, error) {
+	source, err := deliveryArchiveOf(ctx, m.served)
+	if err != nil {
+		return 0, err
+	}
+	target, err := deliveryArchiveOf(ctx, other)
+	if err != nil {
+		return 0, err
+	}
+	pending, err := source.DumpPending(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ordered, err := m.orderedWebhooks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(pending.Deliveries)), target.RestorePending(ctx, pending, func(webhook string) bool { return ordered[webhook] })
+}
+
+// orderedWebhooks returns the webhooks of the Site that get the events of a subject one at a time.
+func (m *mover) orderedWebhooks(ctx context.Context) (map[string]bool, error) {
+	var hooks sitesv1.WebhookList
+	if err := m.sites.client.List(ctx, &hooks, client.InNamespace(m.held.object.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the webhooks of the Site: %w", err)
+	}
+	ordered := map[string]bool{}
+	for i := range hooks.Items {
+		hook := &hooks.Items[i]
+		ordered[sitesv1.ResourceID("webhooks", hook.Namespace, hook.Name)] = hook.Spec.Ordering == sitesv1.OrderingPerSubject
+	}
+	return ordered, nil
+}
+
+// copyPast copies the audit log and the ended deliveries of the former storage.
+func (m *mover) copyPast(ctx context.Context, former store.Store) error {
+	if err := copyAudit(ctx, former, m.served); err != nil {
+		return err
+	}
+	source, err := deliveryArchiveOf(ctx, former)
+	if err != nil {
+		return err
+	}
+	target, err := deliveryArchiveOf(ctx, m.served)
+	if err != nil {
+		return err
+	}
+	for after, more := "", true; more; {
+		var ended []delivery.Archived
+		if ended, after, err = source.DumpEnded(ctx, after, archivePage); err != nil {
+			return err
+		}
+		if err := target.RestoreEnded(ctx, ended); err != nil {
+			return err
+		}
+		more = after != ""
+	}
+	return m.report(ctx, sitesv1.MoveCopy{Done: true})
+}
+
+// copyAudit copies all entries of the audit log, which Append adds once.
+func copyAudit(ctx context.Context, from, to store.Store) error {
+	_, source := auditPlace(from)
+	_, target := auditPlace(to)
+	reader, writer := source(), target()
+	query := audit.Query{Count: archivePage}
+	for {
+		found, err := reader.Search(ctx, query)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		entries := make([]*audit.Entry, len(found))
+		for i := range found {
+			entries[i] = &found[i]
+		}
+		if err := writer.Append(ctx, entries); err != nil {
+			return err
+		}
+		query.After = found[len(found)-1].Position()
+	}
+}
+
+// deliveryArchiveOf returns the archive of a store's deliveries.
+func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archive, error) {
+	switch opened := opened.(type) {
+	case *database:
+		site, err := opened.opened(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return queue.NewArchive(opened.pool, site.Number()), nil
+	case *cluster.Store:
+		return opened.Archive(), nil
+	default:
+		return nil, fmt.Errorf("the storage of deliveries is not open: %w", store.ErrNotReady)
+	}
+}
+
+func (m *mover) progress(number int32, pass move.Pass) sitesv1.MoveCopy {
+	return sitesv1.MoveCopy{Pass: number, Compared: pass.Compared, Total: m.served.Stats().Records, Copied: m.copied + pass.Copied}
+}
+
+func (m *mover) complain(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "cannot report the progress of a move", "site", m.held.object.Namespace+"/"+m.held.object.Name, "error", err)
+	}
+}
+
+// report writes the progress to the status of the SiteMove, by server-side apply of the field copy.
+func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
+	progress.Direction, progress.Phase = m.reference.Direction, m.reference.Phase
+	host, _ := os.Hostname() // for people only
+	progress.Worker = host + "/" + strconv.Itoa(os.Getpid())
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&progress)
+	if err != nil {
+		return fmt.Errorf("encode the progress of a move: %w", err)
+	}
+	patch := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": m.held.object.Namespace, "name": m.reference.Name, "uid": m.reference.UID},
+		"status":   map[string]any{"copy": fields},
+	}}
+	patch.SetGroupVersionKind(sitesv1.GroupVersion.WithKind("SiteMove"))
+	if err := m.sites.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("report the progress of a move: %w", err)
+	}
+	m.reported = time.Now()
+	return nil
+}
+
+// lockPing is the interval between two checks of the connection that holds a lock.
+const lockPing = time.Second
+
+// whileLocked calls work while it holds an advisory lock of the database. The context of work ends if
+// the lock is lost. Errors: errOtherMover if another process has the lock.
+func (d *database) whileLocked(ctx context.Context, name string, work func(context.Context) error) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	// The connection is closed instead of released, so that the lock ends with it in any case.
+	hijacked := conn.Hijack()
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPing)
+		defer cancel()
+		_ = hijacked.Close(closing) // the server ends the session in any case
+	}()
+	var ours bool
+	if err := hijacked.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, "paddock move "+name).Scan(&ours); err != nil {
+		return err
+	}
+	if !ours {
+		return errOtherMover
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			ping, stop := context.WithTimeout(ctx, lockPing)
+			if err := hijacked.Ping(ping); err != nil {
+				cancel()
+			}
+			stop()
+			sleep(ctx, lockPing)
+		}
+	}()
+	err = work(ctx)
+	cancel()
+	<-ended
+	return err
+}

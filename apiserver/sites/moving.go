@@ -1,0 +1,52 @@
+package sites
+
+import (
+	"context"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+)
+
+// pausesWrites reports whether a Site refuses writes, because it is being moved.
+func pausesWrites(object *sitesv1.Site) bool {
+	return object.Status.Move != nil && object.Status.Move.Phase.PausesWrites()
+}
+
+// stopsDeliveries reports whether no delivery of a Site is started, because it is being moved.
+func stopsDeliveries(object *sitesv1.Site) bool {
+	return object.Status.Move != nil && object.Status.Move.Phase.StopsDeliveries()
+}
+
+// pauseWrites returns opened, which refuses writes if the Site pauses them. While the API servers
+// change to another storage, the conditions of the Site are behind: before then serves reads until
+// the new storage is known to be ready.
+func pauseWrites(object *sitesv1.Site, opened, before store.Store) store.Store {
+	paused := pausesWrites(object)
+	if opened == nil && paused && object.Status.Move.Phase == sitesv1.MoveSwitching {
+		opened = before
+	}
+	switch site := opened.(type) {
+	case *database:
+		site.paused.Store(paused)
+	case *cluster.Store:
+		if paused {
+			return site.Paused()
+		}
+	}
+	return opened
+}
+
+// pausedDeliveries is the log of the deliveries of a Site that refuses writes.
+type pausedDeliveries struct{ delivery.Log }
+
+// Redeliver implements delivery.Log.
+func (pausedDeliveries) Redeliver(context.Context, string, string) (delivery.Delivery, error) {
+	return delivery.Delivery{}, store.ErrMoving
+}
+
+// Replay implements delivery.Log.
+func (pausedDeliveries) Replay(context.Context, delivery.Query) (int64, error) {
+	return 0, store.ErrMoving
+}

@@ -1,0 +1,195 @@
+package deliveries
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// archive copies the deliveries of a site.
+type archive struct{ *log }
+
+// NewArchive returns the archive of the deliveries of a site. It can only restore a site without
+// pending deliveries.
+func NewArchive(client *objects.Client, namespace, key string) delivery.Archive {
+	return archive{&log{client: client, namespace: namespace, key: key}}
+}
+
+// DumpPending implements delivery.Archive.
+func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
+	pending := delivery.Backlog{States: map[string]delivery.State{}}
+	known := map[string]bool{}
+	if err := a.eachRing(ctx, func(webhook string, r *ring) {
+		pending.States[webhook] = r.state
+		for i := range r.done {
+			known[r.done[i].id()] = true
+		}
+	}); err != nil {
+		return pending, err
+	}
+	err := a.eachObject(ctx, func(obj *recordsv1.WebhookDelivery) error {
+		known[obj.Name] = true
+		if obj.Spec.Status != recordsv1.DeliveryPending {
+			return nil
+		}
+		archived, err := archivedOf(&obj.Spec)
+		pending.Deliveries = append(pending.Deliveries, archived)
+		pending.Sequence = max(pending.Sequence, obj.Spec.Sequence)
+		return err
+	})
+	if err != nil {
+		return pending, err
+	}
+	err = a.eachEvent(ctx, func(event store.AcceptedEvent) {
+		pending.Sequence = max(pending.Sequence, event.Sequence)
+		for _, webhook := range event.Targets {
+			id := delivery.DeliveryID(event.ID, webhook)
+			if known[id] {
+				continue // it was handed on, and the Record has not been updated yet
+			}
+			known[id] = true
+			one := event
+			one.Targets = []string{webhook}
+			pending.Deliveries = append(pending.Deliveries, delivery.Archived{Delivery: delivery.Delivery{
+				ID: id, Webhook: webhook, Event: one, Status: delivery.Pending, NextAttempt: event.Accepted,
+			}})
+		}
+	})
+	if err != nil {
+		return pending, err
+	}
+	// Events that were delivered have a sequence below that of a write that is made now.
+	version, err := a.currentVersion(ctx)
+	if err != nil {
+		return pending, err
+	}
+	upcoming, err := sequence(version, MaxPerWrite-1)
+	pending.Sequence = max(pending.Sequence, upcoming)
+	return pending, err
+}
+
+// currentVersion returns the current resourceVersion of the cluster.
+func (a archive) currentVersion(ctx context.Context) (string, error) {
+	page, err := a.client.ListMetadata(ctx, objects.Records, a.namespace, metav1.ListOptions{Limit: 1})
+	return page.ResourceVersion, objects.StoreError("read the resourceVersion of the cluster", err)
+}
+
+func archivedOf(spec *recordsv1.WebhookDeliverySpec) (delivery.Archived, error) {
+	archived := delivery.Archived{Delivery: toDelivery(spec), Scheduled: int(spec.Scheduled)}
+	var err error
+	archived.Event, err = eventOf(spec)
+	return archived, err
+}
+
+// eachObject calls visit with each WebhookDelivery of the site.
+func (a archive) eachObject(ctx context.Context, visit func(*recordsv1.WebhookDelivery) error) error {
+	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + fields.EscapeValue(a.key), Limit: pageSize / 10}
+	for {
+		var page recordsv1.WebhookDeliveryList
+		if err := a.client.ListIn(ctx, objects.Delivery, a.namespace, options, &page); err != nil {
+			return objects.StoreError("list deliveries", err)
+		}
+		for i := range page.Items {
+			if err := visit(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eachEvent calls visit with each event in a Record of the site.
+func (a archive) eachEvent(ctx context.Context, visit func(store.AcceptedEvent)) error {
+	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
+	for {
+		var page recordsv1.RecordList
+		if err := a.client.ListIn(ctx, objects.Records, a.namespace, options, &page); err != nil {
+			return objects.StoreError("list records with events", err)
+		}
+		for i := range page.Items {
+			record := &page.Items[i]
+			if record.Spec.SiteKey != a.key {
+				continue
+			}
+			for j := range record.Spec.Events {
+				event, err := Accept(&record.Spec.Events[j], record.ResourceVersion)
+				if err != nil {
+					return err
+				}
+				visit(event)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eachRing calls visit with the log of each webhook.
+func (a archive) eachRing(ctx context.Context, visit func(webhook string, r *ring)) error {
+	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + fields.EscapeValue(a.key), Limit: pageSize / 10}
+	for {
+		var page recordsv1.WebhookDeliveryLogList
+		if err := a.client.ListIn(ctx, objects.Logs, a.namespace, options, &page); err != nil {
+			return objects.StoreError("list delivery logs", err)
+		}
+		for i := range page.Items {
+			r, err := ringOf(&page.Items[i])
+			if err != nil {
+				return err
+			}
+			visit(page.Items[i].Spec.Webhook, r)
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// DumpEnded implements delivery.Archive. It returns all of them at once, since their number is
+// limited. Deliveries whose envelope was dropped have none.
+func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Archived, string, error) {
+	var ended []delivery.Archived
+	err := a.eachObject(ctx, func(obj *recordsv1.WebhookDelivery) error {
+		if obj.Spec.Status == recordsv1.DeliveryPending {
+			return nil
+		}
+		archived, err := archivedOf(&obj.Spec)
+		ended = append(ended, archived)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	err = a.eachRing(ctx, func(_ string, r *ring) {
+		for i := range r.done {
+			archived := delivery.Archived{Delivery: toDelivery(&r.done[i].WebhookDeliverySpec), Scheduled: int(r.done[i].Scheduled)}
+			archived.Event.Envelope = []byte(r.done[i].Text)
+			ended = append(ended, archived)
+		}
+	})
+	return ended, "", err
+}
+
+// ErrPending means that pending deliveries cannot be restored.
+var ErrPending = errors.New("deliveries to webhooks are pending, and cannot be moved to storage.type Cluster: wait until they have ended, or disable the webhooks")
+
+// RestorePending implements delivery.Archive.
+func (a archive) RestorePending(_ context.Context, pending delivery.Backlog, _ func(string) bool) error {
+	if len(pending.Deliveries) > 0 {
+		return ErrPending
+	}
+	return nil
+}
+
+// RestoreEnded implements delivery.Archive. It does nothing: the log of deliveries stays behind.
+func (a archive) RestoreEnded(context.Context, []delivery.Archived) error { return nil }

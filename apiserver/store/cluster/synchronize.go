@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+const (
+	// synchronizePage is the number of Records whose metadata one request lists.
+	synchronizePage = 500
+	// synchronizePause is the pause before the index is compared again.
+	synchronizePause = 50 * time.Millisecond
+)
+
+// Synchronize returns when the index has the states of all Records that the site had when it was
+// called, or later ones, and no Record that was gone by then. The writes of other replicas are then
+// in a Dump too. Errors: store.ErrUnavailable, and that of ctx.
+func (s *Store) Synchronize(ctx context.Context) error {
+	stored := map[string]string{}
+	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + s.key, Limit: synchronizePage}
+	for {
+		page, err := s.engine.client.ListMetadata(ctx, objects.Records, s.namespace, options)
+		if err != nil {
+			return objects.StoreError("list records", err)
+		}
+		for i := range page.Items {
+			stored[page.Items[i].Name] = page.Items[i].ResourceVersion
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	for !s.index.has(stored) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(synchronizePause):
+		}
+	}
+	return nil
+}
+
+// has reports whether the index has these Records in these states or later ones, by name and
+// resourceVersion, and no others except new ones.
+func (x *index) has(stored map[string]string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var newest string
+	for name, version := range stored {
+		known := x.names[name]
+		if known == nil || newer(version, known.obj.ResourceVersion) {
+			return false
+		}
+		if newest == "" || newer(version, newest) {
+			newest = version
+		}
+	}
+	for name, known := range x.names {
+		if _, there := stored[name]; !there && (newest == "" || !newer(known.obj.ResourceVersion, newest)) {
+			return false // it was removed, and the watch event has not come yet
+		}
+	}
+	return true
+}
+
+var _ store.Synchronizer = (*Store)(nil)

@@ -1,0 +1,116 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// FencedState is the SQLSTATE of a change of a site that is fenced. Its class is of no other error.
+const FencedState = "PDF01"
+
+// fencedTables are the tables whose rows of a fenced site cannot be changed. Each write of a record
+// changes res, each event outbox, and each delivery delivery.
+var fencedTables = []string{"res", "outbox", "delivery"}
+
+// ErrFenced means that a move has taken the data of the site to another storage.
+var ErrFenced = errors.New("the data of the site was moved to another storage")
+
+// Fence refuses all changes of the rows of the site with the key, by any process, until Unfence is
+// called. It waits for the transactions that are changing rows. A fence is a trigger, so that it
+// costs nothing in databases without one. Fence can be repeated. It does nothing if there is no such
+// site.
+func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
+	site, there, err := numberOf(ctx, conn, key)
+	if err != nil || !there {
+		return err
+	}
+	statements := []string{`CREATE OR REPLACE FUNCTION paddock_fenced() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE EXCEPTION 'the site is being moved to another storage' USING ERRCODE = '` + FencedState + `'; END $$`}
+	for _, table := range fencedTables {
+		name := fenceName(site)
+		statements = append(statements,
+			fmt.Sprintf(`DROP TRIGGER IF EXISTS %s_new ON %s`, name, table),
+			fmt.Sprintf(`DROP TRIGGER IF EXISTS %s_old ON %s`, name, table),
+			fmt.Sprintf(`CREATE TRIGGER %s_new BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (NEW.site = %d) EXECUTE FUNCTION paddock_fenced()`, name, table, site),
+			fmt.Sprintf(`CREATE TRIGGER %s_old BEFORE DELETE ON %s FOR EACH ROW WHEN (OLD.site = %d) EXECUTE FUNCTION paddock_fenced()`, name, table, site))
+	}
+	return runFence(ctx, conn, statements)
+}
+
+// Unfence allows changes again. It does nothing if the site is not fenced.
+func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
+	site, there, err := numberOf(ctx, conn, key)
+	if err != nil || !there {
+		return err
+	}
+	var statements []string
+	for _, table := range fencedTables {
+		for _, suffix := range []string{"_new", "_old"} {
+			statements = append(statements, fmt.Sprintf(`DROP TRIGGER IF EXISTS %s%s ON %s`, fenceName(site), suffix, table))
+		}
+	}
+	return runFence(ctx, conn, statements)
+}
+
+// IsFenced reports whether the site with the key is fenced.
+func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
+	site, there, err := numberOf(ctx, conn, key)
+	if err != nil || !there {
+		return false, err
+	}
+	var fenced bool
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'res'::regclass AND tgname = $1)`, fenceName(site)+"_new").Scan(&fenced)
+	if err != nil {
+		return false, fmt.Errorf("read the fence of the site: %w", err)
+	}
+	return fenced, nil
+}
+
+// HasSite reports whether the database has the site with the key.
+func HasSite(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
+	_, there, err := numberOf(ctx, conn, key)
+	return there, err
+}
+
+func fenceName(site int32) string { return fmt.Sprintf("paddock_fence_%d", site) }
+
+// numberOf returns the number of the site with the key, and whether there is one.
+func numberOf(ctx context.Context, conn *pgx.Conn, key string) (site int32, there bool, err error) {
+	var migrated bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('sites') IS NOT NULL`).Scan(&migrated); err != nil || !migrated {
+		return 0, false, err
+	}
+	err = conn.QueryRow(ctx, `SELECT site FROM sites WHERE key = $1`, key).Scan(&site)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("read the number of the site: %w", err)
+	}
+	return site, true, nil
+}
+
+// runFence runs the statements in a transaction. Like a migration, it gives way to transactions that
+// hold the tables for long.
+func runFence(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	err := whileLocked(ctx, func() error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, lockTimeout); err != nil {
+				return err
+			}
+			for _, sql := range statements {
+				if _, err := tx.Exec(ctx, sql); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("change the fence of the site: %w", err)
+	}
+	return nil
+}

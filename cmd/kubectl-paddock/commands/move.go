@@ -1,0 +1,187 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+var siteMoveResource = v1alpha1.GroupVersion.WithResource("sitemoves")
+
+const (
+	// movePoll is the interval at which the state of a move is read.
+	movePoll = 500 * time.Millisecond
+	// postgresTarget is the prefix of --to, before the name of a Secret.
+	postgresTarget = "postgres:"
+)
+
+func (a *app) moveCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "move SITE", Short: "Move a site to another storage",
+		Long: `Moves the data of a site to another storage, under the same siteID and URL. The site serves reads all the time, and
+refuses writes with 503 for seconds. Afterwards the former storage keeps its data until the move is confirmed or rolled
+back. The command creates a SiteMove, which the controller carries out, and shows it. It can be interrupted: without
+--to, it shows the move in progress.`,
+		Example: `  kubectl paddock move demo -n demo --to postgres:demo-db
+  kubectl paddock move demo -n demo --confirm
+  kubectl paddock move demo -n demo --roll-back`,
+		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
+	}
+	flags := command.Flags()
+	to := flags.String("to", "", "the new storage: postgres:SECRET, with the name of a Secret of type paddock.health/dsn in the namespace")
+	key := flags.String("key", v1alpha1.DSNKey, "the key of the connection string in the Secret of --to")
+	confirm := flags.Bool("confirm", false, "confirm the move: delete the data in the former storage")
+	rollBack := flags.Bool("roll-back", false, "end the move, and return to the former storage if the site has left it")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		secret, isPostgres := strings.CutPrefix(*to, postgresTarget)
+		switch {
+		case *confirm && *rollBack || *to != "" && (*confirm || *rollBack):
+			return usagef(command, "give only one of --to, --confirm and --roll-back")
+		case *to != "" && (!isPostgres || secret == ""):
+			return usagef(command, "--to: %q is not a storage; use %sSECRET with the name of a Secret", *to, postgresTarget)
+		}
+		c, err := a.connect()
+		if err != nil {
+			return err
+		}
+		site, err := a.site(command.Context(), c, args[0])
+		if err != nil {
+			return err
+		}
+		if *to != "" {
+			name, err := c.createMove(command.Context(), site, secret, *key)
+			if err != nil {
+				return err
+			}
+			a.say("created SiteMove %s", name)
+			return a.showMove(command.Context(), c, site.Namespace, name)
+		}
+		if site.Status.Move == nil {
+			return fmt.Errorf("site %s/%s has no move in progress; begin one with --to", site.Namespace, site.Name)
+		}
+		decision := v1alpha1.MoveDecision("")
+		if *confirm {
+			decision = v1alpha1.MoveConfirm
+		} else if *rollBack {
+			decision = v1alpha1.MoveRollBack
+		}
+		if err := c.decideMove(command.Context(), site.Namespace, site.Status.Move.Name, decision); err != nil {
+			return err
+		}
+		return a.showMove(command.Context(), c, site.Namespace, site.Status.Move.Name)
+	}
+	return command
+}
+
+// createMove creates a SiteMove of a Site to the database in a Secret, and returns its name.
+func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, secret, key string) (string, error) {
+	move := &v1alpha1.SiteMove{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SiteMove"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, GenerateName: site.Name + "-"},
+		Spec: v1alpha1.SiteMoveSpec{SiteName: site.Name, To: v1alpha1.Storage{
+			Type: v1alpha1.StoragePostgres,
+			Postgres: &v1alpha1.PostgresStorage{External: &v1alpha1.ExternalPostgres{
+				SecretRef: v1alpha1.DSNReference{Name: secret, Key: key},
+			}},
+		}},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(move)
+	if err != nil {
+		return "", fmt.Errorf("encode the SiteMove: %w", err)
+	}
+	created, err := c.objects.Resource(siteMoveResource).Namespace(site.Namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("create the SiteMove: %w", err)
+	}
+	return created.GetName(), nil
+}
+
+// decideMove sets the decision of a SiteMove, if it is not empty.
+func (c *cluster) decideMove(ctx context.Context, namespace, name string, decision v1alpha1.MoveDecision) error {
+	if decision == "" {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"decision":%q}}`, decision)
+	_, err := c.objects.Resource(siteMoveResource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("decide SiteMove %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// showMove prints a line for each change of a move, until it has ended or awaits a decision.
+func (a *app) showMove(ctx context.Context, c *cluster, namespace, name string) error {
+	last := ""
+	for {
+		object, err := c.objects.Resource(siteMoveResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("SiteMove %s/%s was deleted", namespace, name)
+		}
+		move := &v1alpha1.SiteMove{}
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, move)
+		}
+		if err != nil {
+			return fmt.Errorf("get SiteMove %s/%s: %w", namespace, name, err)
+		}
+		if line := moveLine(move); line != last {
+			a.say("%s", line)
+			last = line
+		}
+		if done, err := isMoveDone(move); done {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the move goes on; repeat the command without --to to see it")
+		case <-time.After(movePoll):
+		}
+	}
+}
+
+// moveLine describes the state of a move.
+func moveLine(move *v1alpha1.SiteMove) string {
+	status := &move.Status
+	parts := []string{string(status.Phase)}
+	if status.Phase == "" {
+		parts[0] = string(v1alpha1.MovePending)
+	}
+	if status.Progress != "" {
+		parts = append(parts, status.Progress)
+	}
+	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Message != "" {
+		parts = append(parts, ready.Message)
+	}
+	if status.PausedTime != nil && status.ResumedTime != nil && !status.Phase.PausesWrites() {
+		parts = append(parts, fmt.Sprintf("Writes were paused for %.1f s.", status.ResumedTime.Sub(status.PausedTime.Time).Seconds()))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// isMoveDone reports whether nothing more happens without a person. err is why the move failed.
+func isMoveDone(move *v1alpha1.SiteMove) (done bool, err error) {
+	status, decision := &move.Status, move.Spec.Decision
+	switch {
+	case status.Phase == v1alpha1.MoveCompleted:
+		return true, nil
+	case status.Phase == v1alpha1.MoveRolledBack && decision == v1alpha1.MoveRollBack:
+		return true, nil
+	case status.Phase == v1alpha1.MoveRolledBack:
+		return true, errors.New("the move was rolled back")
+	case status.Phase == v1alpha1.MoveSwitched && decision == "":
+		return true, nil
+	}
+	return false, nil
+}

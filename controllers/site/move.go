@@ -1,0 +1,501 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+const (
+	// moveRetry is the delay before a step of a move is tried again or checked again.
+	moveRetry = 300 * time.Millisecond
+	// moveWait is the delay before a move that cannot begin is checked again.
+	moveWait = 5 * time.Second
+	// maxPause is the longest pause of writes until both storages are the same. Beyond it, the move is
+	// rolled back.
+	maxPause = time.Minute
+	// policyDelay is the time after which kube-apiserver applies the policy paddock-moved-records to a
+	// namespace that got the label.
+	policyDelay = time.Second
+	// settleDelay is the time in which all API servers change to another storage.
+	settleDelay = time.Second
+	// attemptEnd is the time by which an attempt of a delivery may exceed the timeout of its webhook,
+	// until its result is stored. quietDrain is the duration of MoveDraining without webhooks.
+	attemptEnd = 5 * time.Second
+	quietDrain = time.Second
+	// eraseDelay is the time in which API servers end the work of a move that is rolled back.
+	eraseDelay = 2 * time.Second
+	// returnRetry is the delay before a return to the former storage is tried again after a failure.
+	returnRetry = 5 * time.Minute
+)
+
+// MoveReconciler reconciles SiteMoves. It decides each step; the API servers copy the data.
+type MoveReconciler struct{ *Reconciler }
+
+// +kubebuilder:rbac:groups=paddock.health,resources=sitemoves,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=paddock.health,resources=sitemoves/status,verbs=patch
+
+// SetupWithManager registers the controller.
+func (r *MoveReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("sitemove").
+		For(&v1alpha1.SiteMove{}).
+		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(moveOfSite)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentReconciles, UsePriorityQueue: ptr.To(false)}). // as for Sites
+		Complete(r)
+}
+
+// moveOfSite returns the SiteMove that a Site names.
+func moveOfSite(_ context.Context, obj client.Object) []reconcile.Request {
+	site, ok := obj.(*v1alpha1.Site)
+	if !ok || site.Status.Move == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: site.Namespace, Name: site.Status.Move.Name}}}
+}
+
+// moveScope is the state of one reconcile of a SiteMove.
+type moveScope struct {
+	move *v1alpha1.SiteMove
+	// site is nil if there is no such Site.
+	site *v1alpha1.Site
+	// status is the status to write, without copy.
+	status v1alpha1.SiteMoveStatus
+	// stalled is why the move cannot continue until a person acts, or nil.
+	stalled *verdict
+	// requeueAfter is the delay of the next reconcile. If zero, only a watch triggers one.
+	requeueAfter time.Duration
+}
+
+// Reconcile does the step of the phase of one SiteMove. All reads that decide are live, since a stale
+// phase could undo a step.
+func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	move, err := find[v1alpha1.SiteMove](ctx, r.Live, req.NamespacedName)
+	if err != nil || move == nil {
+		return ctrl.Result{}, err
+	}
+	s := &moveScope{move: move, status: *move.Status.DeepCopy()}
+	s.status.Copy = nil
+	if s.status.Phase == "" {
+		s.status.Phase, s.status.Direction = v1alpha1.MovePending, v1alpha1.MoveForward
+	}
+	if s.site, err = find[v1alpha1.Site](ctx, r.Live, client.ObjectKey{Namespace: req.Namespace, Name: move.Spec.SiteName}); err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.status.Phase.Ended() {
+		return ctrl.Result{}, r.endMove(ctx, s)
+	}
+	phase, direction := s.status.Phase, s.status.Direction
+	if err = r.mirror(ctx, s); err == nil {
+		err = r.step(ctx, s)
+	}
+	if err != nil {
+		// The pause of writes must not grow by the delays of the work queue.
+		log.FromContext(ctx).Error(err, "a step of the move failed", "phase", phase)
+		s.requeueAfter = moveRetry
+	}
+	if s.status.Phase != phase || s.status.Direction != direction {
+		now := metav1.NewMicroTime(r.Now())
+		s.status.PhaseTime = &now
+		s.requeueAfter = time.Millisecond
+	}
+	if err := r.writeMove(ctx, s); err != nil && !apierrors.IsNotFound(err) {
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: moveRetry}, nil
+		}
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
+}
+
+// step does the step of the phase. It changes the phase in the status when the step is done.
+func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
+	if s.site == nil && s.status.Phase != v1alpha1.MovePending {
+		s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, "The Site was deleted during the move."
+		return nil
+	}
+	forward := s.status.Direction != v1alpha1.MoveBack
+	givenUp := s.move.Spec.Decision == v1alpha1.MoveRollBack || !s.move.DeletionTimestamp.IsZero()
+	switch s.status.Phase {
+	case v1alpha1.MovePending:
+		if givenUp {
+			s.status.Phase = v1alpha1.MoveRolledBack
+			return nil
+		}
+		return r.beginMove(ctx, s)
+	case v1alpha1.MoveCopying, v1alpha1.MoveDraining:
+		if forward && givenUp {
+			s.status.Phase = v1alpha1.MoveRollingBack
+			return nil
+		}
+		if s.status.Phase == v1alpha1.MoveDraining {
+			return r.drain(ctx, s)
+		}
+		return r.copyWhileServing(ctx, s)
+	case v1alpha1.MovePausing:
+		return r.pause(ctx, s)
+	case v1alpha1.MoveCatchingUp:
+		return r.awaitCopy(ctx, s)
+	case v1alpha1.MoveSwitching:
+		return r.switchStorage(ctx, s)
+	case v1alpha1.MoveSwitched:
+		return r.awaitDecision(ctx, s)
+	case v1alpha1.MoveRollingBack:
+		return r.rollBack(ctx, s)
+	}
+	return nil
+}
+
+// copied returns the report of the API servers about the current phase, or nil.
+func (s *moveScope) copied() *v1alpha1.MoveCopy {
+	if c := s.move.Status.Copy; c != nil && c.Phase == s.status.Phase && c.Direction == s.status.Direction {
+		return c
+	}
+	return nil
+}
+
+// since returns the time since the phase began.
+func (r *MoveReconciler) since(s *moveScope) time.Duration {
+	if s.status.PhaseTime == nil {
+		return 0
+	}
+	return r.Now().Sub(s.status.PhaseTime.Time)
+}
+
+// stall reports why the move cannot continue.
+func (s *moveScope) stall(reason, message string) {
+	s.stalled = &verdict{metav1.ConditionFalse, reason, message}
+	s.requeueAfter = moveWait
+}
+
+// beginMove checks that the move is possible, and prepares the new database.
+func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
+	site, to := s.site, s.move.Spec.To
+	switch {
+	case site == nil || !site.DeletionTimestamp.IsZero() || site.Status.SiteKey == "" || !storageChecked(site, site.Status.SiteKey):
+		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q of this namespace does not exist or is not ready. Correct spec.siteName, or wait until the Site is ready.", s.move.Spec.SiteName))
+		return nil
+	case site.Status.Move != nil && site.Status.Move.UID != string(s.move.UID):
+		s.stall(v1alpha1.ReasonMoveInProgress, fmt.Sprintf("SiteMove %q of the Site has not ended. Set its spec.decision first.", site.Status.Move.Name))
+		return nil
+	case site.Spec.Storage.Type == v1alpha1.StoragePostgres && site.Spec.Storage.Postgres.External == nil:
+		s.stall(v1alpha1.ReasonNotSupported, "The Site has a provisioned database. Only sites with storage.type Cluster or with storage.postgres.external can be moved.")
+		return nil
+	}
+	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
+		return r.setMoveFinalizer(ctx, s, true)
+	}
+	target := site.DeepCopy()
+	target.Spec.Storage = to
+	connection, bad, err := r.connectionOf(ctx, target)
+	if err != nil {
+		return err
+	}
+	if bad != nil {
+		s.stall(bad.reason, bad.message)
+		return nil
+	}
+	conn, bad := r.connect(ctx, connection)
+	if bad != nil {
+		s.stall(bad.reason, bad.message)
+		return nil
+	}
+	defer closeConnection(ctx, conn)
+	if _, err := schema.Migrate(ctx, conn); err != nil {
+		s.stall(v1alpha1.ReasonMigrationFailed, "The tables of the new database cannot be created or migrated. See the error in the controller's log.")
+		return err
+	}
+	if there, err := schema.HasSite(ctx, conn, site.Status.SiteKey); err != nil || there {
+		s.stall(v1alpha1.ReasonTargetOccupied, "The new database has data of this site: it is the current database, or has the rest of an earlier move. Use another database.")
+		return err
+	}
+	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
+		former, there, err := r.publishedConnection(ctx, site.Namespace, site.Status.SiteKey)
+		if err != nil || !there {
+			return fmt.Errorf("read the connection of the Site: %w", err)
+		}
+		if err := r.publishAs(ctx, v1alpha1.MoveFromName(site.Namespace), site, site.Status.SiteKey, former); err != nil {
+			return err
+		}
+	}
+	if err := r.publishAs(ctx, v1alpha1.MoveToName(site.Namespace), site, site.Status.SiteKey, connection); err != nil {
+		return err
+	}
+	s.status.From, s.status.SiteKey = site.Spec.Storage.DeepCopy(), site.Status.SiteKey
+	s.status.Phase = v1alpha1.MoveCopying
+	r.event(site, corev1.EventTypeNormal, "MoveStarted", fmt.Sprintf("SiteMove %q copies the data of the Site.", s.move.Name))
+	return nil
+}
+
+// copyWhileServing waits for the API servers. Before a return, it opens the former storage.
+func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) error {
+	if s.status.Direction == v1alpha1.MoveBack {
+		if err := r.unfence(ctx, s, v1alpha1.MoveForward); err != nil {
+			return err
+		}
+	}
+	switch c := s.copied(); {
+	case c == nil:
+	case c.Failed != "":
+		s.stall(v1alpha1.ReasonCopyFailed, "The data cannot be copied: "+c.Failed)
+	case c.Done:
+		s.status.Phase = v1alpha1.MoveDraining
+	}
+	return nil
+}
+
+// drain waits until the attempts of deliveries in progress have ended.
+func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
+	hooks := &v1alpha1.WebhookList{}
+	if err := r.Client.List(ctx, hooks, client.InNamespace(s.site.Namespace)); err != nil {
+		return fmt.Errorf("list the Webhooks of the Site: %w", err)
+	}
+	duration := quietDrain
+	for i := range hooks.Items {
+		duration = max(duration, timeoutOf(&hooks.Items[i])+attemptEnd)
+	}
+	if left := duration - r.since(s); left > 0 {
+		s.requeueAfter = left
+		return nil
+	}
+	now := metav1.NewMicroTime(r.Now())
+	s.status.Phase, s.status.PausedTime, s.status.ResumedTime = v1alpha1.MovePausing, &now, nil
+	return nil
+}
+
+// pause locks the storage that serves the Site, so that no process writes to it, however late.
+func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
+	if r.tooLong(s) {
+		r.giveUp(s, "The storage could not be locked within the longest pause of writes.")
+		return nil
+	}
+	if err := r.fence(ctx, s, s.status.Direction); err != nil {
+		return err
+	}
+	if inCluster(s, s.status.Direction) {
+		if left := policyDelay - r.since(s); left > 0 {
+			s.requeueAfter = left
+			return nil
+		}
+	}
+	s.status.Phase = v1alpha1.MoveCatchingUp
+	return nil
+}
+
+// awaitCopy waits until both storages are the same.
+func (r *MoveReconciler) awaitCopy(_ context.Context, s *moveScope) error {
+	c := s.copied()
+	switch {
+	case c != nil && c.Failed != "":
+		r.giveUp(s, "The last changes cannot be copied: "+c.Failed)
+	case c != nil && c.Done:
+		s.status.Phase = v1alpha1.MoveSwitching
+	case r.tooLong(s):
+		r.giveUp(s, "The last changes were not copied within the longest pause of writes.")
+	default:
+		s.requeueAfter = moveWait
+	}
+	return nil
+}
+
+// tooLong reports whether writes have been paused for longer than maxPause.
+func (r *MoveReconciler) tooLong(s *moveScope) bool {
+	return s.status.PausedTime != nil && r.Now().Sub(s.status.PausedTime.Time) > maxPause
+}
+
+// giveUp ends a pause without a switch: the Site stays where it is.
+func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
+	s.status.Failure = failure
+	if s.status.Direction == v1alpha1.MoveBack {
+		s.status.Phase, s.status.Direction = v1alpha1.MoveSwitched, v1alpha1.MoveForward
+		return
+	}
+	s.status.Phase = v1alpha1.MoveRollingBack
+}
+
+// switchStorage changes spec.storage of the Site, and waits until the API servers use it.
+func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error {
+	site, storage := s.site, &s.move.Spec.To
+	if s.status.Direction == v1alpha1.MoveBack {
+		storage = s.status.From
+	}
+	if !sameStorage(&site.Spec.Storage, storage) {
+		changed := site.DeepCopy()
+		changed.Spec.Storage = *storage.DeepCopy()
+		patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); err != nil {
+			return fmt.Errorf("change the storage of the Site: %w", err)
+		}
+		s.requeueAfter = moveRetry
+		return nil
+	}
+	s.requeueAfter = moveRetry
+	if ready, err := r.isSwitched(ctx, s, storage); err != nil || !ready {
+		return err
+	}
+	now := metav1.NewMicroTime(r.Now())
+	if s.status.ResumedTime == nil {
+		s.status.ResumedTime = &now // when the API servers were told; replaced below
+	}
+	if left := settleDelay - now.Sub(s.status.ResumedTime.Time); left > 0 {
+		s.requeueAfter = left
+		return nil
+	}
+	s.status.ResumedTime = &now
+	if s.status.Direction == v1alpha1.MoveBack {
+		s.status.Phase = v1alpha1.MoveRollingBack
+	} else {
+		s.status.Phase = v1alpha1.MoveSwitched
+	}
+	r.event(site, corev1.EventTypeNormal, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
+	return nil
+}
+
+// isSwitched reports whether the API servers have been told the storage of the Site, and that it is
+// ready.
+func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *v1alpha1.Storage) (bool, error) {
+	site := s.site
+	if site.Status.ObservedGeneration != site.Generation || !storageChecked(site, s.status.SiteKey) {
+		return false, nil
+	}
+	if storage.Type != v1alpha1.StoragePostgres {
+		return true, nil
+	}
+	if !isTrue(site, v1alpha1.ConditionSchemaReady) {
+		return false, nil
+	}
+	published, there, err := r.publishedConnection(ctx, site.Namespace, s.status.SiteKey)
+	if err != nil || !there {
+		return false, err
+	}
+	name := v1alpha1.MoveToName(site.Namespace)
+	if s.status.Direction == v1alpha1.MoveBack {
+		name = v1alpha1.MoveFromName(site.Namespace)
+	}
+	wanted, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
+	return there && wanted == published, err
+}
+
+// awaitDecision keeps the former storage until the move is confirmed or undone.
+func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error {
+	if s.status.Failure != "" { // a return failed, after which the new storage may be locked
+		if err := r.unfence(ctx, s, v1alpha1.MoveBack); err != nil {
+			return err
+		}
+		if err := r.fence(ctx, s, v1alpha1.MoveForward); err != nil {
+			return err
+		}
+	}
+	switch s.move.Spec.Decision {
+	case v1alpha1.MoveConfirm:
+		if c := s.copied(); c == nil || !c.Done {
+			return nil // the audit log is still being copied
+		}
+		wait, err := r.eraseFormer(ctx, s)
+		if err != nil || wait > 0 {
+			s.requeueAfter = wait
+			return err
+		}
+		s.status.Phase = v1alpha1.MoveCompleted
+		r.event(s.site, corev1.EventTypeNormal, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage deleted.", s.move.Name))
+	case v1alpha1.MoveRollBack:
+		if s.status.Failure != "" && r.since(s) < returnRetry {
+			s.stall(v1alpha1.ReasonCopyFailed, s.status.Failure+" The Site is served from the new storage. The return is tried again.")
+			s.requeueAfter = returnRetry - r.since(s)
+			return nil
+		}
+		s.status.Phase, s.status.Direction, s.status.Failure = v1alpha1.MoveCopying, v1alpha1.MoveBack, ""
+	}
+	return nil
+}
+
+// rollBack deletes the copy in the new database. The Site is served from the former storage.
+func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
+	if err := r.unfence(ctx, s, v1alpha1.MoveForward); err != nil {
+		return err
+	}
+	if s.status.PausedTime != nil && s.status.ResumedTime == nil {
+		now := metav1.NewMicroTime(r.Now())
+		s.status.ResumedTime = &now
+	}
+	if left := eraseDelay - r.since(s); left > 0 {
+		s.requeueAfter = left
+		return nil
+	}
+	err := r.withDatabase(ctx, s, v1alpha1.MoveToName(s.move.Namespace), func(conn *pgx.Conn) error {
+		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
+			return err
+		}
+		return schema.Erase(ctx, conn, s.status.SiteKey)
+	})
+	if err != nil {
+		return err
+	}
+	s.status.Phase = v1alpha1.MoveRolledBack
+	r.event(s.site, corev1.EventTypeNormal, "MoveRolledBack", fmt.Sprintf("SiteMove %q was rolled back.", s.move.Name))
+	return nil
+}
+
+// endMove removes what the move needed.
+func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
+	if s.site != nil && s.site.Status.Move != nil && s.site.Status.Move.UID == string(s.move.UID) {
+		if err := r.applyMove(ctx, s.site, nil); err != nil {
+			return err
+		}
+	}
+	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
+		return nil
+	}
+	if s.site == nil {
+		if err := r.labelFenced(ctx, s.move.Namespace, false); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{v1alpha1.MoveToName(s.move.Namespace), v1alpha1.MoveFromName(s.move.Namespace)} {
+		secret, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: name})
+		if err != nil {
+			return err
+		}
+		if secret != nil {
+			if err := r.deleteAsRead(ctx, secret); err != nil {
+				return err
+			}
+		}
+	}
+	return r.setMoveFinalizer(ctx, s, false)
+}
+
+func (r *MoveReconciler) setMoveFinalizer(ctx context.Context, s *moveScope, want bool) error {
+	changed := s.move.DeepCopy()
+	if want {
+		controllerutil.AddFinalizer(changed, v1alpha1.SiteMoveFinalizer)
+		s.requeueAfter = time.Millisecond
+	} else {
+		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteMoveFinalizer)
+	}
+	patch := client.MergeFromWithOptions(s.move, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patch the finalizers: %w", err)
+	}
+	s.move.ResourceVersion = changed.ResourceVersion
+	return nil
+}

@@ -1,0 +1,135 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+// inCluster reports whether the source of a direction is storage in the cluster.
+func inCluster(s *moveScope, direction v1alpha1.MoveDirection) bool {
+	return direction == v1alpha1.MoveForward && s.status.From.Type == v1alpha1.StorageCluster
+}
+
+// fence locks the source of a direction.
+func (r *MoveReconciler) fence(ctx context.Context, s *moveScope, direction v1alpha1.MoveDirection) error {
+	if inCluster(s, direction) {
+		return r.labelFenced(ctx, s.move.Namespace, true)
+	}
+	return r.withDatabase(ctx, s, sourceName(s, direction), func(conn *pgx.Conn) error {
+		fenced, err := schema.IsFenced(ctx, conn, s.status.SiteKey)
+		if err != nil || fenced {
+			return err
+		}
+		return schema.Fence(ctx, conn, s.status.SiteKey)
+	})
+}
+
+// unfence unlocks the source of a direction.
+func (r *MoveReconciler) unfence(ctx context.Context, s *moveScope, direction v1alpha1.MoveDirection) error {
+	if inCluster(s, direction) {
+		return r.labelFenced(ctx, s.move.Namespace, false)
+	}
+	return r.withDatabase(ctx, s, sourceName(s, direction), func(conn *pgx.Conn) error {
+		fenced, err := schema.IsFenced(ctx, conn, s.status.SiteKey)
+		if err != nil || !fenced {
+			return err
+		}
+		return schema.Unfence(ctx, conn, s.status.SiteKey)
+	})
+}
+
+// sourceName returns the name of the Secret with the connection of the source of a direction.
+func sourceName(s *moveScope, direction v1alpha1.MoveDirection) string {
+	if direction == v1alpha1.MoveBack {
+		return v1alpha1.MoveToName(s.move.Namespace)
+	}
+	return v1alpha1.MoveFromName(s.move.Namespace)
+}
+
+// eraseFormer deletes the data in the former storage. It returns the delay before the next attempt,
+// or zero if all is deleted.
+func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Duration, error) {
+	if inCluster(s, v1alpha1.MoveForward) {
+		if err := r.labelFenced(ctx, s.move.Namespace, false); err != nil {
+			return 0, err
+		}
+		left, err := r.sweep(ctx, s.move.Namespace, s.status.SiteKey)
+		if err != nil || left {
+			return sweepDelay, err
+		}
+		return 0, nil
+	}
+	return 0, r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(conn *pgx.Conn) error {
+		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
+			return err
+		}
+		return schema.Erase(ctx, conn, s.status.SiteKey)
+	})
+}
+
+// withDatabase calls do with a connection to the database in a Secret of the move.
+func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(*pgx.Conn) error) error {
+	connection, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
+	if err != nil || !there {
+		return fmt.Errorf("read the connection in Secret %s of the move: %w", name, err)
+	}
+	conn, bad := r.connect(ctx, connection)
+	if bad != nil {
+		return fmt.Errorf("connect to the database in Secret %s: %s", name, bad.message) //nolint:err113 // only logged
+	}
+	defer closeConnection(ctx, conn)
+	return do(conn)
+}
+
+// namedConnection returns the connection in a Secret of the connections namespace, if it is for the
+// site key.
+func (r *MoveReconciler) namedConnection(ctx context.Context, name, siteKey string) (dsn.Connection, bool, error) {
+	secret, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: name})
+	if err != nil || secret == nil || secret.Labels[v1alpha1.SiteKeyLabel] != siteKey {
+		return dsn.Connection{}, false, err
+	}
+	connection, err := dsn.Parse(secret.Data, v1alpha1.DSNKey)
+	return connection, err == nil, err
+}
+
+// labelFenced sets or removes FencedLabel on a namespace.
+func (r *MoveReconciler) labelFenced(ctx context.Context, name string, fenced bool) error {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if _, there := namespace.Labels[v1alpha1.FencedLabel]; there == fenced {
+		return nil
+	}
+	value := "null"
+	if fenced {
+		value = `"true"`
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, v1alpha1.FencedLabel, value)
+	if err := r.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patch), apply.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patch the label of namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// sameStorage reports whether two specifications select the same storage.
+func sameStorage(a, b *v1alpha1.Storage) bool { return equality.Semantic.DeepEqual(a, b) }
+
+func isTrue(site *v1alpha1.Site, condition string) bool {
+	return meta.IsStatusConditionTrue(site.Status.Conditions, condition)
+}

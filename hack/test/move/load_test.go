@@ -1,0 +1,164 @@
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const (
+	patients = "/site/demo/fhir/patient"
+	writers  = 6
+	readers  = 3
+	// perWriter is the number of records that each writer changes.
+	perWriter = 5
+)
+
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send sends a request with the token of the editor. It has the status 0 without a response.
+func send(ctx context.Context, method, url, body string) response {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return response{body: err.Error()}
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/fhir+json")
+	}
+	got, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return response{body: err.Error()}
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		return response{body: err.Error()}
+	}
+	return response{got.StatusCode, got.Header, string(text)}
+}
+
+func patient(id string, n int) string {
+	return fmt.Sprintf(`{"resourceType":"Patient","id":%q,"multipleBirthInteger":%d}`, id, n)
+}
+
+// load writes and reads until it is stopped.
+type load struct {
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	mu sync.Mutex
+	// acknowledged has the last acknowledged number and version of each record.
+	acknowledged map[string]written
+	// pause is the longest time between two acknowledged writes of one writer.
+	pause    time.Duration
+	writes   int
+	failures []string
+}
+
+type written struct {
+	number  int
+	version string
+}
+
+// startLoad starts writers, each with records of its own, and readers. prefix is that of the ids.
+func startLoad(prefix string) *load {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &load{cancel: cancel, acknowledged: map[string]written{}}
+	for w := range writers {
+		l.group.Go(func() { l.write(ctx, fmt.Sprintf("%s-%d", prefix, w), paddock.URLs[w%2]) })
+	}
+	for r := range readers {
+		l.group.Go(func() { l.read(ctx, paddock.URLs[r%2]) })
+	}
+	return l
+}
+
+func (l *load) write(ctx context.Context, prefix, base string) {
+	last := time.Now()
+	for n := 1; ctx.Err() == nil; n++ {
+		id := fmt.Sprintf("%s-%d", prefix, n%perWriter)
+		for ctx.Err() == nil {
+			got := send(context.WithoutCancel(ctx), "PUT", base+patients+"/"+id, patient(id, n))
+			if got.status == 200 || got.status == 201 {
+				l.mu.Lock()
+				l.acknowledged[id] = written{n, got.header.Get("ETag")}
+				l.writes++
+				l.pause = max(l.pause, time.Since(last))
+				l.mu.Unlock()
+				last = time.Now()
+				break
+			}
+			// A killed API server does not respond. The write may have happened, and is sent again.
+			if got.status != 0 && (got.status != 503 || got.header.Get("Retry-After") == "") {
+				l.fail("write of %s: %d %s", id, got.status, got.body)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// read reads records, which must never be older than what was acknowledged before the read.
+func (l *load) read(ctx context.Context, base string) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		var id string
+		var want written
+		for id, want = range l.acknowledged {
+			break
+		}
+		l.mu.Unlock()
+		if id != "" {
+			got := send(context.WithoutCancel(ctx), "GET", base+patients+"/"+id, "")
+			var body struct {
+				MultipleBirthInteger int `json:"multipleBirthInteger"`
+			}
+			// An API server that was started again cannot check tokens at once.
+			if got.status == 0 || got.status == 503 && strings.Contains(got.body, "access cannot be checked") {
+				time.Sleep(20 * time.Millisecond)
+				continue
+			}
+			if got.status != 200 || json.Unmarshal([]byte(got.body), &body) != nil || body.MultipleBirthInteger < want.number {
+				l.fail("read of %s through %s: %d, number %d, acknowledged was %d: %s", id, base, got.status, body.MultipleBirthInteger, want.number, got.body)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (l *load) fail(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// stop ends the load and checks that every acknowledged write is there, at its version, with all
+// versions before it.
+func (l *load) stop(ctx context.Context) {
+	GinkgoHelper()
+	l.cancel()
+	l.group.Wait()
+	Expect(l.failures).To(BeEmpty())
+	Expect(l.writes).To(BeNumerically(">", 50))
+	for id, want := range l.acknowledged {
+		got := send(ctx, "GET", paddock.URLs[0]+patients+"/"+id, "")
+		Expect(got.status).To(Equal(200), got.body)
+		Expect(got.body).To(ContainSubstring(fmt.Sprintf(`"multipleBirthInteger":%d`, want.number)), "record %s", id)
+		Expect(got.header.Get("ETag")).To(Equal(want.version), "record %s", id)
+	}
+	AddReportEntry(fmt.Sprintf("%d writes acknowledged; longest time between two of a writer", l.writes), l.pause)
+	GinkgoWriter.Printf("%d writes, longest pause %v\n", l.writes, l.pause)
+}

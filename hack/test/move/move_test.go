@@ -1,0 +1,172 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localreceiver"
+)
+
+// create creates a SiteMove of the Site demo to the database of a Secret.
+func create(ctx context.Context, name, secret string) {
+	GinkgoHelper()
+	apply(ctx, fmt.Sprintf(`
+apiVersion: paddock.health/v1alpha1
+kind: SiteMove
+metadata: {name: %s, namespace: demo}
+spec: {siteName: demo, to: {type: Postgres, postgres: {external: {secretRef: {name: %s}}}}}`, name, secret))
+}
+
+func apply(ctx context.Context, manifest string) {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
+	Expect(os.WriteFile(path, []byte(manifest), 0o600)).To(Succeed())
+	kubectl(ctx, "apply", "--server-side", "--filename", path)
+}
+
+func decide(ctx context.Context, name, decision string) {
+	GinkgoHelper()
+	kubectl(ctx, "patch", "sitemove", name, "-n", "demo", "--type=merge", "-p", `{"spec":{"decision":"`+decision+`"}}`)
+}
+
+func phase(ctx context.Context, name string) string {
+	output, err := paddock.Kubectl(ctx, "get", "sitemove", name, "-n", "demo", "-o", "jsonpath={.status.phase}")
+	if err != nil {
+		return err.Error()
+	}
+	return string(output)
+}
+
+// await waits until a move has a phase, and fails if it was rolled back instead.
+func await(ctx context.Context, name, wanted string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		now := phase(ctx, name)
+		if now == "RolledBack" && wanted != now {
+			StopTrying(describe(ctx, name)).Now()
+		}
+		g.Expect(now).To(Equal(wanted))
+	}).WithTimeout(patience).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return describe(ctx, name) })
+}
+
+func describe(ctx context.Context, name string) string {
+	output, _ := paddock.Kubectl(ctx, "get", "sitemove", name, "-n", "demo", "-o", "yaml")
+	return string(output)
+}
+
+// killAt kills a program as soon as a move has a phase, and starts it again.
+func killAt(ctx context.Context, name string, phases []string, program *localcluster.Process) {
+	GinkgoHelper()
+	Eventually(func() string { return phase(ctx, name) }).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(BeElementOf(phases))
+	Expect(program.Kill()).To(Succeed())
+	Expect(program.Restart(ctx)).To(Succeed())
+}
+
+func pauseOf(ctx context.Context, name string) time.Duration {
+	GinkgoHelper()
+	times := strings.Fields(kubectl(ctx, "get", "sitemove", name, "-n", "demo", "-o", "jsonpath={.status.pausedTime} {.status.resumedTime}"))
+	Expect(times).To(HaveLen(2), describe(ctx, name))
+	from, err := time.Parse(time.RFC3339Nano, times[0])
+	Expect(err).NotTo(HaveOccurred())
+	until, err := time.Parse(time.RFC3339Nano, times[1])
+	Expect(err).NotTo(HaveOccurred())
+	return until.Sub(from)
+}
+
+func storage(ctx context.Context) string {
+	GinkgoHelper()
+	return kubectl(ctx, "get", "site", "demo", "-n", "demo", "-o", "jsonpath={.spec.storage.type} {.spec.storage.postgres.external.secretRef.name}")
+}
+
+// practitioners is the number of records whose events wait while the Site is moved.
+const practitioners = 6
+
+const webhook = `
+apiVersion: paddock.health/v1alpha1
+kind: WebhookEvent
+metadata: {name: hook-on, namespace: demo}
+spec: {eventType: user.created, enabled: true}
+---
+apiVersion: paddock.health/v1alpha1
+kind: Webhook
+metadata: {name: hook, namespace: demo}
+spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}`
+
+var _ = Describe("A Site", Ordered, func() {
+	It("moves from the cluster to Postgres under load, with its pending deliveries", func(ctx SpecContext) {
+		apply(ctx, fmt.Sprintf(webhook, receiver.URL+"/hook", receiver.CABundle()))
+		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/hook")
+		receiver.Answer(503)
+		l := startLoad("a")
+		for n := range practitioners {
+			got := send(ctx, "PUT", fmt.Sprintf("%s/site/demo/fhir/practitioner/p-%d", paddock.URLs[n%2], n), fmt.Sprintf(`{"resourceType":"Practitioner","id":"p-%d"}`, n))
+			Expect(got.status).To(Equal(201), got.body)
+		}
+		Eventually(func() int { return len(receiver.Where(func(localreceiver.Delivery) bool { return true })) }).WithTimeout(patience).Should(BeNumerically(">", 0))
+		create(ctx, "to-first", "first")
+		await(ctx, "to-first", "Switched")
+		Expect(storage(ctx)).To(Equal("Postgres first"))
+		Expect(kubectl(ctx, "get", "sitemove", "to-first", "-n", "demo", "-o", "jsonpath={.status.copy.worker}")).NotTo(BeEmpty())
+		receiver.Take()
+		receiver.Answer(200)
+		all := func(localreceiver.Delivery) bool { return true }
+		Eventually(func() int { return len(receiver.Where(all)) }).WithTimeout(patience).Should(Equal(practitioners))
+		kubectl(ctx, "delete", "webhook", "hook", "-n", "demo")
+		time.Sleep(time.Second)
+		l.stop(ctx)
+		AddReportEntry("pause of writes, Cluster to Postgres", pauseOf(ctx, "to-first"))
+		Expect(pauseOf(ctx, "to-first")).To(BeNumerically("<", 15*time.Second))
+		Expect(receiver.Where(all)).To(HaveLen(practitioners), "deliveries after the switch, each made once")
+	})
+
+	It("refuses a change of its storage by hand", func(ctx SpecContext) {
+		output, err := paddock.Kubectl(ctx, "patch", "site", "demo", "-n", "demo", "--type=merge", "-p", `{"spec":{"storage":{"type":"Cluster","postgres":null}}}`)
+		Expect(err).To(MatchError(ContainSubstring("SiteMove")), string(output))
+	})
+
+	It("returns to the cluster with the writes since the switch", func(ctx SpecContext) {
+		l := startLoad("b")
+		time.Sleep(time.Second)
+		decide(ctx, "to-first", "RollBack")
+		await(ctx, "to-first", "RolledBack")
+		Expect(storage(ctx)).To(Equal("Cluster "))
+		time.Sleep(time.Second)
+		l.stop(ctx)
+	})
+
+	It("moves although an API server and the controller are killed on the way, and loses its former data when confirmed", func(ctx SpecContext) {
+		l := startLoad("c")
+		time.Sleep(500 * time.Millisecond)
+		create(ctx, "killed", "first")
+		killAt(ctx, "killed", []string{"Copying", "Draining", "Pausing", "CatchingUp", "Switching", "Switched"}, paddock.APIServers[1])
+		killAt(ctx, "killed", []string{"Pausing", "CatchingUp", "Switching", "Switched"}, paddock.Controllers[0])
+		await(ctx, "killed", "Switched")
+		decide(ctx, "killed", "Confirm")
+		await(ctx, "killed", "Completed")
+		l.stop(ctx)
+		Eventually(func() string {
+			return kubectl(ctx, "get", "records.records.paddock.health", "-n", "demo", "-o", "name")
+		}).WithTimeout(patience).Should(BeEmpty())
+	})
+
+	It("moves from one database to another", func(ctx SpecContext) {
+		l := startLoad("d")
+		time.Sleep(500 * time.Millisecond)
+		create(ctx, "to-second", "second")
+		await(ctx, "to-second", "Switched")
+		decide(ctx, "to-second", "Confirm")
+		await(ctx, "to-second", "Completed")
+		l.stop(ctx)
+		AddReportEntry("pause of writes, Postgres to Postgres", pauseOf(ctx, "to-second"))
+		Expect(pauseOf(ctx, "to-second")).To(BeNumerically("<", 15*time.Second))
+		Expect(storage(ctx)).To(Equal("Postgres second"))
+	})
+})

@@ -1,0 +1,73 @@
+// Package move moves Sites between storages while clients write and read, and kills programs on the
+// way.
+package move
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localpaddock"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localreceiver"
+)
+
+func TestMove(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "moves of Sites")
+}
+
+var (
+	paddock  *localpaddock.Paddock
+	postgres *localpostgres.Server
+	receiver *localreceiver.Receiver
+	// token is that of the ServiceAccount editor of the Site demo.
+	token string
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	Expect(err).NotTo(HaveOccurred())
+	dir, err := os.MkdirTemp("", "paddock-move")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	cluster, err := localcluster.Start(ctx, localcluster.Options{Dir: filepath.Join(dir, "cluster"), UnsafeNoFsync: true, Out: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(cluster.Stop)
+	postgres, err = localpostgres.Start(ctx, localpostgres.Options{Dir: filepath.Join(dir, "postgres"), UnsafeNoFsync: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(postgres.Stop)
+	receiver = localreceiver.Start()
+	DeferCleanup(receiver.Close)
+	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: filepath.Join(root, "bin"), SourceDir: root, APIServers: 2})
+	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
+	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
+	kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", "demo", "site/demo")
+	token, err = paddock.Token(ctx, "demo", "editor", "paddock.health/demo/demo", time.Hour)
+	Expect(err).NotTo(HaveOccurred())
+	for _, database := range []string{"first", "second"} {
+		uri, err := postgres.CreateDatabase(ctx, database, database)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(paddock.SetSecret(ctx, "demo", database, "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
+	}
+	for _, base := range paddock.URLs {
+		Eventually(func() int { return send(ctx, "GET", base+patients, "").status }).WithTimeout(patience).Should(Equal(200))
+	}
+}, NodeTimeout(5*time.Minute))
+
+// patience is the time limit of what Paddock does within seconds, on a busy machine.
+const patience = 90 * time.Second
+
+// kubectl runs kubectl as the administrator of the cluster.
+func kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	output, err := paddock.Kubectl(ctx, args...)
+	Expect(err).NotTo(HaveOccurred())
+	return string(output)
+}

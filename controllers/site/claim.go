@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,7 +120,7 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 		if err := r.Client.Create(ctx, claim, apply.FieldOwner); err != nil {
 			return fmt.Errorf("create SiteClaim %s: %w", claim.Name, err)
 		}
-		r.event(v.site, corev1.EventTypeNormal, "Claimed", fmt.Sprintf("Claimed siteID %q.", claim.Name))
+		r.event(v.site, "Claimed", fmt.Sprintf("Claimed siteID %q.", claim.Name))
 		return nil
 	}
 	claim := v.siteClaim.DeepCopy()
@@ -129,7 +128,7 @@ func (r *Reconciler) takeSiteID(ctx context.Context, v claimView) error {
 	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
 		return fmt.Errorf("adopt SiteClaim %s: %w", claim.Name, err)
 	}
-	r.event(v.site, corev1.EventTypeNormal, "Adopted",
+	r.event(v.site, "Adopted",
 		fmt.Sprintf("Adopted siteID %q with the retained data of an earlier Site of this name.", claim.Name))
 	return nil
 }

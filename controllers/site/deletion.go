@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +65,7 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 		if err := r.deleteAsRead(ctx, claim); err != nil {
 			return 0, err
 		}
-		r.event(site, corev1.EventTypeNormal, "Erased", "Deleted all records and the SiteClaim.")
+		r.event(site, "Erased", "Deleted all records and the SiteClaim.")
 	}
 	namespaceClaim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: site.Namespace})
 	if err != nil || namespaceClaim == nil || !namespaceClaim.HeldBy(site) {

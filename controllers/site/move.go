@@ -242,7 +242,7 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	}
 	s.status.From, s.status.SiteKey = site.Spec.Storage.DeepCopy(), site.Status.SiteKey
 	s.status.Phase = v1alpha1.MoveCopying
-	r.event(site, corev1.EventTypeNormal, "MoveStarted", fmt.Sprintf("SiteMove %q copies the data of the Site.", s.move.Name))
+	r.event(site, "MoveStarted", fmt.Sprintf("SiteMove %q copies the data of the Site.", s.move.Name))
 	return nil
 }
 
@@ -366,7 +366,7 @@ func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error 
 	} else {
 		s.status.Phase = v1alpha1.MoveSwitched
 	}
-	r.event(site, corev1.EventTypeNormal, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
+	r.event(site, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
 	return nil
 }
 
@@ -416,7 +416,7 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return err
 		}
 		s.status.Phase = v1alpha1.MoveCompleted
-		r.event(s.site, corev1.EventTypeNormal, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage deleted.", s.move.Name))
+		r.event(s.site, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage deleted.", s.move.Name))
 	case v1alpha1.MoveRollBack:
 		if s.status.Failure != "" && r.since(s) < returnRetry {
 			s.stall(v1alpha1.ReasonCopyFailed, s.status.Failure+" The Site is served from the new storage. The return is tried again.")
@@ -451,7 +451,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		return err
 	}
 	s.status.Phase = v1alpha1.MoveRolledBack
-	r.event(s.site, corev1.EventTypeNormal, "MoveRolledBack", fmt.Sprintf("SiteMove %q was rolled back.", s.move.Name))
+	r.event(s.site, "MoveRolledBack", fmt.Sprintf("SiteMove %q was rolled back.", s.move.Name))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -162,7 +163,7 @@ func sortConditions(conditions []metav1.Condition) {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// event records an event about something else than a condition: see package announce.
-func (r *Reconciler) event(site *v1alpha1.Site, kind, reason, note string) {
-	r.Recorder.Eventf(site, nil, kind, reason, "Reconcile", "%s", note)
+// event records a normal event about something else than a condition: see package announce.
+func (r *Reconciler) event(site *v1alpha1.Site, reason, note string) {
+	r.Recorder.Eventf(site, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s", note)
 }

@@ -56,17 +56,13 @@ spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
 	// The policy refuses only in a namespace with the label.
 	"paddock-moved-records": func(ctx context.Context, c callers) error {
-		err := create(ctx, c.admin, "namespaces", `
-apiVersion: v1
-kind: Namespace
-metadata: {name: policy-probe, labels: {paddock.health/records-fenced: "true"}}`)
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := labelFenced(ctx, c.admin, `"true"`); err != nil {
 			return err
 		}
 		return create(ctx, c.apiServer, "recordclaims", `
 apiVersion: records.paddock.health/v1alpha1
 kind: RecordClaim
-metadata: {namespace: policy-probe, name: policy-probe}
+metadata: {namespace: default, name: policy-probe}
 spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
 	// The policy refuses only while there is a SiteClaim.
@@ -138,9 +134,8 @@ func AwaitPolicies(ctx context.Context, cluster *localcluster.Cluster) error {
 	if err := c.admin.Resource(claims).Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the SiteClaim of the probes: %w", err)
 	}
-	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	if err := c.admin.Resource(namespaces).Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the namespace of the probes: %w", err)
+	if err := labelFenced(ctx, c.admin, "null"); err != nil {
+		return fmt.Errorf("remove the label of the probes: %w", err)
 	}
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 	if err := c.admin.Resource(roles).Namespace("default").Delete(ctx, probeName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -204,8 +199,19 @@ func create(ctx context.Context, c dynamic.Interface, resource, manifest string,
 
 // label sets a label of the namespace default, as a dry run.
 func label(ctx context.Context, c dynamic.Interface, name string) error {
-	patch := `{"metadata":{"labels":{"` + name + `":"true"}}}`
+	return patchLabel(ctx, c, name, `"true"`, metav1.DryRunAll)
+}
+
+// labelFenced sets the label of a namespace whose records are fenced on the namespace default, or
+// removes it if value is null.
+func labelFenced(ctx context.Context, c dynamic.Interface, value string) error {
+	return patchLabel(ctx, c, "paddock.health/records-fenced", value)
+}
+
+// patchLabel sets a label of the namespace default to a JSON value.
+func patchLabel(ctx context.Context, c dynamic.Interface, name, value string, dryRun ...string) error {
+	patch := `{"metadata":{"labels":{"` + name + `":` + value + `}}}`
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	_, err := c.Resource(namespaces).Patch(ctx, "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := c.Resource(namespaces).Patch(ctx, "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
 	return err
 }

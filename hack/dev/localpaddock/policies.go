@@ -54,7 +54,7 @@ kind: RecordClaim
 metadata: {namespace: default, name: policy-probe}
 spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
-	// The policy refuses only in a namespace with the label.
+	// The policy refuses only in a namespace with the label. Another probe needs default without it.
 	"paddock-moved-records": func(ctx context.Context, c callers) error {
 		if err := labelFenced(ctx, c.admin, `"true"`); err != nil {
 			return err
@@ -62,7 +62,7 @@ spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 		return create(ctx, c.apiServer, "recordclaims", `
 apiVersion: records.paddock.health/v1alpha1
 kind: RecordClaim
-metadata: {namespace: default, name: policy-probe}
+metadata: {namespace: kube-public, name: policy-probe}
 spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
 	// The policy refuses only while there is a SiteClaim.
@@ -199,19 +199,19 @@ func create(ctx context.Context, c dynamic.Interface, resource, manifest string,
 
 // label sets a label of the namespace default, as a dry run.
 func label(ctx context.Context, c dynamic.Interface, name string) error {
-	return patchLabel(ctx, c, name, `"true"`, metav1.DryRunAll)
+	return patchLabel(ctx, c, "default", name, `"true"`, metav1.DryRunAll)
 }
 
-// labelFenced sets the label of a namespace whose records are fenced on the namespace default, or
+// labelFenced sets the label of a namespace whose records are fenced on the namespace kube-public, or
 // removes it if value is null.
 func labelFenced(ctx context.Context, c dynamic.Interface, value string) error {
-	return patchLabel(ctx, c, "paddock.health/records-fenced", value)
+	return patchLabel(ctx, c, "kube-public", "paddock.health/records-fenced", value)
 }
 
-// patchLabel sets a label of the namespace default to a JSON value.
-func patchLabel(ctx context.Context, c dynamic.Interface, name, value string, dryRun ...string) error {
+// patchLabel sets a label of a namespace to a JSON value.
+func patchLabel(ctx context.Context, c dynamic.Interface, namespace, name, value string, dryRun ...string) error {
 	patch := `{"metadata":{"labels":{"` + name + `":` + value + `}}}`
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	_, err := c.Resource(namespaces).Patch(ctx, "default", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
+	_, err := c.Resource(namespaces).Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dryRun})
 	return err
 }

@@ -160,8 +160,8 @@ func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 // listens for notifications, the others fetch jobs.
 const riverConnections = 8
 
-// riverConfig returns the settings of River's connections. It drops the engine's planner settings,
-// because River's statements need joins that those forbid.
+// riverConfig returns the settings of River's connections. It replaces the engine's planner settings,
+// because River's statements need sorts and bitmap scans, which those forbid.
 func riverConfig(pool *pgxpool.Pool) *pgxpool.Config {
 	config := pool.Config()
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, riverConnections
@@ -172,6 +172,9 @@ func riverConfig(pool *pgxpool.Pool) *pgxpool.Config {
 		}
 	}
 	parameters["enable_seqscan"] = "off" // the statistics of a table that fills and drains are always outdated
+	// The generic plan of a fetch does not know its LIMIT, and joins it with all jobs: with a million of
+	// them, that takes 190 ms instead of one.
+	parameters["enable_hashjoin"], parameters["enable_mergejoin"] = "off", "off"
 	// River's own commits only record which process works on a job. If a crash of Postgres loses one,
 	// the job is fetched again, and its attempt may be repeated, as after a crash of a process.
 	parameters["synchronous_commit"] = "off"

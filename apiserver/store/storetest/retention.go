@@ -44,13 +44,17 @@ func testRetention(t *testing.T, open Open) {
 	for n := range 5 {
 		at = append(at, write(t, s, put("rex", body(n))).Record.Updated)
 	}
-	// The versions of a record are a millisecond apart at least, so fast writes leave the clock behind.
-	time.Sleep(5 * time.Millisecond)
+	// The versions of a record are a millisecond apart at least, so fast writes leave the clock behind:
+	// each record is written after the clock has passed the times of the one before.
+	pass := func() { time.Sleep(10 * time.Millisecond) }
+	pass()
 	write(t, s, put("old", body(1)))
 	old := write(t, s, del("old")).Record.Updated
+	pass()
 	write(t, s, put("back", body(1)))
 	write(t, s, del("back"))
 	write(t, s, put("back", body(2)))
+	pass()
 	write(t, s, put("new", body(1)))
 	late := write(t, s, del("new")).Record.Updated
 	position := history(s, key("rex"), nil, 2).Next

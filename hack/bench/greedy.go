@@ -62,8 +62,9 @@ func benchGreedy(ctx context.Context, o options, in installation) error {
 		}
 	}
 	crowd := &crowd{site: greedy, clients: o.clients}
-	var took [3][]time.Duration // alone, within the limit, beyond it
-	for round := range o.rounds + 1 {
+	var rounds [][3]greedyTurn // of each: alone, within the limit, beyond it
+	for n := range o.rounds + 1 {
+		var round [3]greedyTurn
 		for i, times := range []int{0, 1, greedyTimes} {
 			stop := crowd.start(ctx, times*greedyLimit)
 			turn, err := modestTurn(ctx, in.site, o.turn)
@@ -71,13 +72,15 @@ func benchGreedy(ctx context.Context, o options, in installation) error {
 			if err != nil {
 				return err
 			}
-			if round > 0 { // the first round warms caches and connections
-				took[i] = append(took[i], turn...)
-			}
+			slices.Sort(turn)
+			round[i] = greedyTurn{len(turn), percentile(turn, 50), percentile(turn, 99)}
+		}
+		if n > 0 { // the first round warms caches and connections
+			rounds = append(rounds, round)
 		}
 	}
 	share := float64(crowd.refused.Load()) / float64(crowd.asked.Load())
-	tellGreedy(os.Stdout, took, share)
+	tellGreedy(os.Stdout, rounds, share)
 	if share < 0.5 {
 		return fmt.Errorf("%.0f %% of the greedy caller's requests were refused: this machine is too busy to reach the limit, so the ratio says nothing", 100*share)
 	}
@@ -167,14 +170,34 @@ func modestTurn(ctx context.Context, s *site, length time.Duration) ([]time.Dura
 	return took, failed
 }
 
-func tellGreedy(out io.Writer, took [3][]time.Duration, refused float64) {
-	fmt.Fprintf(out, "a caller at %d times its site's limit of %d requests/s, of which %.0f %% are refused\n\n", greedyTimes, greedyLimit, 100*refused)
+// greedyTurn is one turn of the other site's reads.
+type greedyTurn struct {
+	reads    int
+	p50, p99 time.Duration
+}
+
+// tellGreedy prints medians over the rounds. A ratio is that of two turns of one round, because what else the machine
+// does changes from one round to the next.
+func tellGreedy(out io.Writer, rounds [][3]greedyTurn, refused float64) {
+	fmt.Fprintf(out, "a caller at %d times its site's limit of %d requests/s, of which %.0f %% are refused; %d rounds\n\n", greedyTimes, greedyLimit, 100*refused, len(rounds))
 	fmt.Fprint(out, "| another site's reads | of them | p50 | p99 | p99, per alone | per within its limit | goal |\n|---|---|---|---|---|---|---|\n")
-	at := func(i, percent int) float64 { return took[i][len(took[i])*percent/100].Seconds() * 1000 }
-	for i := range took {
-		slices.Sort(took[i])
-	}
 	for i, name := range []string{"alone", "next to the caller within its limit", "next to the greedy caller"} {
-		fmt.Fprintf(out, "| %s | %d | %.1f ms | %.1f ms | %.2f | %.2f | 1.5 |\n", name, len(took[i]), at(i, 50), at(i, 99), at(i, 99)/at(0, 99), at(i, 99)/at(1, 99))
+		var reads int
+		var p50, p99, perAlone, perWithin []float64
+		for _, round := range rounds {
+			reads += round[i].reads
+			p50 = append(p50, 1000*round[i].p50.Seconds())
+			p99 = append(p99, 1000*round[i].p99.Seconds())
+			perAlone = append(perAlone, float64(round[i].p99)/float64(round[0].p99))
+			perWithin = append(perWithin, float64(round[i].p99)/float64(round[1].p99))
+		}
+		fmt.Fprintf(out, "| %s | %d | %s ms | %s ms | %s | %s | 1.5 |\n", name, reads,
+			quartiles("%.1f", p50), quartiles("%.1f", p99), quartiles("%.2f", perAlone), quartiles("%.2f", perWithin))
 	}
+}
+
+// quartiles returns the median of values, and the first and third quartile in parentheses.
+func quartiles(format string, values []float64) string {
+	slices.Sort(values)
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", values[len(values)/2], values[len(values)/4], values[len(values)*3/4])
 }

@@ -216,6 +216,41 @@ func TestDeliveryOrder(t *testing.T) {
 	until(t, "events of the subject that failed", want["s"], of("s"))
 }
 
+// TestDeliveryOrderAfterTakeover shows that a process that takes over a pending WebhookDelivery sends it
+// before the later events of its subject, even if it learns of the WebhookDelivery later.
+func TestDeliveryOrderAfterTakeover(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	var up atomic.Bool
+	r := &receivers{ordered: []string{"a"}, answer: func(string, store.AcceptedEvent, int) delivery.Outcome {
+		if !up.Load() {
+			return failed(delivery.Pending, time.Now().Add(100*time.Millisecond))
+		}
+		return delivered()
+	}}
+	sites := map[string]*receivers{namespace: r}
+	stop := deliverTo(t, control.Config(), namespace, sites)
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))
+	until(t, "left", []string{"e1 to a: Pending"}, func() []string { return objectsLeft(t, namespace) })
+	stop()
+	mustWrite(t, site, to(rex(2), "e2", "Patient/rex", "a"))
+	up.Store(true)
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/webhookdeliveries") {
+				time.Sleep(time.Second)
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	deliverTo(t, config, newNamespace(t), sites)
+	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
+	if diff := cmp.Diff([]string{"e1", "e2"}, r.received("a")); diff != "" {
+		t.Errorf("order of arrival (-want +got):\n%s", diff)
+	}
+}
+
 // TestDeliverySchedule shows, with a controlled clock and a restart, that attempts are made exactly
 // when they are due. Dead letters can be replayed.
 func TestDeliverySchedule(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
 const (
@@ -32,6 +33,9 @@ type queue struct {
 	attempts     sync.WaitGroup
 
 	mu sync.Mutex
+	// complete reports whether all deliveries from before the queue began are in entries. Before that,
+	// no attempt is made: it could be of a later event of a subject than one that is not known yet.
+	complete bool
 	// expected reports whether Records may have events that were not handed on. offered are the states
 	// of WebhookDeliveries, by name, that takeIn has not processed yet.
 	expected bool
@@ -204,6 +208,14 @@ func (q *queue) takeInOnce(ctx context.Context) error {
 		}
 	}
 	q.mu.Lock()
+	complete := q.complete
+	q.mu.Unlock()
+	if !complete {
+		if err := q.eachMetadata(ctx, objects.Delivery, q.namespace, "", deliveryFeed{q.Runner}.Add); err != nil {
+			return err
+		}
+	}
+	q.mu.Lock()
 	offered := q.offered
 	q.offered = map[string]offer{}
 	q.mu.Unlock()
@@ -219,6 +231,10 @@ func (q *queue) takeInOnce(ctx context.Context) error {
 			return err
 		}
 	}
+	q.mu.Lock()
+	q.complete = true
+	q.mu.Unlock()
+	signal(q.wake)
 	return nil
 }
 
@@ -301,6 +317,9 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, wait := q.options.Clock.Now(), resyncInterval
+	if !q.complete {
+		return wait
+	}
 	targets := map[string]Target{}
 	taken := map[lane]bool{}
 	for _, e := range q.order {

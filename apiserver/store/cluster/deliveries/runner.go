@@ -184,9 +184,9 @@ func (r *Runner) relist(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// Records must come first, because a queue must hand events on before it accepts deliveries.
-		err := r.eachMetadata(ctx, objects.Records, "spec.hasEvents=true", recordFeed{r}.Add)
+		err := r.eachMetadata(ctx, objects.Records, metav1.NamespaceAll, "spec.hasEvents=true", recordFeed{r}.Add)
 		if err == nil {
-			err = r.eachMetadata(ctx, objects.Delivery, "", deliveryFeed{r}.Add)
+			err = r.eachMetadata(ctx, objects.Delivery, metav1.NamespaceAll, "", deliveryFeed{r}.Add)
 		}
 		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "cannot list events and deliveries; it will be retried", "error", err)
@@ -194,11 +194,11 @@ func (r *Runner) relist(ctx context.Context) {
 	}
 }
 
-func (r *Runner) eachMetadata(ctx context.Context, resource, selector string, visit func(any) error) error {
+func (r *Runner) eachMetadata(ctx context.Context, resource, namespace, selector string, visit func(any) error) error {
 	options := metav1.ListOptions{FieldSelector: selector, Limit: pageSize}
 	for {
 		requestCtx, cancel := context.WithTimeout(ctx, objects.Timeout)
-		page, err := r.metadata.Resource(recordsv1.GroupVersion.WithResource(resource)).List(requestCtx, options)
+		page, err := r.metadata.Resource(recordsv1.GroupVersion.WithResource(resource)).Namespace(namespace).List(requestCtx, options)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("list %s: %w", resource, err)

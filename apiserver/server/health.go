@@ -151,7 +151,7 @@ func (s *Server) measureIndex() {
 		Name: "paddock_index_records", Help: "Records of all sites with etcd-backed storage in the search index, tombstones included.",
 	}, func() float64 { return float64(s.config.Engine.Indexed()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "paddock_reindex_records_total", Help: "Records in Postgres checked for an outdated index, and reindexed if needed.",
+		Name: "paddock_reindex_records_total", Help: "Records in Postgres that were checked for outdated index rows, including those that needed no reindexing.",
 	}, func() float64 { return float64(s.config.Sites.Reindexed()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "paddock_index_complete", Help: "1 once the search index has all records that existed when the process started, 0 before.",

@@ -87,7 +87,7 @@ func (o *options) validate() error {
 	}
 	if o.serve[serveDelivery] {
 		if len(o.serve) > 1 {
-			return errors.New("--serve: delivery must be the only value, because its process may read Secrets that the APIs' must not")
+			return errors.New("--serve: delivery must be the only value, because its process may read Secrets that processes of the APIs must not read")
 		}
 		return nil
 	}

@@ -108,7 +108,7 @@ func parseDate(value string, zone *time.Location) (dateRange, error) {
 	case second > 60: // 60 is a leap second
 		return dateRange{}, notADate(value, "second", second)
 	case !zoneOK:
-		return dateRange{}, fmt.Errorf("%s is not a date: there is no zone %s", r4.Quote(value), groups[groupZone])
+		return dateRange{}, fmt.Errorf("%s is not a date: there is no zone %s; write Z or an offset such as +02:00", r4.Quote(value), groups[groupZone])
 	}
 	nanosecond, _ := strconv.Atoi((groups[groupFraction] + "000000000")[:9])
 	from := time.Date(year, time.Month(month), day, hour, minute, second, nanosecond, in)

@@ -21,7 +21,7 @@ import (
 // restorers is the maximum number of records that one call restores at a time.
 const restorers = 8
 
-// Restore implements store.Archive. Records are stored one by one. The limits of the site apply;
+// Restore implements store.Archive. Each record is stored on its own, up to `restorers` at a time. The limits of the site apply;
 // versions beyond MaxVersions are dropped.
 func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Restored, error) {
 	if !s.engine.isSynced() {

@@ -20,7 +20,7 @@ type accessPath struct {
 	scan func(bounds, direction string) (string, error)
 	// isExact reports whether all candidates meet the condition. Otherwise each must be tested.
 	isExact bool
-	// isOrdered reports whether every index entry that scan reads is a candidate.
+	// isOrdered reports whether the candidates are adjacent in the index, in the order of creation, so that scan reads no other entries.
 	isOrdered bool
 	// scannedKey is the key of the parameter whose entries scan reads, or 0 if isOrdered.
 	scannedKey int64

@@ -107,7 +107,10 @@ func (h *handler) admit(r *request, op operation, siteID string) (err error) {
 	if r.site, r.caller, err = h.Admit(r.Request, siteID); err != nil {
 		return err
 	}
-	if op.verb == verbBatch {
+	switch op.verb {
+	case "":
+		return nil
+	case verbBatch:
 		return h.authorizeAny(r, op)
 	}
 	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access,

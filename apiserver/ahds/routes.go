@@ -15,6 +15,7 @@ type operation struct {
 	// verb, resource and group are the Kubernetes RBAC permission that the operation requires. An
 	// empty group means Group, whose resources are in the site's store. With verbBatch the caller
 	// must have the permission of a verb in batchVerbs, and the operation checks those of its entries.
+	// Without a verb, the operation requires a valid token but no permission.
 	verb, resource, group string
 	// open is set if the operation requires no bearer token but checks a token of its own.
 	open bool

@@ -127,6 +127,15 @@ export async function serving() {
   assert.fail('the site is not served with its issuer');
 }
 
+/** eventually waits until look returns true. */
+export async function eventually(look, what) {
+  for (let i = 0; i < 100; i++) {
+    if (await look()) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.fail(`not within ten seconds: ${what}`);
+}
+
 /** signIn opens a page of the console and signs in with a token. */
 export async function signIn(window, token, path = '') {
   await window.page.goto(home + path);

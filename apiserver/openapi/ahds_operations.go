@@ -148,6 +148,9 @@ func (d *description) addAHDS() {
 			op.Parameters = append(op.Parameters, parameter{Name: p.Name, In: "query", Schema: p.Schema})
 		}
 		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
+		if r.Right.Verb == "" && !r.Public {
+			op.Description = "Needs a valid token, but no right."
+		}
 		c.addErrors(&op, r, described.errors, ahdsError)
 		d.add("/ahds/v1"+r.Path, r.Method, op)
 	}

@@ -72,9 +72,9 @@ test('the home shows the conditions of the site, and requests as they happen', a
   await storage.getByText(/^Data: [\d.]+ KiB of 64 MiB/).waitFor();
   assert.equal(await storage.getByRole('meter').count(), 2);
   const requests = window.page.getByRole('region', { name: 'Requests' });
-  await requests.getByText(/half within \d+ ms 95 % within \d+ ms/).waitFor();
+  await requests.getByText(/half within \d+ ms\s+95 % within \d+ ms/).waitFor();
   await requests.getByText(`Requests to the API server ${hostname()} only`).waitFor();
-  await window.page.getByRole('region', { name: 'Deliveries' }).getByText(/By the minute in which events were accepted: [12] delivered/).waitFor();
+  await window.page.getByRole('region', { name: 'Deliveries' }).getByText(/By the minute in which events were accepted:\s+[12] delivered/).waitFor();
   const shown = async () => Number(/([\d,]+) requests in the last hour/.exec(await requests.innerText())[1].replace(',', ''));
   const own = window.page.getByRole('region', { name: 'Answers to this browser' });
   const answered = async () => Number(/of (\d+) requests/.exec(await own.innerText())[1]);

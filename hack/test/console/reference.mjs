@@ -37,9 +37,11 @@ test('the API reference sends a request with a token', async () => {
   await window.picture('reference');
 
   await page.getByRole('button', { name: 'Authorize' }).first().click();
-  await page.getByRole('dialog').getByRole('textbox').fill(tokens.editor);
-  await page.getByRole('dialog').getByRole('button', { name: /Apply credentials|Authorize/ }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+  await window.accessible('dialog of the token');
+  const dialog = page.locator('.dialog-ux');
+  await dialog.getByRole('textbox').first().fill(tokens.editor);
+  await dialog.getByRole('button', { name: 'Authorize' }).first().click();
+  await dialog.getByRole('button', { name: 'Close' }).first().click();
 
   await page.getByRole('link', { name: 'AHDS: the site' }).click();
   const operation = page.locator('.opblock', { hasText: '/ahds/v1/site-usage' });

@@ -129,6 +129,8 @@ type handler struct {
 	streams streamCount
 	// required are the rights that operations require.
 	required []access.Action
+	// segments are the first segments of all paths.
+	segments []string
 }
 
 // failEarly responds with an error before the request is routed.

@@ -72,12 +72,14 @@ func Routes() []web.Route {
 // routes returns the router of the facade.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
+	all := h.paths()
+	h.segments = firstSegments(all)
 	// Every path is registered for all methods of HTTP and responds with 405 itself. The router
 	// reports only methods that HTTP does not define.
 	router.MethodNotAllowed(h.errorHandler(&web.UnknownMethodError{}))
-	router.NotFound(h.errorHandler(errUnknownPath))
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, &request{Request: r}, h.unknownPath(r.URL.Path)) })
 	router.Route(root, func(site chi.Router) {
-		for path, supported := range h.paths() {
+		for path, supported := range all {
 			site.Handle(path, h.serve(supported))
 		}
 	})

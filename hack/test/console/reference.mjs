@@ -32,7 +32,7 @@ test('the API reference sends a request with a token', async () => {
   const window = await open();
   const { page } = window;
   await page.goto(`${base}/site/${site}/docs`);
-  await page.getByRole('heading', { name: /Paddock/ }).first().waitFor();
+  await page.getByRole('heading', { name: /Paddock/ }).first().waitFor({ timeout: 150_000 }); // it reads a document of more than a megabyte
   await window.accessible('API reference');
   await window.picture('reference');
 

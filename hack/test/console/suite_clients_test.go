@@ -179,7 +179,7 @@ var _ = Describe("The console", func() {
 		began := time.Now()
 		output := run(ctx, ".", []string{"CONSOLE_TEST=" + string(settings)}, "node", "--test", "--test-concurrency=1", "--test-reporter=spec", "reference.mjs", "console.mjs")
 		fmt.Printf("%s\nthe browser took %.1f s\n", output, time.Since(began).Seconds())
-	}, NodeTimeout(5*time.Minute))
+	}, NodeTimeout(10*time.Minute))
 })
 
 // install installs the packages of a folder, unless they are those of its lock file already.

@@ -77,7 +77,9 @@ func (h *handler) routes() http.Handler {
 	// Every path is registered for all methods of HTTP and responds with 405 itself. The router
 	// reports only methods that HTTP does not define.
 	router.MethodNotAllowed(h.errorHandler(&web.UnknownMethodError{}))
-	router.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, &request{Request: r}, h.unknownPath(r.URL.Path)) })
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, &request{Request: r}, h.unknownPath(r.URL.Path))
+	})
 	router.Route(root, func(site chi.Router) {
 		for path, supported := range all {
 			site.Handle(path, h.serve(supported))

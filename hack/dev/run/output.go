@@ -88,7 +88,7 @@ func shown(path string) string {
 func printReady(url, namespace, dir, bin string, took time.Duration) {
 	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
 	fmt.Printf(`
-ready after %[1].0f s
+ready after %.0[1]f s
 
   site        %[2]s
   FHIR base   %[2]s/fhir

@@ -24,6 +24,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/traffic"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -92,6 +93,9 @@ type Config struct {
 	// ErrorPages is the address of the pages that explain the codes of errors. The type of a problem is
 	// below it.
 	ErrorPages errorcode.Pages
+	// Traffic returns what this server has counted of the requests of a site. If nil, usage has no
+	// requests.
+	Traffic func(siteID string) traffic.Report
 	// Streams configures the event streams of webhook deliveries. The zero value has the defaults.
 	Streams Streams
 	// Log defaults to slog.Default().
@@ -116,13 +120,17 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the AHDS facade: %w", err)
 	}
-	h := &handler{Config: config}
+	h := &handler{Config: config, required: requiredRights()}
 	return compress(web.Identify(web.Recover(h.Log, h.failEarly, h.Audit.Handler("ahds", h.routes(), h.failEarly)))), nil
 }
 
 type handler struct {
 	Config
 	streams streamCount
+	// required are the rights that operations require.
+	required []access.Action
+	// segments are the first segments of all paths.
+	segments []string
 }
 
 // failEarly responds with an error before the request is routed.

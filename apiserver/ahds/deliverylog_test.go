@@ -94,6 +94,18 @@ func (l *deliveryLog) Replay(_ context.Context, q delivery.Query) (int64, error)
 	return count, nil
 }
 
+func (l *deliveryLog) Recent(_ context.Context, from time.Time) (delivery.Recent, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := delivery.NewRecentCounts(from)
+	for i := range l.all {
+		if d := &l.all[i]; !d.Event.Accepted.Before(from) {
+			counts.Add(d.Event.Accepted, d.Status, 1)
+		}
+	}
+	return counts.Recent(), nil
+}
+
 func (l *deliveryLog) Health(context.Context) (map[string]delivery.Health, error) { return nil, nil }
 
 // outbox queues the events of writes for delivery when these are done.

@@ -16,9 +16,6 @@ const (
 	codeQueryTimeout    = "query_timeout"
 )
 
-// errUnknownPath is the error of a path that the API does not have.
-var errUnknownPath = &web.UnknownPathError{Paths: "the paths of this API begin with /site/{siteId}/ahds/v1/availability-slot, /eventgroup, /event, /event-type, /webhook-event, /webhook and /delivery"}
-
 // preconditionError reports that the current version of a record does not match If-Match.
 type preconditionError struct{ current web.ETag }
 

@@ -107,7 +107,10 @@ func (h *handler) admit(r *request, op operation, siteID string) (err error) {
 	if r.site, r.caller, err = h.Admit(r.Request, siteID); err != nil {
 		return err
 	}
-	if op.verb == verbBatch {
+	switch op.verb {
+	case "":
+		return nil
+	case verbBatch:
 		return h.authorizeAny(r, op)
 	}
 	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access,
@@ -118,7 +121,7 @@ func (h *handler) admit(r *request, op operation, siteID string) (err error) {
 func (r *request) parsePath() (siteID string, err error) {
 	r.id = web.PathParameter(r.Request, "id")
 	if siteID = web.PathParameter(r.Request, "siteId"); siteID == "" {
-		return "", errUnknownPath
+		return "", &web.UnknownPathError{Paths: "the siteId is missing"}
 	}
 	return siteID, nil
 }

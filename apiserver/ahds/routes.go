@@ -15,6 +15,7 @@ type operation struct {
 	// verb, resource and group are the Kubernetes RBAC permission that the operation requires. An
 	// empty group means Group, whose resources are in the site's store. With verbBatch the caller
 	// must have the permission of a verb in batchVerbs, and the operation checks those of its entries.
+	// Without a verb, the operation requires a valid token but no permission.
 	verb, resource, group string
 	// open is set if the operation requires no bearer token but checks a token of its own.
 	open bool
@@ -71,12 +72,16 @@ func Routes() []web.Route {
 // routes returns the router of the facade.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
+	all := h.paths()
+	h.segments = firstSegments(all)
 	// Every path is registered for all methods of HTTP and responds with 405 itself. The router
 	// reports only methods that HTTP does not define.
 	router.MethodNotAllowed(h.errorHandler(&web.UnknownMethodError{}))
-	router.NotFound(h.errorHandler(errUnknownPath))
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, &request{Request: r}, h.unknownPath(r.URL.Path))
+	})
 	router.Route(root, func(site chi.Router) {
-		for path, supported := range h.paths() {
+		for path, supported := range all {
 			site.Handle(path, h.serve(supported))
 		}
 	})

@@ -15,9 +15,11 @@ import (
 // read the Site object.
 const siteResource = "sites"
 
-// routeSite registers the path of the Site itself.
+// routeSite registers the paths of the Site itself.
 func (h *handler) routeSite(site paths) {
 	site.add("/site-status", methods{http.MethodGet: {verb: "get", group: ResourceGroup, resource: siteResource, run: h.siteStatus}})
+	site.add("/site-usage", methods{http.MethodGet: {verb: "get", group: ResourceGroup, resource: siteResource, run: h.siteUsage}})
+	site.add("/rights", methods{http.MethodGet: {group: ResourceGroup, run: h.rights}})
 }
 
 // siteStatus serves GET …/site-status: the conditions of the Site object. It needs no storage, so

@@ -36,6 +36,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/traffic"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
@@ -156,6 +157,7 @@ func newHandler(replica int, streams ahds.Streams) http.Handler {
 		HoldKeys:   func() [][]byte { return *holdKeys.Load() },
 		FeedKeys:   func() [][]byte { return *feedKeys.Load() },
 		Cursors:    cursors{},
+		Traffic:    requests.Report,
 		Streams:    streams,
 		Log:        slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 		Now:        now,
@@ -163,6 +165,9 @@ func newHandler(replica int, streams ahds.Streams) http.Handler {
 	Expect(err).NotTo(HaveOccurred())
 	return handler
 }
+
+// requests are the figures of requests of the servers, to which tests add.
+var requests = traffic.New("server-1", now)
 
 // now is the clock of the servers and of their engines.
 func now() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }

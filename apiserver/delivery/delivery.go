@@ -105,6 +105,21 @@ type Health struct {
 	FailingSince time.Time
 }
 
+// Recent has the numbers of a Site's recent deliveries by status, for all webhooks together.
+type Recent struct {
+	// From is the time of acceptance from which the numbers are complete.
+	From time.Time
+	// Minutes has the oldest first. It omits minutes without deliveries.
+	Minutes []Minute
+}
+
+// Minute has the numbers of deliveries whose events were accepted within one minute.
+type Minute struct {
+	At time.Time
+	// Failed includes deliveries that are Undelivered.
+	Pending, Delivered, Failed int64
+}
+
 // Log is the log of a Site's deliveries. The ids of webhooks and deliveries are those of the AHDS
 // API.
 type Log interface {
@@ -119,6 +134,9 @@ type Log interface {
 	// Replay redelivers the deliveries that match. It returns their number, without those that were
 	// Pending already.
 	Replay(ctx context.Context, query Query) (int64, error)
+	// Recent counts the deliveries of events that were accepted at or after from, which is the start of
+	// a minute. Recent.From is later if an engine keeps or counts only the newest of them.
+	Recent(ctx context.Context, from time.Time) (Recent, error)
 	// Health returns the health of the Site's webhooks by id.
 	Health(ctx context.Context) (map[string]Health, error)
 }

@@ -56,6 +56,8 @@ var ahdsTags = map[string]tag{
 	"webhook-event":          {"AHDS: webhook events", "Which types of events a site sends."},
 	"webhook":                {"AHDS: webhooks", "Receivers of events, and what they received."},
 	"site-status":            {"AHDS: the site", "The state of the site."},
+	"site-usage":             {"AHDS: the site", "The state of the site."},
+	"rights":                 {"AHDS: the site", "The state of the site."},
 	"delivery":               {"AHDS: webhooks", "Receivers of events, and what they received."},
 }
 
@@ -80,6 +82,8 @@ func ahdsOperations() map[string]ahdsOperation {
 		"POST /delivery/{deliveryId}/redeliver":          {id: "redeliverAny", summary: "Repeat a delivery of any webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
 		"POST /event":                                    {id: "publishEvents", summary: "Publish events", headers: []string{"Idempotency-Key"}, sends: "Events", example: eventExample, status: "202", gives: "AcceptedEvents", errors: ahdsWriteErrors},
 		"GET /site-status":                               {id: "siteStatus", summary: "Read the conditions of the Site", status: "200", gives: "SiteStatus"},
+		"GET /site-usage":                                {id: "siteUsage", summary: "Read what the site stores, and its requests and deliveries of the last hour", status: "200", gives: "SiteUsage"},
+		"GET /rights":                                    {id: "rights", summary: "Read the rights of the caller to this API", status: "200", gives: "Rights"},
 		"GET /event-type":                                {id: "listEventTypes", summary: "List the types of events", query: ahds.EventTypeLists.Parameters(), status: "200", gives: "EventTypeList"},
 		"GET /event-type/{type}":                         {id: "readEventType", summary: "Read a type of events", status: "200", gives: "EventType"},
 	}
@@ -144,6 +148,9 @@ func (d *description) addAHDS() {
 			op.Parameters = append(op.Parameters, parameter{Name: p.Name, In: "query", Schema: p.Schema})
 		}
 		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
+		if r.Right.Verb == "" && !r.Public {
+			op.Description = "Needs a valid token, but no right."
+		}
 		c.addErrors(&op, r, described.errors, ahdsError)
 		d.add("/ahds/v1"+r.Path, r.Method, op)
 	}

@@ -50,9 +50,7 @@ func (c components) addAHDSSchemas() {
 		"data": arrayOf(object(schema.JSON{slot.IDField: uuid, "updatedAt": instant, "deleted": boolean, "etag": text, "slot": refTo("AvailabilitySlot")}, "etag", "slot")),
 		"meta": object(schema.JSON{"next": text, "more": boolean}),
 	})
-	c.Schemas["SiteStatus"] = object(schema.JSON{"siteId": text, "conditions": arrayOf(object(schema.JSON{
-		"type": text, "status": schema.JSON{"type": "string", "enum": []string{"True", "False", "Unknown"}}, "reason": text, "message": text, "changedAt": instant,
-	}))})
+	c.addSite()
 	c.addEvents()
 	c.addDeliveries()
 	c.Schemas["Problem"] = object(schema.JSON{

@@ -77,10 +77,10 @@ func (h *handler) errors(w http.ResponseWriter, r *http.Request) error {
 	return respondJSON(w, r, codes)
 }
 
-// errorPage serves /errors/{code}, and the style sheet of the pages.
+// errorPage serves /errors/{code}, and the style sheet and the icon of the pages.
 func (h *handler) errorPage(w http.ResponseWriter, r *http.Request) error {
 	code := web.PathParameter(r, "code")
-	if code == "portal.css" {
+	if code == "portal.css" || code == "icon.png" {
 		return serveAsset(w, r, code)
 	}
 	entry, ok := errorcode.Lookup(code)

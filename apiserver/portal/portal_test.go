@@ -81,6 +81,7 @@ func TestPortal(t *testing.T) {
 		"an invariant":                    {"GET", "/errors/per-1", browser, 200, mediaHTML, "invariant per-1"},
 		"no code":                         {"GET", "/errors/nonsense", "", 404, mediaProblem, "unknown_path"},
 		"a code with markup":              {"GET", "/errors/%3Cscript%3E", browser, 404, mediaHTML, "unknown_path"},
+		"the icon of the pages":           {"GET", "/errors/icon.png", "", 200, "image/png", "PNG"},
 		"the style sheet of the pages":    {"GET", "/errors/portal.css", "", 200, "text/css; charset=utf-8", "color-scheme"},
 	}
 	for name, test := range tests {
@@ -107,7 +108,7 @@ var external = regexp.MustCompile(`(src|href)="(https?:)?//[^"]*"|@import|url\([
 // TestPagesLoadNothingFromElsewhere holds the pages to their Content-Security-Policy: no inline
 // scripts and styles, and nothing from other servers but links that people follow.
 func TestPagesLoadNothingFromElsewhere(t *testing.T) {
-	for _, path := range []string{"/", "/site/oak", "/site/none", "/site/oak/docs", "/errors", "/errors/timeout", "/site/oak/docs/swagger-ui.css", "/site/oak/docs/reference.js", "/errors/portal.css"} {
+	for _, path := range []string{"/", "/site/oak", "/site/none", "/site/oak/docs", "/errors", "/errors/timeout", "/site/oak/docs/swagger-ui.css", "/site/oak/docs/reference.js", "/site/oak/docs/reference.css", "/errors/portal.css"} {
 		res := get(t, http.MethodGet, path, browser)
 		policy := res.Header().Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") || res.Header().Get("Referrer-Policy") != "no-referrer" {

@@ -56,6 +56,7 @@ func (s *Server) newAHDS(rights access.Authorizer) (http.Handler, error) {
 		FeedKeys:   s.config.Keys.Feed,
 		Cursors:    &changeCursors{tokens: s.tokens, now: time.Now},
 		ErrorPages: s.errorPages(),
+		Traffic:    s.traffic.Report,
 		Streams:    ahds.Streams{Stopping: s.stopping},
 		Log:        s.config.Log,
 		Now:        time.Now,

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/keyring"
 	"github.com/paddock-health/paddock/apiserver/limits"
 	"github.com/paddock-health/paddock/apiserver/sites"
+	"github.com/paddock-health/paddock/apiserver/traffic"
 	"github.com/paddock-health/paddock/apiserver/webhookstore"
 )
 
@@ -86,6 +88,8 @@ type Server struct {
 	// tokens seals and opens continue tokens.
 	tokens search.Tokens
 	audit  *audit.Auditor
+	// traffic counts the requests of Sites.
+	traffic *traffic.Recorder
 	// handler serves the FHIR and AHDS APIs, to clients and through kube-apiserver.
 	handler http.Handler
 	// facade is the server of the FHIR and AHDS APIs for clients. It is nil without a Listener.
@@ -97,9 +101,13 @@ type Server struct {
 
 // New returns a Server and registers its metrics. It serves nothing until Run is called.
 func New(config Config) (*Server, error) {
-	s := &Server{config: config, audit: newAuditor(config.AuditLog), stopping: make(chan struct{})}
+	host, err := os.Hostname() // in a cluster, the name of the pod
+	if err != nil {
+		return nil, fmt.Errorf("get the name of this API server: %w", err)
+	}
+	s := &Server{config: config, audit: newAuditor(config.AuditLog), traffic: traffic.New(host, time.Now), stopping: make(chan struct{})}
 	s.measureIndex()
-	err := metrics.Registry.Register(config.Sites.Collector())
+	err = metrics.Registry.Register(config.Sites.Collector())
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +172,7 @@ func (s *Server) makeHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withConsole(measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal())), nil // console.go, apis.go
+	return s.withConsole(s.counted(measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()))), nil // console.go, traffic.go, apis.go
 }
 
 // resources returns the resources of the FHIR API. A hidden Site exists for a caller with a right

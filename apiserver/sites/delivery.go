@@ -223,6 +223,11 @@ func (d databaseDeliveries) Replay(ctx context.Context, query delivery.Query) (i
 	return with(ctx, d.database, func(site *postgres.Store) (int64, error) { return site.Deliveries().Replay(ctx, query) })
 }
 
+// Recent implements delivery.Log.
+func (d databaseDeliveries) Recent(ctx context.Context, from time.Time) (delivery.Recent, error) {
+	return with(ctx, d.database, func(site *postgres.Store) (delivery.Recent, error) { return site.Deliveries().Recent(ctx, from) })
+}
+
 // Health implements delivery.Log.
 func (d databaseDeliveries) Health(ctx context.Context) (map[string]delivery.Health, error) {
 	return with(ctx, d.database, func(site *postgres.Store) (map[string]delivery.Health, error) { return site.Deliveries().Health(ctx) })

@@ -85,4 +85,6 @@ type Stats struct {
 	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is its limit; 0 is
 	// no limit.
 	Bytes, MaxBytes int64
+	// Counted is when the storage was counted. It is zero if it could not be counted yet.
+	Counted time.Time
 }

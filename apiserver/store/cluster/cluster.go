@@ -203,7 +203,7 @@ func (s *Store) Atomic() bool { return false }
 // Stats implements store.Store.
 func (s *Store) Stats() store.Stats {
 	used := s.index.usage()
-	return store.Stats{Records: used.records, MaxRecords: s.limits.MaxRecords, Bytes: used.bytes, MaxBytes: s.limits.MaxBytes}
+	return store.Stats{Records: used.records, MaxRecords: s.limits.MaxRecords, Bytes: used.bytes, MaxBytes: s.limits.MaxBytes, Counted: s.engine.clock()}
 }
 
 // errForeign means that an object has the name that an object of this site would have, but the

@@ -219,6 +219,48 @@ func TestDeliveries(t *testing.T) {
 	if err != nil || health["a"].LastSuccess.IsZero() || health["a"].Pending != 0 {
 		t.Errorf("health %+v, error %v", health, err)
 	}
+	hour := time.Now().Truncate(time.Minute).Add(-time.Hour)
+	recent, err := log.Recent(t.Context(), hour)
+	if err != nil || !recent.From.Equal(hour) || totals(recent) != (delivery.Minute{Delivered: 5}) {
+		t.Errorf("recent deliveries %+v, error %v; want 5 delivered", recent, err)
+	}
+	if recent, err := log.Recent(t.Context(), hour.Add(2*time.Hour)); err != nil || len(recent.Minutes) > 0 {
+		t.Errorf("deliveries from an hour ahead: %+v, error %v", recent, err)
+	}
+}
+
+// totals returns the sums of all minutes, without their times.
+func totals(recent delivery.Recent) (sum delivery.Minute) {
+	for _, m := range recent.Minutes {
+		sum.Pending, sum.Delivered, sum.Failed = sum.Pending+m.Pending, sum.Delivered+m.Delivered, sum.Failed+m.Failed
+	}
+	return sum
+}
+
+// TestRecentBeyondTheLog delivers more than the log of a webhook keeps. The numbers are then complete
+// only for events accepted after the oldest delivery that is kept has ended.
+func TestRecentBeyondTheLog(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	r := &receivers{answer: func(webhook string, _ store.AcceptedEvent, _ int) delivery.Outcome {
+		if webhook == "b" {
+			return failed(delivery.Failed, time.Time{})
+		}
+		return delivered()
+	}}
+	mustWrite(t, site, to(rex(1), "b", "", "b"))
+	const kept = 200
+	for i := range kept {
+		mustWrite(t, site, to(rex(i), fmt.Sprint("e", i), "", "a"))
+	}
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: r})
+	until(t, "deliveries of a", kept, func() int { return len(r.received("a")) })
+	hour := time.Now().Truncate(time.Minute).Add(-time.Hour)
+	log := site.Deliveries()
+	until(t, "from when the numbers are complete", true, func() bool {
+		recent, err := log.Recent(t.Context(), hour)
+		return err == nil && recent.From.After(hour.Add(time.Hour-time.Minute)) && !recent.From.After(time.Now().Add(time.Minute))
+	})
 }
 
 var sorted = cmp.Transformer("sorted", func(list []string) []string { return slices.Sorted(slices.Values(list)) })

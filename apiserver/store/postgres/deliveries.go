@@ -230,6 +230,42 @@ func (s deliveryLog) revive(ctx context.Context, webhook string, ids []string) (
 	return revived, storeError("make deliveries pending", err)
 }
 
+// Recent implements delivery.Log. It counts at most maxCountedDeliveries of each webhook and status.
+func (s deliveryLog) Recent(ctx context.Context, from time.Time) (delivery.Recent, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	const count = `SELECT w.webhook, s.status, c.minute, c.n FROM webhook w CROSS JOIN unnest($2::int2[]) s(status) CROSS JOIN LATERAL (
+			SELECT d.at / 60000 AS minute, count(*) AS n FROM (
+				SELECT d.at FROM delivery d WHERE d.site = $1 AND d.webhook = w.webhook AND d.status = s.status AND d.at >= $3 ORDER BY d.at DESC, d.seq DESC LIMIT $4) d
+			GROUP BY d.at / 60000) c
+		WHERE w.site = $1 ORDER BY w.webhook, s.status, c.minute`
+	rows, err := s.pool.Query(ctx, count, s.site, statusNumbers(allStatuses), from.UnixMilli(), maxCountedDeliveries)
+	if err != nil {
+		return delivery.Recent{}, storeError("count recent deliveries", err)
+	}
+	// list are the deliveries of one webhook with one status.
+	type list struct {
+		webhook string
+		status  int16
+	}
+	counts := delivery.NewRecentCounts(from)
+	var at, last list
+	var minute, number, counted int64
+	var oldest time.Time
+	_, err = pgx.ForEachRow(rows, []any{&at.webhook, &at.status, &minute, &number}, func() error {
+		accepted := time.UnixMilli(minute * time.Minute.Milliseconds())
+		if at != last {
+			last, counted, oldest = at, 0, accepted
+		}
+		counts.Add(accepted, outbox.StatusOf(at.status), number)
+		if counted += number; counted == maxCountedDeliveries {
+			counts.Incomplete(oldest)
+		}
+		return nil
+	})
+	return counts.Recent(), storeError("count recent deliveries", err)
+}
+
 // Health implements delivery.Log. It reads two rows and one index entry for each webhook, because
 // the number of pending deliveries is stored and updated with each change.
 func (s deliveryLog) Health(ctx context.Context) (map[string]delivery.Health, error) {

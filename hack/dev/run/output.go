@@ -88,28 +88,30 @@ func shown(path string) string {
 func printReady(url, namespace, dir, bin string, took time.Duration) {
 	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
 	fmt.Printf(`
-ready after %.0f s
+ready after %.0[1]f s
 
-  site        %s
-  FHIR base   %s/fhir
-  token       %s
-  kubeconfig  %s
+  site        %[2]s
+  FHIR base   %[2]s/fhir
+  reference   %[2]s/docs
+  console     %[2]s/console
+  token       %[3]s
+  kubeconfig  %[4]s
 
 Try these in another terminal:
 
-  curl -H "Authorization: Bearer %[6]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
+  curl -H "Authorization: Bearer %[5]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
 
-  curl -H "Authorization: Bearer %[6]s" '%[2]s/ahds/v1/availability-slot?isBooked=true'
+  curl -H "Authorization: Bearer %[5]s" '%[2]s/ahds/v1/availability-slot?isBooked=true'
 
-  curl -H "Authorization: Bearer %[6]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
+  curl -H "Authorization: Bearer %[5]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
 
-  KUBECONFIG=%[5]s %[7]s get patients -n %[8]s
+  KUBECONFIG=%[4]s %[6]s get patients -n %[7]s
 
 Bookings and new staff are sent to a webhook, which appends them to a file:
 
-  tail -f %[9]s
+  tail -f %[8]s
 
 docs/guides/tour.md shows more. Ctrl-C stops it; the data stays for the next run. The token is renewed.
-`, took.Seconds(), url, url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
+`, took.Seconds(), url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
 		shown(filepath.Join(bin, "kubectl")), namespace, shown(filepath.Join(dir, "received.ndjson")))
 }

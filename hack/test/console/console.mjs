@@ -1,9 +1,10 @@
 // What people do with the console, in headless Chromium against a running site.
 
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
+import { api, base, closeRest, eventually, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -66,11 +67,21 @@ test('the home shows the conditions of the site, and requests as they happen', a
   const health = window.page.getByRole('region', { name: 'Health' });
   await health.getByText('The site works.').waitFor();
   for (const type of ['Ready', 'IssuersReady']) await health.locator(`[data-condition="${type}"].good`).waitFor();
-  const graph = window.page.getByRole('figure');
-  const shown = async () => Number(/of (\d+) requests/.exec(await graph.innerText())[1]);
-  const before = await shown();
+  const storage = window.page.getByRole('region', { name: 'Storage' });
+  await storage.getByText(/^Records: \d+ of 2,000 \([\d.]+%\)$/).waitFor();
+  await storage.getByText(/^Data: [\d.]+ KiB of 64 MiB/).waitFor();
+  assert.equal(await storage.getByRole('meter').count(), 2);
+  const requests = window.page.getByRole('region', { name: 'Requests' });
+  await requests.getByText(/half within \d+ ms\s+95 % within \d+ ms/).waitFor();
+  await requests.getByText(`Requests to the API server ${hostname()} only`).waitFor();
+  await window.page.getByRole('region', { name: 'Deliveries' }).getByText(/By the minute in which events were accepted:\s+[12] delivered/).waitFor();
+  const shown = async () => Number(/([\d,]+) requests in the last hour/.exec(await requests.innerText())[1].replace(',', ''));
+  const own = window.page.getByRole('region', { name: 'Answers to this browser' });
+  const answered = async () => Number(/of (\d+) requests/.exec(await own.innerText())[1]);
+  const before = [await shown(), await answered()];
+  for (let i = 0; i < 3; i++) await api('GET', 'fhir/Patient/rex');
   await window.page.clock.fastForward(11_000);
-  await window.page.waitForFunction((n) => Number(/of (\d+) requests/.exec(document.querySelector('figcaption').textContent)[1]) > n, before);
+  await eventually(async () => (await shown()) >= before[0] + 5 && (await answered()) >= before[1] + 2, 'requests of others are in the graph, and those of this browser');
   await window.accessible('home');
   await window.picture('home');
   window.check();
@@ -93,9 +104,11 @@ test('signing in at the issuer uses a code and PKCE, and renews the token', asyn
   await window.page.waitForResponse((response) => response.url().startsWith(settings.issuer) && response.request().method() === 'POST');
   await window.page.getByRole('link', { name: 'Home' }).click();
   await window.page.getByRole('heading', { name: 'Overview' }).waitFor();
-  await window.page.getByText('You may not read the state of the site').waitFor(); // alice has no right to the Site
+  await window.page.getByRole('region', { name: 'Webhooks' }).getByText('1 webhook,').waitFor();
+  await window.page.getByText('are shown to people with the right to get the Site').waitFor(); // alice has none
+  assert.equal(await window.page.getByRole('region', { name: 'Health' }).count(), 0);
   assert.equal(await window.page.getByText('The token ends within a minute').count(), 0);
-  window.check({ refused: [403], origins: [settings.issuer] });
+  window.check({ origins: [settings.issuer] });
   await window.close();
 });
 
@@ -490,7 +503,7 @@ test('a request that openapi.json does not describe is found', async () => {
   await window.close();
   const operations = usedOperations();
   console.log(`the windows requested ${operations.length} operations of openapi.json: ${operations.join(', ')}`);
-  for (const id of ['updatePerson_fhir', 'searchPatient_fhir', 'book', 'replay', 'redeliver', 'searchAuditEvents']) {
+  for (const id of ['siteUsage', 'rights', 'updatePerson_fhir', 'searchPatient_fhir', 'book', 'replay', 'redeliver', 'searchAuditEvents']) {
     assert.ok(operations.includes(id), `${id} was requested`);
   }
 });

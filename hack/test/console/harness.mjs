@@ -52,15 +52,15 @@ export class Window {
     page.on('request', (request) => this.requests.push({ method: request.method(), url: request.url(), headers: request.headers() }));
   }
 
-  /** check expects no message but the browser's own of refused requests, no other origin, and no request that openapi.json does not describe. */
-  check({ refused = [], origins = [] } = {}) {
+  /** check expects no message but the browser's own of refused requests, no other origin, and no request that openapi.json does not describe, except those of pages. */
+  check({ refused = [], origins = [], pages = /^(\/site\/[^/]+)?\/console(\/|$)/ } = {}) {
     const unexpected = this.messages.filter(({ text }) => !refused.some((status) => text.includes(`status of ${status}`)));
     assert.deepEqual(unexpected, [], 'messages in the console of the browser');
     for (const { method, url } of this.requests) {
       const { origin, pathname, protocol } = new URL(url);
       if (protocol === 'data:' || protocol === 'blob:') continue;
       assert.ok(origin === base || origins.includes(origin), `a request to another origin: ${url}`);
-      if (origin !== base || /^(\/site\/[^/]+)?\/console(\/|$)/.test(pathname)) continue;
+      if (origin !== base || pages.test(pathname)) continue;
       const below = /^\/site\/[^/]+(\/.*)$/.exec(pathname)?.[1];
       const operation = documented.find((each) => each.method === method && each.path.test(below));
       assert.ok(operation, `a request that openapi.json does not describe: ${method} ${pathname}`);
@@ -125,6 +125,15 @@ export async function serving() {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   assert.fail('the site is not served with its issuer');
+}
+
+/** eventually waits until look returns true. */
+export async function eventually(look, what) {
+  for (let i = 0; i < 100; i++) {
+    if (await look()) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.fail(`not within ten seconds: ${what}`);
 }
 
 /** signIn opens a page of the console and signs in with a token. */

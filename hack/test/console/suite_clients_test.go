@@ -1,5 +1,5 @@
-// Package console_test drives the web console of running sites in headless Chromium. The steps are
-// in console.mjs; this package starts what they need.
+// Package console_test drives the web console and the API reference of running sites in headless
+// Chromium. The steps are in console.mjs and reference.mjs; this package starts what they need.
 package console_test
 
 import (
@@ -177,9 +177,9 @@ var _ = Describe("The console", func() {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		began := time.Now()
-		output := run(ctx, ".", []string{"CONSOLE_TEST=" + string(settings)}, "node", "--test", "--test-reporter=spec", "console.mjs")
+		output := run(ctx, ".", []string{"CONSOLE_TEST=" + string(settings)}, "node", "--test", "--test-concurrency=1", "--test-reporter=spec", "reference.mjs", "console.mjs")
 		fmt.Printf("%s\nthe browser took %.1f s\n", output, time.Since(began).Seconds())
-	}, NodeTimeout(5*time.Minute))
+	}, NodeTimeout(10*time.Minute))
 })
 
 // install installs the packages of a folder, unless they are those of its lock file already.

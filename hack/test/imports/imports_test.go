@@ -104,8 +104,8 @@ var rules = map[string]rule{
 	"the facades do not know each other: AHDS": {
 		from: []string{"apiserver/ahds"}, not: []string{module + "/apiserver/fhir", module + "/apiserver/aggregated"}, except: []string{foldedTexts},
 	},
-	"codes of errors and suggestions are pure": {
-		from: []string{"apiserver/errorcode", "apiserver/suggest"}, not: append([]string{module, "k8s.io"}, httpPackages...),
+	"codes of errors, suggestions and figures of requests are pure": {
+		from: []string{"apiserver/errorcode", "apiserver/suggest", "apiserver/traffic"}, not: append([]string{module, "k8s.io"}, httpPackages...),
 	},
 	"what describes the APIs knows no engine and no cluster": {
 		from: []string{"apiserver/openapi", "apiserver/portal"},

@@ -10,6 +10,7 @@ import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, stateOf, type Slot } from '../src/pages/slots';
 import { summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
+import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
 import { readMetadata } from '../src/metadata';
 import { animalOf, ownersOf, titleOf } from '../src/fhir/display';
 
@@ -197,4 +198,45 @@ describe('stateOfCondition', () => {
   ] as const)('%s %s', (type, status, want) => {
     expect(stateOfCondition({ type, status, reason: '', message: '', changedAt: '' })).toBe(want);
   });
+});
+
+describe('usage', () => {
+  const now = Date.parse('2026-03-15T10:30:45Z');
+  const bounds = [10, 100];
+  const server = (name: string, since: string, ...samples: [string, number, number[]][]): Requests => ({
+    server: name, since, stepSeconds: 60, boundsMs: bounds,
+    samples: samples.map(([at, requests, durations]) => ({ at, requests, clientErrors: 1, serverErrors: 0, durations })),
+  });
+
+  it('has the last sixty minutes', () => {
+    const all = minutes(now);
+    expect(all.length).toBe(60);
+    expect(new Date(all[59]!).toISOString()).toBe('2026-03-15T10:30:00.000Z');
+    expect(new Date(all[0]!).toISOString()).toBe('2026-03-15T09:31:00.000Z');
+  });
+
+  it('sums up what API servers counted, each once', () => {
+    const a = server('a', '2026-03-15T08:00:00.000Z', ['2026-03-15T10:30:00.000Z', 2, [2, 0, 0]], ['2026-03-15T09:00:00.000Z', 9, [9, 0, 0]]);
+    const b = server('b', '2026-03-15T09:00:00.000Z', ['2026-03-15T10:30:00.000Z', 2, [0, 2, 0]]);
+    const later = server('a', '2026-03-15T08:00:00.000Z', ['2026-03-15T10:30:00.000Z', 4, [4, 0, 0]]);
+    const all = requestsBy(met(met(met([], a), b), later), now);
+    expect(all[59]).toEqual({ at: Date.parse('2026-03-15T10:30:00Z'), requests: 6, clientErrors: 2, serverErrors: 0, median: 7.5, slow: expect.closeTo(86.5) });
+    expect(all.slice(0, 59).every((m) => m.requests === 0 && m.median === undefined)).toBe(true);
+    expect(met(met([], a), server('a', '2026-03-15T10:00:00.000Z')).length).toBe(2); // it was started again
+  });
+
+  it.each([
+    [[4, 0, 0], 0.5, 5],
+    [[2, 2, 0], 0.5, 10],
+    [[2, 2, 0], 0.75, 55],
+    [[0, 0, 3], 0.5, 100],
+    [[0, 0, 0], 0.5, undefined],
+  ])('finds a percentile of %j', (durations, share, want) => expect(percentile(durations, bounds, share)).toBe(want));
+
+  it.each([
+    [0, '0 bytes'],
+    [512, '512 bytes'],
+    [1536, '1.5 KiB'],
+    [20 * 1024 * 1024, '20 MiB'],
+  ])('shows a size of %d bytes', (bytes, want) => expect(size(bytes)).toBe(want));
 });

@@ -307,6 +307,59 @@ func (l *log) Replay(ctx context.Context, query delivery.Query) (int64, error) {
 	return repeated, nil
 }
 
+// Recent implements delivery.Log. Of a webhook with more than maxDelivered successful deliveries, it
+// counts only those in the log.
+func (l *log) Recent(ctx context.Context, from time.Time) (delivery.Recent, error) {
+	counts, known := delivery.NewRecentCounts(from), map[string]bool{}
+	add := func(id string, accepted time.Time, status recordsv1.DeliveryStatus) {
+		if !known[id] && !accepted.Before(from) {
+			counts.Add(accepted, statusOf(status), 1)
+			known[id] = true
+		}
+	}
+	// The log must be read after the WebhookDeliveries; see matches.
+	if err := l.eachSummary(ctx, "", func(id string, s summary) { add(id, s.accepted(), s.Status) }); err != nil {
+		return delivery.Recent{}, err
+	}
+	states, err := l.states(ctx)
+	if err != nil {
+		return delivery.Recent{}, err
+	}
+	for _, state := range states {
+		if objects.FromMicro(state.LastSuccess).Before(from) {
+			continue
+		}
+		r, err := readRing(ctx, l.client, l.namespace, l.key, state.Webhook)
+		if err != nil {
+			return delivery.Recent{}, err
+		}
+		for i := range r.done {
+			d := &r.done[i]
+			add(d.id(), d.Accepted.Time, d.Status)
+		}
+		if len(r.done) >= maxDelivered {
+			// The log drops deliveries in the order in which they ended, so none was accepted later.
+			counts.Incomplete(r.done[0].Since.Time)
+		}
+	}
+	return counts.Recent(), nil
+}
+
+// states returns the health of the webhooks that have a WebhookDeliveryLog.
+func (l *log) states(ctx context.Context) ([]healthSummary, error) {
+	logs, err := l.client.ListMetadata(ctx, objects.Logs, l.namespace, metav1.ListOptions{FieldSelector: "spec.siteKey=" + l.key})
+	if err != nil {
+		return nil, objects.StoreError("list delivery logs", err)
+	}
+	all := make([]healthSummary, len(logs.Items))
+	for i := range logs.Items {
+		if err := json.Unmarshal([]byte(logs.Items[i].Annotations[summaryAnnotation]), &all[i]); err != nil {
+			return nil, fmt.Errorf("read annotation %s of WebhookDeliveryLog %s: %w", summaryAnnotation, logs.Items[i].Name, err)
+		}
+	}
+	return all, nil
+}
+
 // Health implements delivery.Log.
 func (l *log) Health(ctx context.Context) (map[string]delivery.Health, error) {
 	found := map[string]delivery.Health{}
@@ -321,15 +374,11 @@ func (l *log) Health(ctx context.Context) (map[string]delivery.Health, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := l.client.ListMetadata(ctx, objects.Logs, l.namespace, metav1.ListOptions{FieldSelector: "spec.siteKey=" + l.key})
+	states, err := l.states(ctx)
 	if err != nil {
-		return nil, objects.StoreError("list delivery logs", err)
+		return nil, err
 	}
-	for i := range logs.Items {
-		var s healthSummary
-		if err := json.Unmarshal([]byte(logs.Items[i].Annotations[summaryAnnotation]), &s); err != nil {
-			return nil, fmt.Errorf("read annotation %s of WebhookDeliveryLog %s: %w", summaryAnnotation, logs.Items[i].Name, err)
-		}
+	for _, s := range states {
 		h := found[s.Webhook]
 		h.LastSuccess, h.FailingSince = objects.FromMicro(s.LastSuccess), objects.FromMicro(s.FailingSince)
 		found[s.Webhook] = h

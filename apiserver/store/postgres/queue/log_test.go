@@ -38,6 +38,15 @@ func TestDisabled(t *testing.T) {
 	for _, found := range deliveriesOf(t, s, delivery.Query{Webhook: "a"}) {
 		g.Expect(found.Attempts).To(BeEmpty(), "nothing was sent")
 	}
+	hour := time.Now().UTC().Truncate(time.Minute).Add(-time.Hour)
+	recent, err := s.Deliveries().Recent(t.Context(), hour)
+	g.Expect(recent.From, err).To(Equal(hour))
+	failed := int64(0)
+	for _, minute := range recent.Minutes {
+		failed += minute.Failed
+		g.Expect(minute.Pending + minute.Delivered).To(BeZero())
+	}
+	g.Expect(failed).To(BeEquivalentTo(events))
 	enabled.Store(true)
 	post(t, s, "", []string{"a"}, "new")
 	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, patience).Should(Equal(1))
@@ -230,4 +239,34 @@ func TestErase(t *testing.T) {
 		left[table] = rows
 	}
 	g.Expect(left).To(Equal(map[string]int{"river_job": 25, "delivery": 25, "event": 25, "webhook": 1, "relayed": 1}))
+}
+
+// TestRecentIsBounded counts the newest deliveries of a webhook that has more than are counted.
+func TestRecentIsBounded(t *testing.T) {
+	const most = 10_000
+	d := newDatabase(t)
+	s := d.site()
+	g := NewWithT(t)
+	last := time.Now().UTC().Truncate(time.Minute)
+	insert := func(webhook string, from, number int, at time.Time, status int) {
+		_, err := d.pool.Exec(t.Context(), `INSERT INTO delivery (site, id, webhook, seq, at, status, tries)
+			SELECT (SELECT max(site) FROM sites), gen_random_uuid(), $1, n, $4::int8 + n % 1000, $5, 0 FROM generate_series($2::int8, $2::int8 + $3::int8 - 1) n`,
+			webhook, from, number, at.UnixMilli(), status)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	for _, webhook := range []string{"a", "b"} {
+		_, err := d.pool.Exec(t.Context(), `INSERT INTO webhook (site, webhook) SELECT max(site), $1 FROM sites`, webhook)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	insert("a", 0, 2, last.Add(-3*time.Minute), 1)
+	insert("a", 10, 3, last.Add(-2*time.Minute), 1)
+	insert("a", 20, most-4, last.Add(-time.Minute), 1)
+	insert("a", most+20, 3, last, 1)
+	insert("b", 0, 1, last.Add(-2*time.Minute), 2)
+	insert("b", 1, 5, last.Add(-time.Minute), 0)
+	recent, err := s.Deliveries().Recent(t.Context(), last.Add(-time.Hour))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(recent).To(Equal(delivery.Recent{From: last.Add(-time.Minute), Minutes: []delivery.Minute{
+		{At: last.Add(-time.Minute), Delivered: most - 4, Pending: 5}, {At: last, Delivered: 3},
+	}}))
 }

@@ -1,14 +1,16 @@
-// The start page: what the site has, whether events arrive, and how fast the server answers this browser.
+// The start page: what the site has, whether it works and events arrive, and how much is asked of it.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { batch, type Client, type Timing } from '../api/client';
-import { ApiError } from '../api/errors';
 import { addDays, dayIn, startOf } from '../dates';
+import { loadRights } from '../rights';
 import { Link } from '../router';
 import { useSite } from '../site';
 import { useLoad, View } from '../ui/load';
-import { healthOf, loadWebhooks, type Health } from './webhooks';
-import { Conditions, loadConditions } from './conditions';
+import { healthOf, loadWebhooks, type Health as WebhookHealth } from './webhooks';
+import { Conditions, loadConditions, type Condition } from './conditions';
+import { DeliveryRates, RequestRates, StorageUsed } from './figures';
+import { loadUsage, met, type Measured, type Requests } from './usage';
 
 /** interval is the number of milliseconds between two updates of the graphs. */
 const interval = 10_000;
@@ -21,52 +23,37 @@ async function slotsToday(client: Client, zone: string) {
   return { booked, free };
 }
 
-/** permitted returns undefined for what the caller may not see. */
-async function permitted<T>(load: Promise<T>): Promise<T | undefined> {
-  try {
-    return await load;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return undefined;
-    throw error;
-  }
+/** State is how the site does. Only persons with the right to get the Site may read it. */
+interface State extends Measured {
+  conditions: Condition[];
+}
+
+async function loadState(client: Client): Promise<State> {
+  const [conditions, measured] = await Promise.all([loadConditions(client), loadUsage(client)]);
+  return { conditions, ...measured };
 }
 
 export default function Home() {
   const { client, metadata } = useSite();
   const loaded = useLoad(async () => {
-    const [conditions, counts, slots, hooks] = await Promise.all([
-      permitted(loadConditions(client)),
+    const may = await loadRights(client);
+    const [state, counts, slots, hooks] = await Promise.all([
+      may('get', 'sites') ? loadState(client) : undefined,
       batch(client, metadata.types.map((t) => `${t.type}?_summary=count`)),
-      permitted(slotsToday(client, metadata.zone)),
-      permitted(loadWebhooks(client)),
+      may('list', 'availabilityslots') ? slotsToday(client, metadata.zone) : undefined,
+      may('list', 'webhooks') && may('list', 'webhooks/deliveries') ? loadWebhooks(client) : undefined,
     ]);
-    const health = hooks && (await permitted(Promise.all(hooks.map((hook) => healthOf(client, hook)))));
-    return { conditions, counts, slots, health };
+    return { state, counts, slots, health: hooks && (await Promise.all(hooks.map((hook) => healthOf(client, hook)))) };
   }, [client]);
-  const [, setTick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(async () => {
-      if (document.visibilityState !== 'visible') return;
-      try {
-        await client.fhir('/metadata');
-      } catch {
-        // The failed request is in the graph.
-      }
-      setTick((n) => n + 1);
-    }, interval);
-    return () => clearInterval(timer);
-  }, [client]);
+  const state = useLive(client, loaded.data?.state);
 
   return (
     <>
       <h1>Overview</h1>
       <View of={loaded}>
-        {({ conditions, counts, slots, health }) => (
+        {({ counts, slots, health }) => (
           <div class="tiles">
-            <section class="tile wide" aria-labelledby="conditions-title">
-              <h2 id="conditions-title">Health</h2>
-              <Conditions list={conditions} />
-            </section>
+            {state && <Health state={state} />}
             <section class="tile wide" aria-labelledby="records-title">
               <h2 id="records-title">Records</h2>
               <ul class="counts">
@@ -107,12 +94,68 @@ export default function Home() {
           </div>
         )}
       </View>
-      <p class="quiet">How much storage the Site uses, and the requests of all its clients, are in the metrics of the cluster.</p>
+      {loaded.data && !loaded.data.state && (
+        <p class="quiet">The conditions of the site, its storage and its load are shown to people with the right to get the Site, as in the role paddock-viewer.</p>
+      )}
     </>
   );
 }
 
-function Webhooks({ health }: { health: Health[] | undefined }) {
+interface Live extends State {
+  /** servers are the API servers that have answered, each with what it said last. */
+  servers: Requests[];
+}
+
+/** useLive updates the state while the page is visible. Without a state, it measures how fast the server answers. */
+function useLive(client: Client, first: State | undefined): Live | undefined {
+  const [state, setState] = useState<State>();
+  const [, setTick] = useState(0);
+  const servers = useRef<Requests[]>([]);
+  useEffect(() => setState(first), [first]);
+  useEffect(() => {
+    const timer = setInterval(async () => {
+      if (document.visibilityState !== 'visible') return;
+      try {
+        if (first) setState(await loadState(client));
+        else await client.fhir('/metadata');
+      } catch {
+        // The failed request is in the graph.
+      }
+      setTick((n) => n + 1);
+    }, interval);
+    return () => clearInterval(timer);
+  }, [client, first]);
+  if (!state) return undefined;
+  if (state.usage.requests) servers.current = met(servers.current, state.usage.requests);
+  return { ...state, servers: servers.current };
+}
+
+function Health({ state: { conditions, usage, servers, now } }: { state: Live }) {
+  return (
+    <>
+      <section class="tile wide" aria-labelledby="conditions-title">
+        <h2 id="conditions-title">Health</h2>
+        <Conditions list={conditions} />
+      </section>
+      {servers.length > 0 && (
+        <section class="tile wide" aria-labelledby="requests-title">
+          <h2 id="requests-title">Requests</h2>
+          <RequestRates servers={servers} now={now} />
+        </section>
+      )}
+      <section class="tile" aria-labelledby="storage-title">
+        <h2 id="storage-title">Storage</h2>
+        <StorageUsed storage={usage.storage} />
+      </section>
+      <section class="tile broad" aria-labelledby="deliveries-title">
+        <h2 id="deliveries-title">Deliveries</h2>
+        <DeliveryRates deliveries={usage.deliveries} now={now} />
+      </section>
+    </>
+  );
+}
+
+function Webhooks({ health }: { health: WebhookHealth[] | undefined }) {
   if (!health) return <p class="quiet">You may not list webhooks or their deliveries.</p>;
   if (health.length === 0) return <p class="quiet">The site has no webhook.</p>;
   const failing = health.filter((h) => h.failingSince || h.hook.disabledAt).length;

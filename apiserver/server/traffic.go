@@ -1,0 +1,27 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/felixge/httpsnoop"
+)
+
+// counted counts the requests to the APIs of Sites that exist. It leaves out streams, whose
+// responses last as long as the client reads.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siteID, _ := siteAndAPI(r.URL.Path)
+		if apiOf(r.URL.Path) == apiNone {
+			next.ServeHTTP(w, r)
+			return
+		}
+		response := httpsnoop.CaptureMetrics(next, w, r)
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+			return
+		}
+		if _, found := s.config.Sites.Find(siteID); found {
+			s.traffic.Record(siteID, response.Code, response.Duration)
+		}
+	})
+}

@@ -62,7 +62,12 @@ endef
 tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build the control plane, golangci-lint and controller-gen into bin/.
 
 .PHONY: cluster-tools
-cluster-tools: envtest-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+cluster-tools: run-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+
+# What `make run` needs: cluster-controllers instead of kube-controller-manager, most of whose packages it would have to
+# compile for controllers of pods and volumes.
+.PHONY: run-tools
+run-tools: envtest-tools $(BIN)/cluster-controllers # Build the control plane of `make run`.
 
 # The programs that setup-envtest has, too.
 .PHONY: envtest-tools
@@ -86,7 +91,10 @@ $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 $(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_APISERVER)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_APISERVER))),$(kube-version-ldflags))
 
-# setup-envtest does not have it.
+# setup-envtest has neither of them.
+$(BIN)/cluster-controllers: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum $(wildcard hack/tools/kubernetes/cluster-controllers/*.go)
+	$(call build-tools,the controllers of a cluster without nodes,20 s,kubernetes,$@,./cluster-controllers,$(kube-version-ldflags))
+
 $(BIN)/kube-controller-manager: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(@F) $(KUBE_VERSION),1 min,kubernetes,$@,k8s.io/kubernetes/cmd/$(@F),$(kube-version-ldflags))
 

@@ -87,13 +87,13 @@ node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build kub
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
 
-# One go build for both compiles shared packages once and uses all cores.
+# One go build compiles shared packages once and uses all cores.
 $(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_APISERVER)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_APISERVER))),$(kube-version-ldflags))
 
-# setup-envtest has neither of them.
+# setup-envtest has neither this nor kube-controller-manager.
 $(BIN)/cluster-controllers: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum $(wildcard hack/tools/kubernetes/cluster-controllers/*.go)
-	$(call build-tools,the controllers of a cluster without nodes,20 s,kubernetes,$@,./cluster-controllers,$(kube-version-ldflags))
+	$(call build-tools,cluster-controllers,10 s,kubernetes,$@,./cluster-controllers,$(kube-version-ldflags))
 
 $(BIN)/kube-controller-manager: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(@F) $(KUBE_VERSION),1 min,kubernetes,$@,k8s.io/kubernetes/cmd/$(@F),$(kube-version-ldflags))

@@ -48,6 +48,7 @@ func describeUpgrade() {
 			Expect(secret(ctx, pageTokenSecret).Data).To(HaveKeyWithValue("key", want))
 		}
 		upgrade(ctx, before)
+		run(ctx, "kubectl", "delete", "secret", pageTokenSecret, "--namespace", namespace) // as if this release had never been there
 		key := secret(ctx, formerPageTokenSecret).Data["key"]
 		Expect(key).To(HaveLen(44))
 		upgrade(ctx, before)
@@ -58,11 +59,16 @@ func describeUpgrade() {
 		upgrade(ctx, chartDir)
 		expectKey(key)
 
-		By("and through a rollback to that chart")
+		By("and through a rollback to that chart, with those of calendars")
+		feed := secret(ctx, pageTokenSecret).Data["feed"]
+		Expect(feed).NotTo(BeEmpty())
 		run(ctx, "helm", "rollback", release, former, "--namespace", namespace)
 		Expect(secret(ctx, formerPageTokenSecret).Data["key"]).To(Equal(key))
+		// A controller of this release may still run. It must not create the Secret again, because Helm would refuse it.
+		Expect(pageTokenKeeper().Keep(ctx)).To(Succeed())
 		upgrade(ctx, chartDir)
 		expectKey(key)
+		Expect(secret(ctx, pageTokenSecret).Data).To(HaveKeyWithValue("feed", feed))
 	}, NodeTimeout(2*time.Minute))
 
 	It("keeps the rights of API servers through a rollback, until they are replaced", func(ctx SpecContext) {

@@ -51,7 +51,7 @@ define build-tools
 	@echo "building $(1) (about $(2) the first time) ..."
 	@mkdir -p $(BIN)
 	@start=$$(date +%s); cd hack/tools/$(3) && \
-	GOOS= GOARCH= GOWORK=off \
+	GOOS= GOARCH= GOWORK=off GOGC=$(BUILD_GOGC) \
 	go build -mod=readonly $(if $(7),-tags $(7)) -ldflags '-s -w $(6)' -o $(4) $(5) && \
 	echo "built $(1) in $$(( $$(date +%s) - start )) s"
 endef

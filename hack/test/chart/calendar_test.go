@@ -139,7 +139,7 @@ func freeAddress() string {
 	GinkgoHelper()
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
+	Expect(listener.Close()).To(Succeed())
 	return listener.Addr().String()
 }
 

@@ -144,14 +144,17 @@ var _ = Describe("The chart", Ordered, func() {
 
 	describeUpgrade()
 
-	It("leaves the types when it is uninstalled", func(ctx SpecContext) {
+	It("leaves the types and the keys when it is uninstalled", func(ctx SpecContext) {
 		before := run(ctx, "kubectl", "get", "crd", "--output", "name")
 		Expect(before).To(ContainSubstring("sites.paddock.health"))
+		keys := secret(ctx, pageTokenSecret).Data
+		Expect(keys).To(HaveKey("feed"))
 		run(ctx, "helm", "uninstall", release, "--namespace", namespace)
 		Expect(run(ctx, "kubectl", "get", "crd", "--output", "name")).To(Equal(before))
 		Expect(deployments(ctx)).To(BeEmpty())
-		Expect(run(ctx, "kubectl", "get", "secrets", "--namespace", namespace, "--output", "name")).To(BeEmpty())
+		Expect(run(ctx, "kubectl", "get", "secrets", "--namespace", namespace, "--output", "name")).To(Equal("secret/" + pageTokenSecret + "\n"))
 		install(ctx, "logLevel=info")
+		Expect(secret(ctx, pageTokenSecret).Data).To(Equal(keys))
 		Expect(deployments(ctx)).To(HaveLen(4))
 	}, NodeTimeout(time.Minute))
 

@@ -51,7 +51,7 @@ define build-tools
 	@echo "building $(1) (about $(2) the first time) ..."
 	@mkdir -p $(BIN)
 	@start=$$(date +%s); cd hack/tools/$(3) && \
-	GOOS= GOARCH= GOWORK=off \
+	GOOS= GOARCH= GOWORK=off GOGC=$(BUILD_GOGC) \
 	go build -mod=readonly $(if $(7),-tags $(7)) -ldflags '-s -w $(6)' -o $(4) $(5) && \
 	echo "built $(1) in $$(( $$(date +%s) - start )) s"
 endef
@@ -62,7 +62,12 @@ endef
 tools: cluster-tools $(GOLANGCI_LINT) $(CONTROLLER_GEN) ## Build the control plane, golangci-lint and controller-gen into bin/.
 
 .PHONY: cluster-tools
-cluster-tools: envtest-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+cluster-tools: run-tools $(BIN)/kube-controller-manager ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/ (KUBEBUILDER_ASSETS: folder of setup-envtest to use instead).
+
+# What `make run` needs: cluster-controllers instead of kube-controller-manager, most of whose packages it would have to
+# compile for controllers of pods and volumes.
+.PHONY: run-tools
+run-tools: envtest-tools $(BIN)/cluster-controllers # Build the control plane of `make run`.
 
 # The programs that setup-envtest has, too.
 .PHONY: envtest-tools
@@ -82,11 +87,14 @@ node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build kub
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
 
-# One go build for both compiles shared packages once and uses all cores.
+# One go build compiles shared packages once and uses all cores.
 $(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(notdir $(KUBE_APISERVER)) $(KUBE_VERSION),3 min,kubernetes,$(BIN)/,$(addprefix k8s.io/kubernetes/cmd/,$(notdir $(KUBE_APISERVER))),$(kube-version-ldflags))
 
-# setup-envtest does not have it.
+# setup-envtest has neither this nor kube-controller-manager.
+$(BIN)/cluster-controllers: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum $(wildcard hack/tools/kubernetes/cluster-controllers/*.go)
+	$(call build-tools,cluster-controllers,10 s,kubernetes,$@,./cluster-controllers,$(kube-version-ldflags))
+
 $(BIN)/kube-controller-manager: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum
 	$(call build-tools,$(@F) $(KUBE_VERSION),1 min,kubernetes,$@,k8s.io/kubernetes/cmd/$(@F),$(kube-version-ldflags))
 

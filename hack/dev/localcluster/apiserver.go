@@ -18,9 +18,19 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// admissionOfControllers are the admission plugins that are of no use, or refuse everything,
-// unless kube-controller-manager does its share.
-var admissionOfControllers = []string{"ServiceAccount", "ResourceQuota", "StorageObjectInUseProtection"}
+// admissionWithoutControllers lists the admission plugins that are off, because they are of no use, or refuse
+// everything, unless a controller does its share. cluster-controllers lacks only the one that releases volumes.
+func admissionWithoutControllers(opts Options) []string {
+	const volumes = "StorageObjectInUseProtection"
+	switch opts.controllersName() {
+	case nameControllerManager:
+		return nil
+	case nameControllers:
+		return []string{volumes}
+	default:
+		return []string{"ServiceAccount", "ResourceQuota", volumes}
+	}
+}
 
 func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *rest.Config) (command, error) {
 	cmd := command{name: nameAPIServer, args: []string{
@@ -49,8 +59,8 @@ func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *
 		"--profiling=false",
 	}}
 	cmd.args = append(cmd.args, opts.Node.apiServerArgs(pki)...)
-	if !opts.ControllerManager {
-		cmd.args = append(cmd.args, "--disable-admission-plugins="+strings.Join(admissionOfControllers, ","))
+	if off := admissionWithoutControllers(opts); len(off) > 0 {
+		cmd.args = append(cmd.args, "--disable-admission-plugins="+strings.Join(off, ","))
 	}
 	if opts.AuditLog {
 		if err := os.WriteFile(paths.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {

@@ -1,5 +1,5 @@
 // Package localcluster runs a real Kubernetes control plane without containers: etcd,
-// kube-apiserver and, on request, kube-controller-manager, as child processes whose whole
+// kube-apiserver and, on request, controllers, as child processes whose whole
 // state is one folder. `make run` and the integration tests start it. It knows nothing of
 // Paddock's own programs. Its flags and their reasons: docs/decisions/0001-embedded-control-plane.md.
 package localcluster
@@ -91,7 +91,7 @@ func (c *Cluster) takeDir(ctx context.Context) error {
 	if c.lock, err = lockDir(c.paths.lock()); err != nil {
 		return err
 	}
-	for _, name := range []string{nameControllerManager, nameAPIServer, nameEtcd} {
+	for _, name := range []string{nameControllerManager, nameControllers, nameAPIServer, nameEtcd} {
 		if err := endOrphan(ctx, c.paths.child(name), c.paths.root()); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (c *Cluster) define(opts Options, ports portSet) error {
 		return err
 	}
 	c.apiServer = c.process(apiServer, opts)
-	if !opts.ControllerManager {
+	if opts.controllersName() == "" {
 		return nil
 	}
 	controllerManager, err := controllerManagerCommand(opts, c.paths, c.pki, ports, c.config)
@@ -216,5 +216,5 @@ func (c *Cluster) Etcd() *Process { return c.etcd }
 // APIServer is the kube-apiserver process.
 func (c *Cluster) APIServer() *Process { return c.apiServer }
 
-// ControllerManager is the kube-controller-manager process, nil without Options.ControllerManager.
+// ControllerManager is the process of the controllers, nil without Options.ControllerManager and Options.Controllers.
 func (c *Cluster) ControllerManager() *Process { return c.controllerManager }

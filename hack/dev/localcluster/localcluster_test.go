@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,7 +16,9 @@ import (
 	"github.com/prometheus/procfs"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -202,25 +205,88 @@ var _ = Describe("a control plane whose parent is killed", func() {
 	}, limit)
 })
 
-var _ = Describe("a control plane with kube-controller-manager", func() {
-	It("deletes namespaces with what is in them", func(ctx SpecContext) {
-		cluster := start(ctx, localcluster.Options{
-			Dir: GinkgoT().TempDir(), ControllerManager: true, UnsafeNoFsync: true,
-		})
-		client := clientFor(cluster.Config())
-		createNamespace(ctx, client, "clinic-ash")
-		content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content"}}
-		_, err := client.CoreV1().ConfigMaps("clinic-ash").Create(ctx, content, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+var _ = DescribeTable("a control plane with controllers", func(ctx SpecContext, options localcluster.Options) {
+	options.Dir, options.UnsafeNoFsync = GinkgoT().TempDir(), true
+	cluster := start(ctx, options)
+	client := clientFor(cluster.Config())
 
-		Expect(client.CoreV1().Namespaces().Delete(ctx, "clinic-ash", metav1.DeleteOptions{})).To(Succeed())
+	By("creating default service accounts")
+	createNamespace(ctx, client, "clinic-ash")
+	Eventually(ctx, func() error {
+		_, err := client.CoreV1().ServiceAccounts("clinic-ash").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}).Should(Succeed())
 
-		Eventually(ctx, func() error {
-			_, err := client.CoreV1().Namespaces().Get(ctx, "clinic-ash", metav1.GetOptions{})
-			return err
-		}).Should(MatchError(apierrors.IsNotFound, "not found"))
-	}, limit)
-})
+	By("computing quotas, and enforcing them")
+	const limited = corev1.ResourceName("count/secrets")
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "few"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{limited: resource.MustParse("1")}},
+	}
+	_, err := client.CoreV1().ResourceQuotas("clinic-ash").Create(ctx, quota, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	used := func() (string, error) {
+		found, err := client.CoreV1().ResourceQuotas("clinic-ash").Get(ctx, "few", metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		count := found.Status.Used[limited]
+		return count.String() + " of " + strconv.Itoa(len(found.Status.Hard)), nil
+	}
+	Eventually(ctx, used).Should(Equal("0 of 1"))
+	createSecret := func(name string) error {
+		_, err := client.CoreV1().Secrets("clinic-ash").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	}
+	Expect(createSecret("first")).To(Succeed())
+	Expect(createSecret("second")).To(MatchError(apierrors.IsForbidden, "forbidden"))
+	Expect(client.CoreV1().Secrets("clinic-ash").Delete(ctx, "first", metav1.DeleteOptions{})).To(Succeed())
+	Eventually(ctx, used).Should(Equal("0 of 1"))
+
+	By("collecting objects whose owner is gone")
+	owner, err := client.CoreV1().ConfigMaps("clinic-ash").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name:            "owned",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
+	}}
+	_, err = client.CoreV1().ConfigMaps("clinic-ash").Create(ctx, owned, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(client.CoreV1().ConfigMaps("clinic-ash").Delete(ctx, "owner", metav1.DeleteOptions{})).To(Succeed())
+	Eventually(ctx, func() error {
+		_, err := client.CoreV1().ConfigMaps("clinic-ash").Get(ctx, "owned", metav1.GetOptions{})
+		return err
+	}).Should(MatchError(apierrors.IsNotFound, "not found"))
+
+	By("aggregating ClusterRoles")
+	rule := rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"animals"}, Verbs: []string{"get"}}
+	added := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "animals", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+		Rules:      []rbacv1.PolicyRule{rule},
+	}
+	_, err = client.RbacV1().ClusterRoles().Create(ctx, added, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func() ([]rbacv1.PolicyRule, error) {
+		view, err := client.RbacV1().ClusterRoles().Get(ctx, "view", metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return view.Rules, nil
+	}).Should(ContainElement(rule))
+
+	By("deleting namespaces with what is in them")
+	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content"}}
+	_, err = client.CoreV1().ConfigMaps("clinic-ash").Create(ctx, content, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(client.CoreV1().Namespaces().Delete(ctx, "clinic-ash", metav1.DeleteOptions{})).To(Succeed())
+	Eventually(ctx, func() error {
+		_, err := client.CoreV1().Namespaces().Get(ctx, "clinic-ash", metav1.GetOptions{})
+		return err
+	}).Should(MatchError(apierrors.IsNotFound, "not found"))
+},
+	Entry("of kube-controller-manager", limit, localcluster.Options{ControllerManager: true}),
+	Entry("that a cluster without nodes needs", limit, localcluster.Options{Controllers: true}),
+)
 
 var _ = Describe("a control plane that cannot start", func() {
 	It("says how to get the binaries it misses", func(ctx SpecContext) {

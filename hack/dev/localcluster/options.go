@@ -18,7 +18,7 @@ type Options struct {
 	// Dir holds the state: etcd's data, keys and certificates, kubeconfig, ports, logs.
 	// Created when missing, for its owner's eyes only.
 	Dir string
-	// BinDir holds etcd, kube-apiserver and kube-controller-manager. Default: $PADDOCK_BIN,
+	// BinDir holds etcd, kube-apiserver and the program of the controllers. Default: $PADDOCK_BIN,
 	// else bin/ of the Paddock module around the working directory.
 	BinDir string
 
@@ -31,6 +31,10 @@ type Options struct {
 	// deletion, quota, service accounts. Without it, the admission plugins that count on it
 	// are off.
 	ControllerManager bool
+	// Controllers runs cluster-controllers instead, which is built in a fraction of the time and has
+	// those controllers of kube-controller-manager that are of use without nodes and volumes.
+	// Cluster.ControllerManager is its process. Ignored with ControllerManager.
+	Controllers bool
 	// Node makes the control plane one that a kubelet of this machine can join. Default: none.
 	Node *Node
 	// AuditLog writes the metadata of every request to the file Cluster.AuditLog names.
@@ -71,8 +75,8 @@ func (o Options) complete() (Options, error) {
 
 func (o Options) checkBinaries() error {
 	names := []string{nameEtcd, nameAPIServer}
-	if o.ControllerManager {
-		names = append(names, nameControllerManager)
+	if name := o.controllersName(); name != "" {
+		names = append(names, name)
 	}
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(o.BinDir, name)); err != nil {
@@ -81,4 +85,16 @@ func (o Options) checkBinaries() error {
 		}
 	}
 	return nil
+}
+
+// controllersName is the name of the program that runs controllers, or empty.
+func (o Options) controllersName() string {
+	switch {
+	case o.ControllerManager:
+		return nameControllerManager
+	case o.Controllers:
+		return nameControllers
+	default:
+		return ""
+	}
 }

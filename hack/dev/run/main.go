@@ -71,7 +71,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	o.cluster.Dir, o.cluster.BinDir, o.cluster.Out = filepath.Join(dir, "cluster"), o.bin, os.Stdout
-	o.cluster.ControllerManager = true // it ends namespaces, collects garbage and enforces quotas
+	o.cluster.Controllers = true // they end namespaces, collect garbage and compute quotas
 	cluster, err := localcluster.Start(ctx, o.cluster)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func wait(ctx context.Context, cluster *localcluster.Cluster, paddock *localpadd
 	case <-cluster.APIServer().Exited():
 		return fmt.Errorf("kube-apiserver ended: see %s", cluster.APIServer().LogFile())
 	case <-cluster.ControllerManager().Exited():
-		return fmt.Errorf("kube-controller-manager ended: see %s", cluster.ControllerManager().LogFile())
+		return fmt.Errorf("cluster-controllers ended: see %s", cluster.ControllerManager().LogFile())
 	case <-cluster.Etcd().Exited():
 		return fmt.Errorf("etcd ended: see %s", cluster.Etcd().LogFile())
 	}

@@ -18,7 +18,7 @@ const syncs = 10
 // describeGitOps is the spec of a tool that renders the chart without a cluster, and applies it again and again. A release of
 // Helm is installed before.
 func describeGitOps() {
-	It("changes nothing when it is rendered and applied again and again", func(ctx SpecContext) {
+	It("changes nothing when it is rendered and applied again and again, and calendar addresses still work", func(ctx SpecContext) {
 		run(ctx, "helm", "uninstall", release, "--namespace", namespace)
 		file := cluster.File("rendered.yaml")
 		flags := []string{"--server-side", "--force-conflicts", "--field-manager=gitops", "--filename", file}
@@ -31,14 +31,20 @@ func describeGitOps() {
 		// The controller creates keys and certificates, and sets the authority of its own callers.
 		Expect(keeper(ctx).Keep(ctx)).To(Succeed())
 		Expect(pageTokenKeeper().Keep(ctx)).To(Succeed())
+		clinic := startClinic(ctx)
+		address := clinic.newCalendar(ctx)
+		expectCalendar(ctx, address)
 		before := applied(ctx, file)
 		Expect(len(before)).To(BeNumerically(">", 60))
 		Expect(secret(ctx, pageTokenSecret).Data).To(HaveKey("feed"), "calendar addresses are signed by this key")
 		for range syncs {
 			sync()
 			Expect(applied(ctx, file)).To(Equal(before))
+			expectCalendar(ctx, address)
 		}
 		run(ctx, "kubectl", append([]string{"diff"}, flags...)...) // fails if there is a difference
+		clinic.restart(ctx)
+		expectCalendar(ctx, address)
 	}, NodeTimeout(5*time.Minute))
 }
 

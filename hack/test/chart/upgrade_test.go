@@ -48,6 +48,7 @@ func describeUpgrade() {
 			Expect(secret(ctx, pageTokenSecret).Data).To(HaveKeyWithValue("key", want))
 		}
 		upgrade(ctx, before)
+		run(ctx, "kubectl", "delete", "secret", pageTokenSecret, "--namespace", namespace) // as if this release had never been there
 		key := secret(ctx, formerPageTokenSecret).Data["key"]
 		Expect(key).To(HaveLen(44))
 		upgrade(ctx, before)
@@ -58,11 +59,32 @@ func describeUpgrade() {
 		upgrade(ctx, chartDir)
 		expectKey(key)
 
-		By("and through a rollback to that chart")
+		By("and through a rollback to that chart, with those of calendars")
+		feed := secret(ctx, pageTokenSecret).Data["feed"]
+		Expect(feed).NotTo(BeEmpty())
 		run(ctx, "helm", "rollback", release, former, "--namespace", namespace)
 		Expect(secret(ctx, formerPageTokenSecret).Data["key"]).To(Equal(key))
+		// A controller of this release may still run. It must not create the Secret again, because Helm would refuse it.
+		Expect(pageTokenKeeper().Keep(ctx)).To(Succeed())
 		upgrade(ctx, chartDir)
 		expectKey(key)
+		Expect(secret(ctx, pageTokenSecret).Data).To(HaveKeyWithValue("feed", feed))
+	}, NodeTimeout(2*time.Minute))
+
+	It("keeps the rights of API servers through a rollback, until they are replaced", func(ctx SpecContext) {
+		rights := func() string {
+			return normalizeRights(run(ctx, "kubectl", "auth", "can-i", "--list", "--as", "system:serviceaccount:"+namespace+":paddock-apiserver"))
+		}
+		const added = "auditsegments.records.paddock.health"
+		upgrade(ctx, before)
+		run(ctx, "kubectl", "delete", "clusterrole,clusterrolebinding", "paddock-apiserver-0.2") // as if this release had never been there
+		Eventually(rights).WithTimeout(learns).ShouldNot(ContainSubstring(added))
+		upgrade(ctx, chartDir)
+		Eventually(rights).WithTimeout(learns).Should(ContainSubstring(added))
+		upgraded := rights()
+		run(ctx, "helm", "rollback", release, "--namespace", namespace)
+		Consistently(rights).WithTimeout(2 * time.Second).Should(Equal(upgraded))
+		upgrade(ctx, chartDir)
 	}, NodeTimeout(2*time.Minute))
 
 	It("brings new fields with an upgrade", func(ctx SpecContext) {
@@ -100,13 +122,15 @@ func describeUpgrade() {
 // formerPageTokenSecret is the Secret in which the chart of 0.1.0 made the key of page tokens.
 const formerPageTokenSecret = "paddock-page-token"
 
-// earlierChart is a copy of the chart whose Sites have one field less, and which makes the key of page
-// tokens by itself, as the chart of 0.1.0 did.
+// earlierChart is a copy of the chart whose Sites have one field less. As the chart of 0.1.0, it makes the key of page
+// tokens by itself, and its API servers have fewer rights.
 func earlierChart() string {
 	GinkgoHelper()
 	dir := filepath.Join(GinkgoT().TempDir(), "paddock")
 	Expect(os.CopyFS(dir, os.DirFS(chartDir))).To(Succeed())
-	Expect(os.Remove(filepath.Join(dir, "templates", "page-token.yaml"))).To(Succeed())
+	for _, file := range []string{"templates/page-token.yaml", "files/rbac/apiserver_role.yaml", "files/rbac/apiserver_role_0_2.yaml"} {
+		Expect(os.Remove(filepath.Join(dir, filepath.FromSlash(file)))).To(Succeed())
+	}
 	Expect(os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "chart-0.1.0")))).To(Succeed())
 	names := filepath.Join(dir, "templates", "_names.tpl")
 	helpers, err := os.ReadFile(names)

@@ -233,6 +233,9 @@ var _ = Describe("The chart", Ordered, func() {
 		helm(ctx, "uninstall", "paddock", "--wait", "--timeout", "2m")
 		Expect(kubectl(ctx, "get", "customresourcedefinitions", "-o", "name")).To(ContainSubstring("sites.paddock.health"))
 		Expect(kubectl(ctx, "get", "sites", "-A", "-o", "name")).To(Equal("site.paddock.health/oak\n"))
+		Expect(kubectl(ctx, "get", "clusterroles,clusterrolebindings", "-l", "app.kubernetes.io/part-of=paddock", "-o", "name")).
+			To(Equal("clusterrole.rbac.authorization.k8s.io/paddock-apiserver-0.2\nclusterrolebinding.rbac.authorization.k8s.io/paddock-apiserver-0.2\n"),
+				"only what docs/guides/install.md says remains")
 		Expect(kubectl(ctx, "get", "records.records.paddock.health", "-A", "-o", "name", "--chunk-size=500")).NotTo(BeEmpty())
 		Expect(kubectl(ctx, "-n", "clinic-elm", "get", "pods", "-o", "jsonpath={.items[*].status.phase}")).To(Equal("Running"))
 	}, NodeTimeout(3*time.Minute))

@@ -16,6 +16,8 @@ DISTRIBUTION_VERSION := $(call pinned-version,registry,github.com/distribution/d
 
 .PHONY: release
 release: $(RELEASE) $(BIN)/images $(HELM) ## Build a release into bin/releases (VERSION=0.2.0), and push it (REGISTRY=ghcr.io/paddock-health, RELEASE_KEY: file with the private key).
+	@[ '$(origin VERSION)' != file ] || { echo "VERSION is not set. Name the version of the release: make release VERSION=0.2.0" >&2; exit 1; }
+	@case '$(RELEASE_VERSION)' in [0-9]*.[0-9]*.[0-9]*) ;; *) echo "VERSION is $(VERSION), want a semantic version such as 0.2.0" >&2; exit 1 ;; esac
 	@case '$(RELEASE_VERSION)' in *-*) ;; *) [ -z "$$(git status --porcelain)" ] || { \
 		echo "The working tree differs from the commit. Commit the changes, or use a version such as 0.2.0-rc.1." >&2; exit 1; } ;; esac
 	@rm -rf $(RELEASE_BUILD)

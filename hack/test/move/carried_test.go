@@ -136,7 +136,7 @@ func prepare(ctx context.Context, prefix string, hour int, practitioners ...stri
 	GinkgoHelper()
 	c := &carried{prefix: prefix, key: prefix + "-key"}
 	slot := func(hour int) string {
-		day := time.Now().UTC().Truncate(24 * time.Hour).AddDate(0, 0, 2)
+		day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 2)
 		return fmt.Sprintf(`{"startAt":%q,"endAt":%q,"locationId":%q,"resourceId":%q}`, day.Add(time.Duration(hour)*time.Hour).Format(time.RFC3339),
 			day.Add(time.Duration(hour+1)*time.Hour).Format(time.RFC3339), room, vet)
 	}

@@ -103,6 +103,12 @@ metadata: {name: hook, namespace: demo}
 spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}`
 
 var _ = Describe("A Site", Ordered, func() {
+	BeforeAll(func() {
+		if *full {
+			Skip("the long form runs")
+		}
+	})
+
 	It("moves from the cluster to Postgres under load, with its pending deliveries", func(ctx SpecContext) {
 		apply(ctx, fmt.Sprintf(webhook, receiver.URL+"/hook", receiver.CABundle()))
 		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/hook")

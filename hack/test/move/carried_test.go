@@ -64,6 +64,11 @@ type delivered struct {
 
 // ahds sends a request to the AHDS API.
 func ahds(ctx context.Context, method, path, body string, header ...string) response {
+	return sendTo(ctx, method, "/ahds/v1"+path, body, header...)
+}
+
+// sendTo sends a request with header fields, which are names and values.
+func sendTo(ctx context.Context, method, path, body string, header ...string) response {
 	request, err := http.NewRequestWithContext(ctx, method, paddock.URLs[0]+demo+path, strings.NewReader(body))
 	if err != nil {
 		return response{body: err.Error()}
@@ -115,7 +120,7 @@ func deliveriesTo(ctx context.Context, webhook, prefix string) map[string]delive
 // auditOf returns the ids of the entries of the audit log about a record.
 func auditOf(ctx context.Context, record string) []string {
 	GinkgoHelper()
-	got := ahds(ctx, "GET", "/fhir/AuditEvent?_count=200&entity="+record, "", "Accept", "application/fhir+ndjson")
+	got := sendTo(ctx, "GET", "/fhir/AuditEvent?_count=200&entity="+record, "", "Accept", "application/fhir+ndjson")
 	Expect(got.status).To(Equal(200), got.body)
 	var ids []string
 	for line := range strings.Lines(got.body) {
@@ -249,6 +254,9 @@ func carriedSpecs() {
 	var c *carried
 
 	BeforeAll(func(ctx SpecContext) {
+		migrate(ctx, "first")
+		migrate(ctx, "second")
+		receiver.Take()
 		receiver.Answer(200)
 		stuck = localreceiver.Start()
 		DeferCleanup(stuck.Close)

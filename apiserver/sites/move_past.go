@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -105,7 +106,7 @@ func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[s
 	return found, nil
 }
 
-// copyAudit copies all entries of the audit log, which Append adds once.
+// copyAudit copies all entries of the audit log that the other one does not have.
 func copyAudit(ctx context.Context, from, to store.Store) error {
 	_, source := auditPlace(from)
 	_, target := auditPlace(to)
@@ -119,15 +120,44 @@ func copyAudit(ctx context.Context, from, to store.Store) error {
 		if len(found) == 0 {
 			return nil
 		}
-		entries := make([]*audit.Entry, len(found))
-		for i := range found {
-			entries[i] = &found[i]
-		}
-		if err := writer.Append(ctx, entries); err != nil {
+		entries, err := missing(ctx, writer, found)
+		if err != nil {
 			return err
+		}
+		if len(entries) > 0 {
+			if err := writer.Append(ctx, entries); err != nil {
+				return err
+			}
 		}
 		query.After = found[len(found)-1].Position()
 	}
+}
+
+// missing returns the entries that a log does not have. In the cluster, entries that are appended again
+// take space, although a search returns them once.
+func missing(ctx context.Context, log audit.Storage, entries []audit.Entry) ([]*audit.Entry, error) {
+	there := map[audit.Position]bool{}
+	query := audit.Query{From: entries[len(entries)-1].Time, Until: entries[0].Time.Add(time.Millisecond), Count: archivePage}
+	for {
+		found, err := log.Search(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			break
+		}
+		for i := range found {
+			there[found[i].Position()] = true
+		}
+		query.After = found[len(found)-1].Position()
+	}
+	var absent []*audit.Entry
+	for i := range entries {
+		if !there[entries[i].Position()] {
+			absent = append(absent, &entries[i])
+		}
+	}
+	return absent, nil
 }
 
 // deliveryArchiveOf returns the archive of a store's deliveries.

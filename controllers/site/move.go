@@ -439,7 +439,8 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		return nil
 	}
 	if c := s.copied(); s.status.Direction == v1alpha1.MoveBack && (c == nil || !c.Done) {
-		return nil // the audit log and ended deliveries are still being copied
+		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are copied back. The Site serves reads and writes."}
+		return nil
 	}
 	if isProvisioned(&s.move.Spec.To) {
 		if deleted, err := r.deleteProvisioned(ctx, s, &s.move.Spec.To, s.status.SiteKey); err != nil || !deleted {

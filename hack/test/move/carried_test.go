@@ -158,6 +158,7 @@ func prepare(ctx context.Context, prefix string, hour int, practitioners ...stri
 	feed := ahds(ctx, "POST", "/availability-slot-feed", fmt.Sprintf(`{"resourceId":%q,"description":%q}`, vet, prefix))
 	Expect(feed.status).To(Equal(201), feed.body)
 	c.calendar = member(feed.body, "url")
+	c.readCalendar()
 
 	for _, id := range practitioners {
 		practitioner(ctx, prefix+"-"+id)
@@ -194,15 +195,20 @@ func (c *carried) check(ctx context.Context) {
 	taken := ahds(ctx, "POST", "/availability-slot/"+c.held+"/hold", "")
 	Expect(taken.status).To(Equal(409), taken.body)
 	Expect(member(taken.body, "code")).To(Equal("slot_held"))
-	calendar, err := http.Get(c.calendar) //nolint:noctx // the client has a timeout of the spec
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = calendar.Body.Close() }()
-	Expect(calendar.StatusCode).To(Equal(200))
-
+	c.readCalendar()
 	Expect(deliveriesTo(ctx, "stuck", "Practitioner/"+c.prefix)).To(Equal(c.pending), "pending deliveries, with their attempts")
 	Expect(deliveriesTo(ctx, "done", "Practitioner/"+c.prefix)).To(Equal(c.ended), "ended deliveries, with their attempts")
 	first := "Practitioner/" + c.prefix + "-a"
 	Expect(auditOf(ctx, first)).To(ContainElements(c.audited), "the audit log of "+first)
+}
+
+// readCalendar reads the calendar by its address, without a token of the cluster.
+func (c *carried) readCalendar() {
+	GinkgoHelper()
+	calendar, err := http.Get(c.calendar) //nolint:noctx // API servers that serve calendars respond
+	Expect(err).NotTo(HaveOccurred())
+	Expect(calendar.Body.Close()).To(Succeed())
+	Expect(calendar.StatusCode).To(Equal(200), "the calendar at %s", c.calendar)
 }
 
 // book takes the slot that was held before the move with the token from then.

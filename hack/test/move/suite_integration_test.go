@@ -43,7 +43,9 @@ var (
 var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	Expect(err).NotTo(HaveOccurred())
-	bin = filepath.Join(root, "bin")
+	if bin = os.Getenv("PADDOCK_BIN"); bin == "" {
+		bin = filepath.Join(root, "bin")
+	}
 	dir, err := os.MkdirTemp("", "paddock-move")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)

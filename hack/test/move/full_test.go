@@ -27,6 +27,8 @@ const (
 	crowd = 16
 	// bundleSize is the number of records that one request creates.
 	bundleSize = 100
+	// copyLimit is the time limit for copying many records, on a busy machine.
+	copyLimit = 30 * time.Minute
 )
 
 // fill creates patients until the site has a number of them. Those that exist have numbers below from.
@@ -94,7 +96,7 @@ func measure(ctx context.Context, name, secret string, records int) {
 	before := l.longest()
 	began := time.Now()
 	create(ctx, name, secret)
-	await(ctx, name, "Switched")
+	awaitFor(ctx, copyLimit, name, "Switched")
 	AddReportEntry(fmt.Sprintf("%s: %d records copied and switched in", name, records), time.Since(began))
 	awaitPast(ctx, name)
 	time.Sleep(2 * time.Second)

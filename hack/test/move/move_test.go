@@ -47,13 +47,18 @@ func phase(ctx context.Context, name string) string {
 // await waits until a move has a phase, and fails if it was rolled back instead.
 func await(ctx context.Context, name, wanted string) {
 	GinkgoHelper()
+	awaitFor(ctx, patience, name, wanted)
+}
+
+func awaitFor(ctx context.Context, limit time.Duration, name, wanted string) {
+	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		now := phase(ctx, name)
 		if now == "RolledBack" && wanted != now {
 			StopTrying(describe(ctx, name)).Now()
 		}
 		g.Expect(now).To(Equal(wanted))
-	}).WithTimeout(patience).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return describe(ctx, name) })
+	}).WithTimeout(limit).WithPolling(50*time.Millisecond).Should(Succeed(), func() string { return describe(ctx, name) })
 }
 
 func describe(ctx context.Context, name string) string {

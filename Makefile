@@ -116,6 +116,10 @@ clients: cluster-tools issuer build ## Test the FHIR API with client libraries f
 search-full: cluster-tools ## Compare 100,000 random queries with the expected results, and check that planted bugs are found (about 45 min).
 	$(GO_TEST) -count=1 -timeout 90m -v ./hack/test/randomsearch -queries 100000 -planted
 
+.PHONY: move-full
+move-full: cluster-tools build ## Move a Site with 100,000 records under load, and kill programs in each phase of moves (about 15 min).
+	$(GO_TEST) -count=1 -timeout 60m -v ./hack/test/move -full
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 30s).
 	@for package in $$(go list ./apiserver/...); do \

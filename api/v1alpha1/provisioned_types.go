@@ -22,14 +22,14 @@ type ProvisionedPostgres struct {
 	// engine is what runs the database. Immutable. Default: StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: make another Site and copy the records by the API"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Engine PostgresEngine `json:"engine,omitempty"`
 
 	// version is the Postgres version, 14 to 18, such as 17 or 17.6. It is the tag of the image. The
 	// minor version can change, which restarts the database. The major version is immutable.
 	// +required
 	// +kubebuilder:validation:Pattern=`^1[4-8](\.[0-9]{1,2})?$`
-	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: make another Site with the new version and copy the records by the API"
+	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Version string `json:"version,omitempty"`
 
 	// storage describes the volume that each instance has.
@@ -55,7 +55,7 @@ type ProvisionedPostgres struct {
 }
 
 // Volume is the volume of a database instance.
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="storageClassName is immutable: make another Site and copy the records by the API"
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 type Volume struct {
 	// size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
 	// +required
@@ -67,7 +67,7 @@ type Volume struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storageClassName is immutable: make another Site and copy the records by the API"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
 

@@ -579,7 +579,7 @@ type SiteStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot be the siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
 // +kubebuilder:validation:XValidation:rule="self.spec.storage.type == oldSelf.spec.storage.type || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.type is changed by a SiteMove only: kubectl paddock move"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external)",message="storage.postgres cannot change between external and provisioned"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.postgres is changed between external and provisioned by a SiteMove only"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`

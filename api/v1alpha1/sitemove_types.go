@@ -31,6 +31,7 @@ const (
 	// MoveCompleted means that the move was confirmed and the data in the former storage deleted.
 	MoveCompleted MovePhase = "Completed"
 	// MoveRollingBack means that the copy is being deleted. The site is served from its former storage.
+	// After a switch, the audit log and ended deliveries since then are first copied back.
 	MoveRollingBack MovePhase = "RollingBack"
 	// MoveRolledBack means that the site is served from the storage that it had before the move.
 	MoveRolledBack MovePhase = "RolledBack"
@@ -118,10 +119,10 @@ type SiteMoveSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	SiteName string `json:"siteName,omitempty"`
 
-	// to is the new storage: type Postgres with an external database. It becomes spec.storage of the
-	// Site. Immutable.
+	// to is the new storage, of type Postgres. It becomes spec.storage of the Site. A provisioned
+	// database is created for the move. It is deleted if the move is rolled back. Immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' && has(self.postgres) && has(self.postgres.external)",message="only a move to storage.type Postgres with storage.postgres.external is supported"
+	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
 	To Storage `json:"to,omitzero"`
 
 	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack
@@ -206,6 +207,10 @@ type SiteMoveStatus struct {
 	// +optional
 	From *Storage `json:"from,omitempty"`
 
+	// provisioned is true if the move creates the database of spec.to.
+	// +optional
+	Provisioned bool `json:"provisioned,omitempty"`
+
 	// siteKey is the key of the data.
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
@@ -263,8 +268,16 @@ type SiteMoveReference struct {
 	Direction MoveDirection `json:"direction"`
 }
 
-// copyPhases are the phases in which an API server copies.
+// copyPhases are the phases in which an API server copies, whatever the direction.
 var copyPhases = []MovePhase{MoveCopying, MoveCatchingUp, MoveSwitched}
 
-// Copies reports whether an API server has work in the phase.
-func (p MovePhase) Copies() bool { return slices.Contains(copyPhases, p) }
+// Copies reports whether an API server has work: it copies records and pending deliveries, or what
+// follows a switch.
+func (r *SiteMoveReference) Copies() bool {
+	return slices.Contains(copyPhases, r.Phase) || r.Returned()
+}
+
+// Returned reports whether the Site is served from its former storage again, after a switch.
+func (r *SiteMoveReference) Returned() bool {
+	return r.Phase == MoveRollingBack && r.Direction == MoveBack
+}

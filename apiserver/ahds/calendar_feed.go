@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ var feeds = &kind{
 	change: changeFeed,
 	serve: func(h *handler, r *request, rec store.Record, s stored, to *schema.Writer) {
 		if s.service.Owner != nil {
-			to.String("url", r.site.BaseURL+feedPath+"?token="+feedToken(h.FeedKeys()[0], r, rec))
+			to.String("url", r.site.BaseURL+feedPath+"?token="+feedToken(h.FeedKeys()[0], r, rec.Key.ID, createdAt(rec)))
 		}
 	},
 }
@@ -48,12 +49,18 @@ func (h *handler) routeFeeds(site paths) {
 	site.add(feedPath, methods{http.MethodGet: {open: true, produces: typeCalendar, run: h.calendar}})
 }
 
-// feedToken returns the token of a feed: its id and an HMAC of its UID. A feed that is deleted and
-// created again with the same id has another token.
-func feedToken(key []byte, r *request, rec store.Record) string {
+// feedToken returns the token of a feed: its id, and an HMAC of what distinguishes it from a feed that
+// had the id before. That is createdAt, or the UID in tokens of earlier releases. A move of the Site
+// keeps the former, but not the UID.
+func feedToken(key []byte, r *request, id, made string) string {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("feed\x00" + r.site.ID + "\x00" + rec.UID))
-	return strings.ToLower(rec.Key.ID) + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	mac.Write([]byte("feed\x00" + r.site.ID + "\x00" + made))
+	return strings.ToLower(id) + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// createdAt returns when a feed was created, or created again after a delete, with its id.
+func createdAt(feed store.Record) string {
+	return strings.ToLower(feed.Key.ID) + "\x00" + strconv.FormatInt(feed.Created.UnixMilli(), 10)
 }
 
 // calendar serves GET …/availability-slot.ics.
@@ -70,7 +77,11 @@ func (h *handler) calendar(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	proven := func(key []byte) bool { return hmac.Equal([]byte(feedToken(key, r, feed)), []byte(token[0])) }
+	proven := func(key []byte) bool {
+		return slices.ContainsFunc([]string{createdAt(feed), feed.UID}, func(made string) bool {
+			return hmac.Equal([]byte(feedToken(key, r, feed.Key.ID, made)), []byte(token[0]))
+		})
+	}
 	if !slices.ContainsFunc(h.FeedKeys(), proven) {
 		return store.ErrNotFound
 	}

@@ -28,10 +28,11 @@ type Archive interface {
 	// DumpEnded returns deliveries that have ended, in an order of the engine's, after a position that
 	// is empty for the first page. next is empty after the last page. Errors: store.ErrUnavailable.
 	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
-	// RestorePending replaces all deliveries of the site. Each is due at its NextAttempt. ordered
+	// RestorePending replaces all pending deliveries of the site. Each is due at its NextAttempt. ordered
 	// reports whether a webhook gets the events of a subject one at a time. Errors:
 	// store.ErrUnavailable.
 	RestorePending(ctx context.Context, backlog Backlog, ordered func(webhook string) bool) error
-	// RestoreEnded adds deliveries that have ended, unless they exist. Errors: store.ErrUnavailable.
+	// RestoreEnded adds deliveries that have ended. One that exists is replaced if it has ended earlier.
+	// Errors: store.ErrUnavailable.
 	RestoreEnded(ctx context.Context, ended []Archived) error
 }

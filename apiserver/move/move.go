@@ -171,7 +171,7 @@ func (r *run) digest(of int, head *store.Record) {
 // flush removes the records that the source does not have, and copies those that differ.
 func (r *run) flush(ctx context.Context) error {
 	for _, key := range r.removed {
-		if err := r.remove(ctx, key); err != nil {
+		if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key, Erase: true}); err != nil {
 			return err
 		}
 		r.pass.Removed++
@@ -195,11 +195,12 @@ func (r *run) flush(ctx context.Context) error {
 	return nil
 }
 
-// remove removes a record of the target. It makes no events.
-func (r *run) remove(ctx context.Context, key store.Key) error {
+// remove removes a record of the target. With Erase, the target also loses deliveries about it, which
+// it has if it served the site before. It makes no events.
+func (r *run) remove(ctx context.Context, purge store.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	_, err := r.Target.Write(ctx, []store.Op{{Kind: store.Purge, Key: key}})
+	_, err := r.Target.Write(ctx, []store.Op{purge})
 	return err
 }
 
@@ -250,12 +251,12 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 			r.pass.Copied++
 		case errors.As(result.Err, &diverged):
 			// The source no longer has the versions between those of the target and its own.
-			if err := r.remove(ctx, key); err != nil {
+			if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key}); err != nil {
 				return nil, err
 			}
 			again = append(again, key)
 		case errors.As(result.Err, &claim):
-			if err := r.remove(ctx, claim.Holder); err != nil {
+			if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: claim.Holder}); err != nil {
 				return nil, err
 			}
 			again = append(again, key, claim.Holder)

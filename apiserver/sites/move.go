@@ -14,13 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
-	"github.com/paddock-health/paddock/apiserver/audit"
-	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/move"
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
-	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
 const (
@@ -34,8 +30,6 @@ const (
 	settledChanges = 300
 	// maxPasses is the maximum number of passes while the Site serves writes, and during the pause.
 	maxPasses = 8
-	// archivePage is the number of audit entries or ended deliveries that are copied at a time.
-	archivePage = 500
 	// maxClockSkew is how far the clock of the target may be behind the newest version. The copy waits
 	// for that time, so that later versions have later times.
 	maxClockSkew = 10 * time.Second
@@ -58,7 +52,7 @@ type mover struct {
 func (s *Sites) follow(ctx context.Context, siteID string, held heldSite, served store.Store) {
 	current := s.movers[siteID]
 	reference := held.object.Status.Move
-	wanted := s.options.Delivery == nil && served != nil && reference != nil && reference.Phase.Copies()
+	wanted := s.options.Delivery == nil && served != nil && reference != nil && reference.Copies()
 	if current != nil {
 		if wanted && current.reference == *reference && sameStorage(current.served, served) {
 			return
@@ -117,7 +111,7 @@ func (m *mover) attempt(ctx context.Context) error {
 	}
 	defer closeOther()
 	to, inPostgres := other.(*database)
-	if m.reference.Direction == sitesv1.MoveBack || m.reference.Phase == sitesv1.MoveSwitched {
+	if m.servedFromNew() {
 		to, inPostgres = m.served.(*database)
 	}
 	if !inPostgres {
@@ -130,6 +124,11 @@ func (m *mover) attempt(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// servedFromNew reports whether spec.to of the move serves the Site.
+func (m *mover) servedFromNew() bool {
+	return m.reference.Phase == sitesv1.MoveSwitched || m.reference.Direction == sitesv1.MoveBack && !m.reference.Returned()
 }
 
 // permanent returns the text of an error that cannot end by itself, or an empty one.
@@ -145,7 +144,7 @@ func permanent(err error) string {
 // openOther opens the storage of the move that does not serve the Site. The caller must close it.
 func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened store.Store, closeStore func(), err error) {
 	secret := sitesv1.MoveToName(object.Namespace)
-	if m.reference.Direction == sitesv1.MoveBack || m.reference.Phase == sitesv1.MoveSwitched {
+	if m.servedFromNew() {
 		from := object.Status.From
 		if from == nil {
 			return nil, nil, errOtherMover
@@ -168,7 +167,7 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 
 // work does the work of the phase. Errors: those of move.Copier and of the engines.
 func (m *mover) work(ctx context.Context, other store.Store) error {
-	if m.reference.Phase == sitesv1.MoveSwitched {
+	if m.reference.Phase == sitesv1.MoveSwitched || m.reference.Returned() {
 		return m.copyPast(ctx, other)
 	}
 	source, isSource := m.served.(move.Storage)
@@ -271,73 +270,6 @@ func (m *mover) orderedWebhooks(ctx context.Context) (map[string]bool, error) {
 		ordered[sitesv1.ResourceID("webhooks", hook.Namespace, hook.Name)] = hook.Spec.Ordering == sitesv1.OrderingPerSubject
 	}
 	return ordered, nil
-}
-
-// copyPast copies the audit log and the ended deliveries of the former storage.
-func (m *mover) copyPast(ctx context.Context, former store.Store) error {
-	if err := copyAudit(ctx, former, m.served); err != nil {
-		return err
-	}
-	source, err := deliveryArchiveOf(ctx, former)
-	if err != nil {
-		return err
-	}
-	target, err := deliveryArchiveOf(ctx, m.served)
-	if err != nil {
-		return err
-	}
-	for after, more := "", true; more; {
-		var ended []delivery.Archived
-		if ended, after, err = source.DumpEnded(ctx, after, archivePage); err != nil {
-			return err
-		}
-		if err := target.RestoreEnded(ctx, ended); err != nil {
-			return err
-		}
-		more = after != ""
-	}
-	return m.report(ctx, sitesv1.MoveCopy{Done: true})
-}
-
-// copyAudit copies all entries of the audit log, which Append adds once.
-func copyAudit(ctx context.Context, from, to store.Store) error {
-	_, source := auditPlace(from)
-	_, target := auditPlace(to)
-	reader, writer := source(), target()
-	query := audit.Query{Count: archivePage}
-	for {
-		found, err := reader.Search(ctx, query)
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			return nil
-		}
-		entries := make([]*audit.Entry, len(found))
-		for i := range found {
-			entries[i] = &found[i]
-		}
-		if err := writer.Append(ctx, entries); err != nil {
-			return err
-		}
-		query.After = found[len(found)-1].Position()
-	}
-}
-
-// deliveryArchiveOf returns the archive of a store's deliveries.
-func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archive, error) {
-	switch opened := opened.(type) {
-	case *database:
-		site, err := opened.opened(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return queue.NewArchive(opened.pool, site.Number()), nil
-	case *cluster.Store:
-		return opened.Archive(), nil
-	default:
-		return nil, fmt.Errorf("the storage of deliveries is not open: %w", store.ErrNotReady)
-	}
 }
 
 func (m *mover) progress(number int32, pass move.Pass) sitesv1.MoveCopy {

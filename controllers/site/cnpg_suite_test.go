@@ -104,4 +104,33 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(err).To(HaveOccurred())
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 	})
+
+	// The kinds are installed by now.
+	It("is the target of a move, and goes when the move is rolled back", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-replicated")
+		expectReady(ctx, s)
+		m := createMove(ctx, s, "in", provisionedStorage(v1alpha1.EngineCloudNativePG))
+		moveReady(ctx, m).Should(HavePrefix("False Provisioning: CloudNativePG has not processed Cluster"))
+		cluster, err := find(ctx, s.Namespace, provision.ClusterKind)
+		Expect(err).NotTo(HaveOccurred())
+		settings, _, err := unstructured.NestedStringMap(cluster.Object, "spec", "postgresql", "parameters")
+		Expect(err).NotTo(HaveOccurred())
+		secret := get[corev1.Secret](ctx, s.Namespace, provision.Name)
+		serve(ctx, secret, settings)
+		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
+		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
+		Expect(admin.Create(ctx, authority)).To(Succeed())
+		cluster.Object["status"] = map[string]any{"phase": "Cluster in healthy state", "currentPrimary": provision.Name + "-1", "readyInstances": int64(3)}
+		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		target := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.MoveToName(s.Namespace))
+		Expect(string(target.Data["uri"])).To(ContainSubstring("@paddock-postgres." + s.Namespace + ".svc:5432/paddock?sslmode=verify-full"))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		_, err = find(ctx, s.Namespace, provision.ClusterKind)
+		Expect(err).To(MatchError(apierrors.IsNotFound, "a not-found error"))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		expectReady(ctx, s)
+	})
 })

@@ -80,6 +80,8 @@ type moveScope struct {
 	site *v1alpha1.Site
 	// status is the status to write, without copy.
 	status v1alpha1.SiteMoveStatus
+	// waiting is what the move waits for, or nil.
+	waiting *verdict
 	// stalled is why the move cannot continue until a person acts, or nil.
 	stalled *verdict
 	// requeueAfter is the delay of the next reconcile. If zero, only a watch triggers one.
@@ -138,8 +140,7 @@ func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
 	switch s.status.Phase {
 	case v1alpha1.MovePending:
 		if givenUp {
-			s.status.Phase = v1alpha1.MoveRolledBack
-			return nil
+			return r.abandon(ctx, s)
 		}
 		return r.beginMove(ctx, s)
 	case v1alpha1.MoveCopying, v1alpha1.MoveDraining:
@@ -197,8 +198,8 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	case site.Status.Move != nil && site.Status.Move.UID != string(s.move.UID):
 		s.stall(v1alpha1.ReasonMoveInProgress, fmt.Sprintf("SiteMove %q of the Site has not ended. Set its spec.decision first.", site.Status.Move.Name))
 		return nil
-	case site.Spec.Storage.Type == v1alpha1.StoragePostgres && site.Spec.Storage.Postgres.External == nil:
-		s.stall(v1alpha1.ReasonNotSupported, "The Site has a provisioned database. Only sites with storage.type Cluster or with storage.postgres.external can be moved.")
+	case isProvisioned(&site.Spec.Storage) && isProvisioned(&to):
+		s.stall(v1alpha1.ReasonNotSupported, "The Site has a provisioned database, and a namespace has only one. Move the Site to an external database first, and from there to the new one.")
 		return nil
 	}
 	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
@@ -206,13 +207,9 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	}
 	target := site.DeepCopy()
 	target.Spec.Storage = to
-	connection, bad, err := r.connectionOf(ctx, target)
-	if err != nil {
+	connection, there, err := r.targetConnection(ctx, s, target)
+	if err != nil || !there {
 		return err
-	}
-	if bad != nil {
-		s.stall(bad.reason, bad.message)
-		return nil
 	}
 	conn, bad := r.connect(ctx, connection)
 	if bad != nil {
@@ -441,6 +438,17 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		s.requeueAfter = left
 		return nil
 	}
+	if c := s.copied(); s.status.Direction == v1alpha1.MoveBack && (c == nil || !c.Done) {
+		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are copied back. The Site serves reads and writes."}
+		return nil
+	}
+	if isProvisioned(&s.move.Spec.To) {
+		if deleted, err := r.deleteProvisioned(ctx, s, &s.move.Spec.To, s.status.SiteKey); err != nil || !deleted {
+			return err
+		}
+		r.rolledBack(s)
+		return nil
+	}
 	err := r.withDatabase(ctx, s, v1alpha1.MoveToName(s.move.Namespace), func(conn *pgx.Conn) error {
 		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
 			return err
@@ -450,9 +458,13 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 	if err != nil {
 		return err
 	}
+	r.rolledBack(s)
+	return nil
+}
+
+func (r *MoveReconciler) rolledBack(s *moveScope) {
 	s.status.Phase = v1alpha1.MoveRolledBack
 	r.event(s.site, "MoveRolledBack", fmt.Sprintf("SiteMove %q was rolled back.", s.move.Name))
-	return nil
 }
 
 // endMove removes what the move needed.

@@ -103,6 +103,9 @@ func moveConditions(s *moveScope) []metav1.Condition {
 			s.stalled = &verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack, s.status.Failure}
 		}
 	}
+	if s.waiting != nil {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, s.waiting.reason, s.waiting.message
+	}
 	if s.stalled != nil {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, s.stalled.reason, s.stalled.message
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, s.stalled.reason, s.stalled.message

@@ -73,6 +73,13 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 		}
 		return 0, nil
 	}
+	if isProvisioned(s.status.From) {
+		deleted, err := r.deleteProvisioned(ctx, s, s.status.From, s.status.SiteKey)
+		if err != nil || !deleted {
+			return deletionDelay, err
+		}
+		return 0, nil
+	}
 	return 0, r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(conn *pgx.Conn) error {
 		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
 			return err

@@ -120,7 +120,7 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 	case noted && major != provision.Major(site):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonMajorUpgrade, fmt.Sprintf(
 			"The data was written by Postgres %s, and %s cannot read it. Set version to %s or a minor version of it. "+
-				"To change the major version, make another Site and copy the records by the API.", major, provision.Major(site), major)}
+				"To change the major version, move the Site to an external database, and from there to a new one, with kubectl paddock move.", major, provision.Major(site), major)}
 	default:
 		return nil
 	}

@@ -206,6 +206,7 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 		Now: time.Now,
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())
+	Expect((&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr)).To(Succeed())
 
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

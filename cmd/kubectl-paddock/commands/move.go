@@ -60,6 +60,13 @@ back. The command creates a SiteMove, which the controller carries out, and show
 		if err != nil {
 			return err
 		}
+		current, err := c.currentMove(command.Context(), site)
+		if err != nil {
+			return err
+		}
+		if *to != "" && current != "" {
+			return fmt.Errorf("SiteMove %s/%s of site %s/%s has not ended; end it with --confirm or --roll-back", site.Namespace, current, site.Namespace, site.Name)
+		}
 		if *to != "" {
 			name, err := c.createMove(command.Context(), site, secret, *key)
 			if err != nil {
@@ -68,7 +75,7 @@ back. The command creates a SiteMove, which the controller carries out, and show
 			a.say("created SiteMove %s", name)
 			return a.showMove(command.Context(), c, site.Namespace, name)
 		}
-		if site.Status.Move == nil {
+		if current == "" {
 			return fmt.Errorf("site %s/%s has no move in progress; begin one with --to", site.Namespace, site.Name)
 		}
 		decision := v1alpha1.MoveDecision("")
@@ -77,12 +84,34 @@ back. The command creates a SiteMove, which the controller carries out, and show
 		} else if *rollBack {
 			decision = v1alpha1.MoveRollBack
 		}
-		if err := c.decideMove(command.Context(), site.Namespace, site.Status.Move.Name, decision); err != nil {
+		if err := c.decideMove(command.Context(), site.Namespace, current, decision); err != nil {
 			return err
 		}
-		return a.showMove(command.Context(), c, site.Namespace, site.Status.Move.Name)
+		return a.showMove(command.Context(), c, site.Namespace, current)
 	}
 	return command
+}
+
+// currentMove returns the name of the SiteMove of a Site that has begun and not ended, else of one that
+// waits to begin, else "".
+func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (string, error) {
+	if site.Status.Move != nil {
+		return site.Status.Move.Name, nil
+	}
+	list, err := c.objects.Resource(siteMoveResource).Namespace(site.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list the SiteMoves of namespace %s: %w", site.Namespace, err)
+	}
+	for i := range list.Items {
+		move := &v1alpha1.SiteMove{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, move); err != nil {
+			return "", fmt.Errorf("read SiteMove %s/%s: %w", site.Namespace, list.Items[i].GetName(), err)
+		}
+		if move.Spec.SiteName == site.Name && !move.Status.Phase.Ended() {
+			return move.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // createMove creates a SiteMove of a Site to the database in a Secret, and returns its name.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +22,12 @@ const (
 	// perWriter is the number of records that each writer changes.
 	perWriter = 5
 )
+
+// lastStart is when programs were last started again, in milliseconds since 1970. Within startTime
+// they can refuse reads.
+var lastStart atomic.Int64
+
+const startTime = 10 * time.Second
 
 type response struct {
 	status int
@@ -74,7 +81,9 @@ type written struct {
 }
 
 // startLoad starts writers, each with records of its own, and readers. prefix is that of the ids.
-func startLoad(prefix string) *load {
+func startLoad(prefix string) *load { return startLoadOf(prefix, writers, readers) }
+
+func startLoadOf(prefix string, writers, readers int) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{cancel: cancel, acknowledged: map[string]written{}}
 	for w := range writers {
@@ -126,8 +135,9 @@ func (l *load) read(ctx context.Context, base string) {
 			var body struct {
 				MultipleBirthInteger int `json:"multipleBirthInteger"`
 			}
-			// An API server that was started again cannot check tokens at once.
-			if got.status == 0 || got.status == 503 && strings.Contains(got.body, "access cannot be checked") {
+			// An API server that was started again cannot check tokens at once. During the switch it opens the
+			// new storage first.
+			if got.status == 0 || got.status == 503 && time.Since(time.UnixMilli(lastStart.Load())) < startTime {
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}

@@ -11,7 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -24,20 +28,28 @@ func TestMove(t *testing.T) {
 }
 
 var (
+	bin      string
+	cluster  *localcluster.Cluster
 	paddock  *localpaddock.Paddock
 	postgres *localpostgres.Server
 	receiver *localreceiver.Receiver
-	// token is that of the ServiceAccount editor of the Site demo.
+	// admin is a client of the administrator of the cluster.
+	admin client.Client
+	// token is that of the ServiceAccount editor of the Site demo, which may purge records too, and read
+	// the audit log.
 	token string
 )
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	Expect(err).NotTo(HaveOccurred())
+	if bin = os.Getenv("PADDOCK_BIN"); bin == "" {
+		bin = filepath.Join(root, "bin")
+	}
 	dir, err := os.MkdirTemp("", "paddock-move")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
-	cluster, err := localcluster.Start(ctx, localcluster.Options{Dir: filepath.Join(dir, "cluster"), UnsafeNoFsync: true, Out: GinkgoWriter})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Dir: filepath.Join(dir, "cluster"), UnsafeNoFsync: true, Out: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
 	postgres, err = localpostgres.Start(ctx, localpostgres.Options{Dir: filepath.Join(dir, "postgres"), UnsafeNoFsync: true})
@@ -45,10 +57,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(postgres.Stop)
 	receiver = localreceiver.Start()
 	DeferCleanup(receiver.Close)
-	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: filepath.Join(root, "bin"), SourceDir: root, APIServers: 2})
+	paddock, err = localpaddock.Start(ctx, cluster, localpaddock.Options{BinDir: bin, SourceDir: root, APIServers: 2})
 	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", "demo", "site/demo")
+	scheme := runtime.NewScheme()
+	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	Expect(coordinationv1.AddToScheme(scheme)).To(Succeed())
+	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	apply(ctx, moreRights)
 	token, err = paddock.Token(ctx, "demo", "editor", "paddock.health/demo/demo", time.Hour)
 	Expect(err).NotTo(HaveOccurred())
 	for _, database := range []string{"first", "second"} {
@@ -60,6 +78,21 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Eventually(func() int { return send(ctx, "GET", base+patients, "").status }).WithTimeout(patience).Should(Equal(200))
 	}
 }, NodeTimeout(5*time.Minute))
+
+// moreRights lets the editor purge records and read the audit log.
+const moreRights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editor-admin, namespace: demo}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-admin}
+subjects: [{kind: ServiceAccount, name: editor, namespace: demo}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editor-auditor, namespace: demo}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-auditor}
+subjects: [{kind: ServiceAccount, name: editor, namespace: demo}]
+`
 
 // patience is the time limit of what Paddock does within seconds, on a busy machine.
 const patience = 90 * time.Second

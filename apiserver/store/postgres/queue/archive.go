@@ -121,6 +121,10 @@ const restoreBatch = 1000
 // requests.
 const restoreTimeout = `SET LOCAL statement_timeout = '60s'`
 
+// deletePendingEvents deletes the events all of whose deliveries are pending.
+const deletePendingEvents = `DELETE FROM event e USING (SELECT DISTINCT seq FROM delivery WHERE site = $1 AND status = 0) p
+	WHERE e.site = $1 AND e.seq = p.seq AND NOT EXISTS (SELECT FROM delivery d WHERE d.site = $1 AND d.seq = e.seq AND d.status <> 0)`
+
 // RestorePending implements delivery.Archive, in one transaction. The breakers of webhooks are
 // closed: the next failure opens that of a failing webhook again.
 func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, ordered func(string) bool) error {
@@ -128,7 +132,13 @@ func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, o
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(restoreTimeout)
-		for _, table := range []string{"outbox", "delivery", "event", "webhook", "relayed"} {
+		ids := make([]string, len(pending.Deliveries))
+		for i := range pending.Deliveries {
+			ids[i] = pending.Deliveries[i].ID
+		}
+		batch.Queue(deletePendingEvents, a.number)
+		batch.Queue(`DELETE FROM delivery WHERE site = $1 AND (status = 0 OR id = ANY($2::text[]::uuid[]))`, a.number, ids)
+		for _, table := range []string{"outbox", "webhook", "relayed"} {
 			batch.Queue(`DELETE FROM `+table+` WHERE site = $1`, a.number)
 		}
 		// A later event must have a greater sequence than those of the other engine.
@@ -173,10 +183,14 @@ func (a archive) insertStates(ctx context.Context, tx pgx.Tx, states map[string]
 	return err
 }
 
-// RestoreEnded implements delivery.Archive.
+// RestoreEnded implements delivery.Archive. It holds the lock of the relay, as a purge does, so that
+// a purge that has not seen what is restored ends before RestoreEnded returns.
 func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, restoreTimeout); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, a.number); err != nil {
 			return err
 		}
 		return a.insert(ctx, tx, ended, func(string) bool { return false })
@@ -184,13 +198,15 @@ func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) er
 	return archiveError("restore ended deliveries", err)
 }
 
-// insert inserts deliveries and their events, unless they exist.
+// insert inserts deliveries and their events, unless they exist. A delivery that has ended later than
+// the one that exists replaces it: it was made again.
 func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived, ordered func(string) bool) error {
 	const insertArchived = `INSERT INTO delivery (site, id, webhook, seq, at, status, tries, next, chain, finished, attempts)
 		SELECT $1, d.id::uuid, d.webhook, d.seq, d.at, d.status, d.tries, d.next, d.chain, d.finished, d.attempts
 		FROM unnest($2::text[], $3::text[], $4::int8[], $5::int8[], $6::int2[], $7::int4[], $8::int8[], $9::int8[], $10::int8[], $11::bytea[])
 			d(id, webhook, seq, at, status, tries, next, chain, finished, attempts)
-		ON CONFLICT DO NOTHING`
+		ON CONFLICT (site, id) DO UPDATE SET status = EXCLUDED.status, tries = EXCLUDED.tries, finished = EXCLUDED.finished, attempts = EXCLUDED.attempts
+		WHERE delivery.status <> 0 AND EXCLUDED.status <> 0 AND EXCLUDED.finished > delivery.finished`
 	for from := 0; from < len(all); from += restoreBatch {
 		var ids, webhooks []string
 		var seqs, ats []int64

@@ -1,0 +1,177 @@
+package sites
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/move"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+)
+
+// archivePage is the number of audit entries or ended deliveries that are copied at a time.
+const archivePage = 500
+
+// copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
+// switch, or until the return.
+func (m *mover) copyPast(ctx context.Context, former store.Store) error {
+	if err := copyAudit(ctx, former, m.served); err != nil {
+		return err
+	}
+	source, err := deliveryArchiveOf(ctx, former)
+	if err != nil {
+		return err
+	}
+	target, err := deliveryArchiveOf(ctx, m.served)
+	if err != nil {
+		return err
+	}
+	for after, more := "", true; more; {
+		var ended []delivery.Archived
+		if ended, after, err = source.DumpEnded(ctx, after, archivePage); err != nil {
+			return err
+		}
+		if err := target.RestoreEnded(ctx, ended); err != nil {
+			return err
+		}
+		if err := m.erasePurged(ctx, former, ended); err != nil {
+			return err
+		}
+		more = after != ""
+	}
+	return m.report(ctx, sitesv1.MoveCopy{Done: true})
+}
+
+// erasePurged erases the deliveries about records that were purged since the switch. Such a record is
+// in the former storage, and not in the one that serves the Site. A later purge finds the deliveries.
+func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []delivery.Archived) error {
+	before, isArchive := former.(move.Storage)
+	now, alsoArchive := m.served.(move.Storage)
+	if !isArchive || !alsoArchive {
+		return fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
+	}
+	var subjects []store.Key
+	for i := range ended {
+		if kind, id, isRecord := strings.Cut(ended[i].Event.Subject, "/"); isRecord {
+			subjects = append(subjects, store.Key{Type: kind, ID: id})
+		}
+	}
+	there, err := headsOf(ctx, before, subjects)
+	if err != nil {
+		return err
+	}
+	kept, err := headsOf(ctx, now, slices.Collect(maps.Keys(there)))
+	if err != nil {
+		return err
+	}
+	for key := range there {
+		if kept[key] {
+			continue
+		}
+		if _, err := now.Write(ctx, []store.Op{{Kind: store.Purge, Key: key, Erase: true}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// headsOf returns those of the keys that have a record or a tombstone.
+func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[store.Key]bool, error) {
+	slices.SortFunc(keys, store.Key.Compare)
+	keys = slices.Compact(keys)
+	found := map[store.Key]bool{}
+	if len(keys) == 0 {
+		return found, nil
+	}
+	query := store.DumpQuery{Keys: keys, Heads: true, MaxRecords: len(keys), MaxBytes: 1}
+	for more := true; more; {
+		page, err := storage.Dump(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Records {
+			found[page.Records[i].Key] = true
+			query.After = page.Records[i].Key
+		}
+		more = page.More && len(page.Records) > 0
+	}
+	return found, nil
+}
+
+// copyAudit copies all entries of the audit log that the other one does not have.
+func copyAudit(ctx context.Context, from, to store.Store) error {
+	_, source := auditPlace(from)
+	_, target := auditPlace(to)
+	reader, writer := source(), target()
+	query := audit.Query{Count: archivePage}
+	for {
+		found, err := reader.Search(ctx, query)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		entries, err := missing(ctx, writer, found)
+		if err != nil {
+			return err
+		}
+		if len(entries) > 0 {
+			if err := writer.Append(ctx, entries); err != nil {
+				return err
+			}
+		}
+		query.After = found[len(found)-1].Position()
+	}
+}
+
+// missing returns the entries that a log does not have. In the cluster, entries that are appended again
+// take space, although a search returns them once.
+func missing(ctx context.Context, log audit.Storage, entries []audit.Entry) ([]*audit.Entry, error) {
+	there := map[audit.Position]bool{}
+	query := audit.Query{From: entries[len(entries)-1].Time, Until: entries[0].Time.Add(time.Millisecond), Count: archivePage}
+	for {
+		found, err := log.Search(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			break
+		}
+		for i := range found {
+			there[found[i].Position()] = true
+		}
+		query.After = found[len(found)-1].Position()
+	}
+	var absent []*audit.Entry
+	for i := range entries {
+		if !there[entries[i].Position()] {
+			absent = append(absent, &entries[i])
+		}
+	}
+	return absent, nil
+}
+
+// deliveryArchiveOf returns the archive of a store's deliveries.
+func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archive, error) {
+	switch opened := opened.(type) {
+	case *database:
+		site, err := opened.opened(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return queue.NewArchive(opened.pool, site.Number()), nil
+	case *cluster.Store:
+		return opened.Archive(), nil
+	default:
+		return nil, fmt.Errorf("the storage of deliveries is not open: %w", store.ErrNotReady)
+	}
+}

@@ -1,0 +1,53 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+)
+
+// TestArchiveReturn copies deliveries to another site and back, as a move that is undone does. What
+// ended before stays, and what was made again since then replaces it.
+func TestArchiveReturn(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	from, to := d.site(), d.site()
+	former, current := queue.NewArchive(d.pool, from.Number()), queue.NewArchive(d.pool, to.Number())
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(from, &receiver{})
+	stop := run(t, q)
+	post(t, from, "", []string{"a"}, "e1", "e2")
+	g.Eventually(func() int { return counts(t, from, "a")[delivery.Delivered] }, patience).Should(Equal(2))
+	stop()
+	post(t, from, "", []string{"a"}, "waits")
+	unordered := func(string) bool { return false }
+
+	pending, err := former.DumpPending(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(current.RestorePending(t.Context(), pending, unordered)).To(Succeed())
+	ended, _, err := former.DumpEnded(t.Context(), "", 10)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(current.RestoreEnded(t.Context(), ended)).To(Succeed())
+	g.Expect(counts(t, to, "a")).To(Equal(map[delivery.Status]int{delivery.Delivered: 2, delivery.Pending: 1}))
+
+	_, err = to.Deliveries().Redeliver(t.Context(), "a", delivery.DeliveryID("e1", "a"))
+	g.Expect(err).NotTo(HaveOccurred())
+	pending, err = current.DumpPending(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(former.RestorePending(t.Context(), pending, unordered)).To(Succeed())
+	g.Expect(counts(t, from, "a")).To(Equal(map[delivery.Status]int{delivery.Delivered: 1, delivery.Pending: 2}), "e2 ended before, e1 is made again")
+
+	ended, _, err = current.DumpEnded(t.Context(), "", 10)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(ended).To(HaveLen(1))
+	again := ended[0]
+	again.Status, again.Finished = delivery.Failed, again.Finished.Add(time.Minute)
+	for _, one := range []delivery.Archived{again, ended[0]} { // the older one does not replace it
+		g.Expect(former.RestoreEnded(t.Context(), []delivery.Archived{one})).To(Succeed())
+		g.Expect(counts(t, from, "a")).To(Equal(map[delivery.Status]int{delivery.Failed: 1, delivery.Pending: 2}))
+	}
+}

@@ -1,0 +1,89 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+)
+
+// isProvisioned reports whether a storage is a database that the controller runs.
+func isProvisioned(storage *v1alpha1.Storage) bool {
+	return storage.Postgres != nil && storage.Postgres.Provisioned != nil
+}
+
+// targetConnection returns the connection to the database of spec.to, which it provisions if it must.
+// If there is none yet, the scope has the reason. target is the Site with the new storage.
+func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (connection dsn.Connection, there bool, err error) {
+	var bad *verdict
+	if isProvisioned(&target.Spec.Storage) {
+		if begun, err := r.beginProvisioning(ctx, s, target); err != nil || !begun {
+			return dsn.Connection{}, false, err
+		}
+		claim := &v1alpha1.SiteClaim{Spec: v1alpha1.SiteClaimSpec{SiteKey: target.Status.SiteKey}}
+		connection, bad, err = r.provisionDatabase(ctx, &scope{site: target, siteClaim: claim})
+	} else {
+		connection, bad, err = r.connectionOf(ctx, target)
+	}
+	switch {
+	case err != nil:
+		return dsn.Connection{}, false, err
+	case bad != nil && bad.reason == v1alpha1.ReasonProvisioning:
+		s.waiting, s.requeueAfter = bad, moveWait
+		return dsn.Connection{}, false, nil
+	case bad != nil:
+		s.stall(bad.reason, bad.message)
+		return dsn.Connection{}, false, nil
+	}
+	return connection, true, nil
+}
+
+// beginProvisioning notes that the move creates the database, before it does. The move deletes only a
+// database that it has created. begun is false if the move cannot create it, or if the note has yet to
+// be written.
+func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope, target *v1alpha1.Site) (begun bool, err error) {
+	if s.status.Provisioned {
+		return true, nil
+	}
+	objects, err := viewDatabase(ctx, r.Live, r.Live, target)
+	if err != nil {
+		return false, err
+	}
+	for _, engine := range provision.Engines {
+		if objects.Data(engine) != nil {
+			s.stall(v1alpha1.ReasonTargetOccupied, fmt.Sprintf(
+				"The namespace has a database %s of engine %s, which the move did not create. Delete it, if its data is not needed.", provision.Name, engine))
+			return false, nil
+		}
+	}
+	s.status.Provisioned, s.requeueAfter = true, time.Millisecond
+	return false, nil
+}
+
+// abandon ends a move that has not begun to copy.
+func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
+	if s.status.Provisioned && s.site != nil {
+		if deleted, err := r.deleteProvisioned(ctx, s, &s.move.Spec.To, s.site.Status.SiteKey); err != nil || !deleted {
+			return err
+		}
+	}
+	s.status.Phase = v1alpha1.MoveRolledBack
+	return nil
+}
+
+// deleteProvisioned deletes a provisioned database of the move with its data. deleted is false while
+// some of it exists.
+func (r *MoveReconciler) deleteProvisioned(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, siteKey string) (deleted bool, err error) {
+	site := s.site.DeepCopy()
+	site.Spec.Storage = *storage.DeepCopy()
+	deletion := &scope{site: site}
+	wait, err := r.deleteDatabase(ctx, deletion, siteKey)
+	if err != nil || wait == 0 {
+		return err == nil, err
+	}
+	s.waiting, s.requeueAfter = &verdict{reason: v1alpha1.ReasonMoving, message: deletion.found.failed}, wait
+	return false, nil
+}

@@ -1,0 +1,199 @@
+package site_test
+
+import (
+	"context"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site/provision"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
+)
+
+// No API server runs here: the specs report that the data is copied. hack/test/move has moves with
+// API servers.
+var _ = Describe("A move", func() {
+	It("to a provisioned database, and from there to an external one", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-in")
+		expectReady(ctx, s)
+		key := reload(ctx, s).Status.SiteKey
+		m := createMove(ctx, s, "in", provisionedStorage(v1alpha1.EngineStatefulSet))
+		moveReady(ctx, m).Should(HavePrefix("False Provisioning: "))
+		Expect(meta.IsStatusConditionTrue(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Conditions, v1alpha1.ConditionStalled)).To(BeFalse(), "the move waits for the database, and needs no person")
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		server := serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), settingsOf(get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name)))
+		setPod(ctx, s.Namespace, podReady)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+
+		By("switching to it")
+		execute(ctx, server, "INSERT INTO sites (key, hash_key) VALUES ('"+key+"', '')") // as the API server that copies does
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		copied(ctx, m, v1alpha1.MoveCatchingUp)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
+		expectReady(ctx, s)
+		Expect(reload(ctx, s).Spec.Storage.Postgres.Provisioned).NotTo(BeNil())
+		Expect(reload(ctx, s).Status.SiteKey).To(Equal(key))
+		published := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
+		Expect(string(published.Data["uri"])).To(ContainSubstring("@paddock-postgres." + s.Namespace + ".svc:5432/paddock"))
+		copied(ctx, m, v1alpha1.MoveSwitched)
+		decideMove(ctx, m, v1alpha1.MoveConfirm)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCompleted))
+		expectReady(ctx, s)
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6))
+
+		By("refusing another provisioned database")
+		twice := createMove(ctx, s, "twice", provisionedStorage(v1alpha1.EngineStatefulSet))
+		moveReady(ctx, twice).Should(HavePrefix("False NotSupported: "))
+		decideMove(ctx, twice, v1alpha1.MoveRollBack)
+		movePhase(ctx, twice).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6), "the database that serves the Site")
+
+		By("moving to an external database")
+		external := startExternal(ctx, s.Namespace, "outside")
+		out := createMove(ctx, s, "out", externalStorage("outside"))
+		movePhase(ctx, out).Should(Equal(v1alpha1.MoveCopying))
+		executeAt(ctx, external, "INSERT INTO sites (key, hash_key) VALUES ('"+key+"', '')")
+		copied(ctx, out, v1alpha1.MoveCopying)
+		movePhase(ctx, out).Should(Equal(v1alpha1.MoveCatchingUp))
+		var fences int
+		conn, err := pgx.Connect(ctx, server.URL("paddock"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(conn.QueryRow(ctx, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'paddock_fence_%'").Scan(&fences)).To(Succeed())
+		Expect(conn.Close(ctx)).To(Succeed())
+		Expect(fences).To(BeNumerically(">", 0), "the provisioned database is fenced")
+		copied(ctx, out, v1alpha1.MoveCatchingUp)
+		movePhase(ctx, out).Should(Equal(v1alpha1.MoveSwitched))
+		expectReady(ctx, s)
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6), "the former database, until the move is confirmed")
+		copied(ctx, out, v1alpha1.MoveSwitched)
+		decideMove(ctx, out, v1alpha1.MoveConfirm)
+		movePhase(ctx, out).Should(Equal(v1alpha1.MoveCompleted))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		expectReady(ctx, s)
+	})
+
+	It("deletes the database that it has provisioned, and no other, when it is given up", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-back")
+		expectReady(ctx, s)
+		kept := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}
+		kept.Namespace, kept.Name = s.Namespace, provision.Name
+		kept.Labels = map[string]string{v1alpha1.SiteKeyLabel: reload(ctx, s).Status.SiteKey}
+		Expect(admin.Create(ctx, kept)).To(Succeed())
+		m := createMove(ctx, s, "occupied", provisionedStorage(v1alpha1.EngineStatefulSet))
+		moveReady(ctx, m).Should(HavePrefix("False TargetOccupied: The namespace has a database paddock-postgres"))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(get[corev1.PersistentVolumeClaim](ctx, s.Namespace, provision.Name).DeletionTimestamp).To(BeNil())
+		deleteAndWait(ctx, kept)
+
+		By("before it runs")
+		m = createMove(ctx, s, "early", provisionedStorage(v1alpha1.EngineStatefulSet))
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+
+		By("while it is copied to")
+		m = createMove(ctx, s, "late", provisionedStorage(v1alpha1.EngineStatefulSet))
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), nil)
+		setPod(ctx, s.Namespace, podReady)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		expectReady(ctx, s)
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+	})
+})
+
+func provisionedStorage(engine v1alpha1.PostgresEngine) v1alpha1.Storage {
+	return newProvisionedSite("", "", engine).Spec.Storage
+}
+
+func externalStorage(secret string) v1alpha1.Storage {
+	return v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{
+		External: &v1alpha1.ExternalPostgres{SecretRef: v1alpha1.DSNReference{Name: secret}},
+	}}
+}
+
+// startExternal starts a server and creates the Secret of a database of it. It returns the URL of the
+// database.
+func startExternal(ctx context.Context, namespace, name string) string {
+	GinkgoHelper()
+	dir, err := os.MkdirTemp("", "paddock-external")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	uri, err := server.CreateDatabase(ctx, name, name)
+	Expect(err).NotTo(HaveOccurred())
+	secret := &corev1.Secret{Type: v1alpha1.SecretTypeDSN, StringData: map[string]string{"uri": uri}}
+	secret.Namespace, secret.Name = namespace, name
+	Expect(admin.Create(ctx, secret)).To(Succeed())
+	return uri
+}
+
+func executeAt(ctx context.Context, url, sql string) {
+	GinkgoHelper()
+	conn, err := pgx.Connect(ctx, url)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func createMove(ctx context.Context, s *v1alpha1.Site, name string, to v1alpha1.Storage) *v1alpha1.SiteMove {
+	GinkgoHelper()
+	m := &v1alpha1.SiteMove{Spec: v1alpha1.SiteMoveSpec{SiteName: s.Name, To: to}}
+	m.Namespace, m.Name = s.Namespace, name
+	Expect(admin.Create(ctx, m)).To(Succeed())
+	return m
+}
+
+func decideMove(ctx context.Context, m *v1alpha1.SiteMove, decision v1alpha1.MoveDecision) {
+	GinkgoHelper()
+	update(ctx, m.Namespace, m.Name, func(m *v1alpha1.SiteMove) { m.Spec.Decision = decision })
+}
+
+func movePhase(ctx context.Context, m *v1alpha1.SiteMove) AsyncAssertion {
+	return Eventually(func() v1alpha1.MovePhase { return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase }).WithContext(ctx)
+}
+
+// moveReady is the condition Ready of a move with its message.
+func moveReady(ctx context.Context, m *v1alpha1.SiteMove) AsyncAssertion {
+	return Eventually(func() string {
+		c := ptr.Deref(meta.FindStatusCondition(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Conditions, v1alpha1.ConditionReady), metav1.Condition{})
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}).WithContext(ctx)
+}
+
+// copied reports that the work of a phase is done, as the API servers do.
+func copied(ctx context.Context, m *v1alpha1.SiteMove, phase v1alpha1.MovePhase) {
+	GinkgoHelper()
+	report := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name},
+		"status":   map[string]any{"copy": map[string]any{"direction": string(v1alpha1.MoveForward), "phase": string(phase), "done": true}},
+	}}
+	report.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SiteMove"))
+	Expect(apiServer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("paddock-apiserver"), client.ForceOwnership)).To(Succeed())
+}

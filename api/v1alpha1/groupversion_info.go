@@ -25,7 +25,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Site{}, &SiteList{}, &SiteClaim{}, &SiteClaimList{}, &NamespaceClaim{}, &NamespaceClaimList{},
 		&WebhookEvent{}, &WebhookEventList{}, &Webhook{}, &WebhookList{},
-		&SiteMove{}, &SiteMoveList{})
+		&SiteMove{}, &SiteMoveList{}, &SiteClass{}, &SiteClassList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

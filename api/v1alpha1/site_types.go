@@ -75,6 +75,8 @@ const (
 	// ReasonSecretsForbidden: the controller may not use the Secrets of the namespace. The owner of
 	// the namespace must allow it. Webhooks have this reason too.
 	ReasonSecretsForbidden = "SecretsForbidden"
+	// ReasonClassNotFound: there is no SiteClass with the name in spec.className.
+	ReasonClassNotFound = "ClassNotFound"
 )
 
 // Reasons of the StorageReady condition.
@@ -93,6 +95,10 @@ const (
 	// ReasonForeignRecords: the namespace has records or a database with another siteKey than the
 	// Site's SiteClaim.
 	ReasonForeignRecords = "ForeignRecords"
+	// ReasonNoCapacity: no database of the class's pool has room for the Site, or there is no pool.
+	ReasonNoCapacity = "NoCapacity"
+	// ReasonNotInPool: the class's pool no longer has the database of the Site.
+	ReasonNotInPool = "NotInPool"
 	// ReasonNotAccepted: the condition Accepted is not true.
 	ReasonNotAccepted = "NotAccepted"
 )
@@ -202,7 +208,7 @@ const RetainLabel = "paddock.health/retain"
 func ConnectionName(namespace string) string { return "site-" + namespace }
 
 // SiteSpec is the desired state of a Site.
-// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: storage.type Cluster cannot check references and write in one transaction"
+// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || !has(self.storage) || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: storage.type Cluster cannot check references and write in one transaction"
 // +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable: make another Site to use another siteID"
 type SiteSpec struct {
 	// siteID is the path segment {siteId} of the site's URL. It is unique in the cluster and
@@ -224,9 +230,16 @@ type SiteSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// storage selects where the site's records are stored.
+	// className is the name of the SiteClass that has the values of fields that this Site does not set.
+	// If unset when the Site is created, the controller sets it to the default SiteClass, if there is
+	// one. An empty name selects no class.
 	// +optional
-	// +kubebuilder:default={type: Cluster}
+	// +kubebuilder:validation:MaxLength=63
+	ClassName *string `json:"className,omitempty"`
+
+	// storage selects where the site's records are stored. If unset, the controller sets it to that of
+	// the SiteClass. Default: type Cluster.
+	// +optional
 	Storage Storage `json:"storage,omitzero"`
 
 	// deletionPolicy selects what happens to the records when the Site is deleted. Retain keeps them
@@ -307,7 +320,7 @@ type Storage struct {
 }
 
 // PostgresStorage selects the database that stores a site's records.
-// +kubebuilder:validation:XValidation:rule="has(self.external) != has(self.provisioned)",message="exactly one of storage.postgres.external and storage.postgres.provisioned must be given"
+// +kubebuilder:validation:XValidation:rule="[has(self.external), has(self.provisioned), has(self.pool)].filter(given, given).size() == 1",message="exactly one of storage.postgres.external, storage.postgres.provisioned and storage.postgres.pool must be given"
 type PostgresStorage struct {
 	// external is an existing database with Postgres 14 or later. Paddock is tested with 15 and 18.
 	// +optional
@@ -316,6 +329,10 @@ type PostgresStorage struct {
 	// provisioned is a database that the controller creates and runs in the Site's namespace.
 	// +optional
 	Provisioned *ProvisionedPostgres `json:"provisioned,omitempty"`
+
+	// pool is a database of the pool of the Site's SiteClass, which the controller chooses.
+	// +optional
+	Pool *PooledPostgres `json:"pool,omitempty"`
 }
 
 // ExternalPostgres is an existing database. Several sites can share one.
@@ -559,6 +576,11 @@ type SiteStatus struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
+	// database is the name of the database that has the site's records, in the pool of its SiteClass.
+	// Only Sites with storage.postgres.pool have it.
+	// +optional
+	Database string `json:"database,omitempty"`
+
 	// move is the SiteMove of the Site that has not ended. While it is set, spec.storage cannot be
 	// changed.
 	// +optional
@@ -578,9 +600,9 @@ type SiteStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot be the siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
-// +kubebuilder:validation:XValidation:rule="self.spec.storage.type == oldSelf.spec.storage.type || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.type is changed by a SiteMove only: kubectl paddock move"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.postgres is changed between external and provisioned by a SiteMove only"
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec.storage) ? self.spec.storage.type : 'Cluster') == (has(oldSelf.spec.storage) ? oldSelf.spec.storage.type : 'Cluster') || !has(oldSelf.spec.storage) && (!has(oldSelf.status) || !has(oldSelf.status.siteKey)) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.type is changed by a SiteMove only: kubectl paddock move"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external) && has(self.spec.storage.postgres.pool) == has(oldSelf.spec.storage.postgres.pool) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.postgres is changed between external, provisioned and pool by a SiteMove only"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || has(self.spec.storage) && has(oldSelf.spec.storage) && self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

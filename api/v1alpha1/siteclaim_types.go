@@ -28,6 +28,21 @@ type SiteClaimSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteKey is immutable"
 	SiteKey string `json:"siteKey"`
+
+	// placement is the database of a pool that has the data. Only claims of Sites with
+	// storage.postgres.pool have it.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
+}
+
+// Placement is a database of the pool of a SiteClass.
+type Placement struct {
+	// className is the name of the SiteClass.
+	// +required
+	ClassName string `json:"className,omitempty"`
+	// database is the name of the database in the pool.
+	// +required
+	Database string `json:"database,omitempty"`
 }
 
 // SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data.

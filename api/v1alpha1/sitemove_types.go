@@ -123,6 +123,7 @@ type SiteMoveSpec struct {
 	// database is created for the move. It is deleted if the move is rolled back. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
+	// +kubebuilder:validation:XValidation:rule="!has(self.postgres) || !has(self.postgres.pool)",message="a move to a pool is not supported: give to.postgres.external or to.postgres.provisioned"
 	To Storage `json:"to,omitzero"`
 
 	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack

@@ -120,7 +120,7 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 // Run watches Sites until ctx ends. It calls started once all existing Sites are known.
 func (s *Sites) Run(ctx context.Context, started func()) error {
 	synced := []toolscache.InformerSynced{}
-	for _, object := range []client.Object{&sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {
+	for _, object := range []client.Object{&sitesv1.SiteClass{}, &sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {
 		informer, err := s.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch sites: %w", err)
@@ -153,6 +153,8 @@ func (s *Sites) handler(ctx context.Context) toolscache.ResourceEventHandler {
 			s.refresh(ctx, object.SiteID())
 		case *sitesv1.SiteClaim:
 			s.refresh(ctx, object.Name)
+		case *sitesv1.SiteClass:
+			s.classChanged(ctx, object.Name)
 		case *corev1.Secret:
 			s.connectionChanged(ctx, object)
 		}
@@ -220,7 +222,7 @@ func (s *Sites) withdraw(siteID string) {
 	}
 }
 
-// heldSite is a Site with the key of its data.
+// heldSite is a Site, completed by its class, with the key of its data.
 type heldSite struct {
 	object sitesv1.Site
 	key    string
@@ -237,6 +239,9 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	found := heldSite{key: claim.Spec.SiteKey}
 	name := client.ObjectKey{Namespace: claim.Spec.SiteRef.Namespace, Name: claim.Spec.SiteRef.Name}
 	if err := s.cache.Get(ctx, name, &found.object); err != nil {
+		return heldSite{}, false
+	}
+	if !s.completeByClass(ctx, &found.object) {
 		return heldSite{}, false
 	}
 	held := claim.HeldBy(&found.object) && found.object.SiteID() == siteID && found.object.DeletionTimestamp == nil

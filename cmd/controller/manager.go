@@ -22,6 +22,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/pagetoken"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/webhook"
+	"github.com/paddock-health/paddock/controllers/siteclass"
 	"github.com/paddock-health/paddock/controllers/webhookevent"
 )
 
@@ -103,6 +104,9 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	if err := (&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the SiteMove controller: %w", err)
+	}
+	if err := (&siteclass.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
+		return nil, fmt.Errorf("set up the SiteClass controller: %w", err)
 	}
 	if err := mgr.Add(&site.FormerConnections{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), From: opts.namespace, To: opts.connectionsNamespace, Keep: keepFormerConnections,

@@ -103,7 +103,10 @@ func (v *Validator) lookAtStorage(ctx context.Context, site *v1alpha1.Site) (*ob
 	if claim == nil {
 		claim = &v1alpha1.SiteClaim{ObjectMeta: metav1.ObjectMeta{Name: site.SiteID()}}
 	}
-	if site.Spec.Storage.Postgres != nil {
+	switch postgres := site.Spec.Storage.Postgres; {
+	case postgres != nil && postgres.Pool != nil:
+		return nil, false, nil
+	case postgres != nil:
 		return v.lookAtDatabase(ctx, site, claim.Spec.SiteKey)
 	}
 	foreign := fields.OneTermNotEqualSelector(siteKeyField, claim.Spec.SiteKey)

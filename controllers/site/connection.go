@@ -33,8 +33,12 @@ func (r *Reconciler) connectionOf(ctx context.Context, site *v1alpha1.Site) (dsn
 	if bad := noSecret(site, secret); bad != nil {
 		return dsn.Connection{}, bad, nil
 	}
-	connection, err := dsn.Parse(secret.Data, ref.Key)
-	bad, err := invalidSecret(ref.Name, err)
+	return parseConnection(secret, ref.Key)
+}
+
+func parseConnection(secret *corev1.Secret, key string) (dsn.Connection, *verdict, error) {
+	connection, err := dsn.Parse(secret.Data, key)
+	bad, err := invalidSecret(secret.Name, err)
 	return connection, bad, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
@@ -87,8 +88,11 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 // findConnection returns the connection to the Site's database, which it provisions if the Site has
 // spec.storage.postgres.provisioned. If the verdict is not nil, it says why there is no connection.
 func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
-	if s.site.Spec.Storage.Postgres.Provisioned != nil {
+	switch postgres := s.site.Spec.Storage.Postgres; {
+	case postgres.Provisioned != nil:
 		return r.provisionDatabase(ctx, s) // provision.go
+	case postgres.Pool != nil:
+		return r.place(ctx, s) // pool.go
 	}
 	return r.connectionOf(ctx, s.site) // connection.go
 }
@@ -121,7 +125,7 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key
 	}
 	if !there {
 		var bad *verdict
-		if connection, bad, err = r.connectionOf(ctx, site); err != nil {
+		if connection, bad, err = r.formerConnection(ctx, site); err != nil {
 			return "", err
 		} else if bad != nil {
 			return bad.message, nil
@@ -133,4 +137,16 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key
 	}
 	defer closeConnection(ctx, conn)
 	return "", schema.Erase(ctx, conn, key)
+}
+
+// formerConnection returns the connection to the database of a Site that is being deleted.
+func (r *Reconciler) formerConnection(ctx context.Context, site *v1alpha1.Site) (dsn.Connection, *verdict, error) {
+	if site.Spec.Storage.Postgres.Pool == nil {
+		return r.connectionOf(ctx, site)
+	}
+	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
+	if err != nil || claim == nil || !claim.HeldBy(site) || claim.Spec.Placement == nil {
+		return dsn.Connection{}, &notPlaced, err
+	}
+	return r.placedConnection(ctx, claim.Spec.Placement) // pool.go
 }

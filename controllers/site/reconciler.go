@@ -6,6 +6,7 @@ package site
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
+	// placing is held while a Site is placed on a database of a pool.
+	placing  sync.Mutex
 	clusters *lateWatch
 	gateways *gatewayAPI
 	issuers  issuerChecks
@@ -102,6 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{site: site}
 	next, err := s.run(ctx,
+		phase{"reading the SiteClass", r.completeByClass}, // class.go: className and storage of a new Site; inherited fields
 		phase{"deleting the site", r.finalize},            // deletion.go: records, then claims, then the finalizer
 		phase{"setting the finalizer", r.ensureFinalizer}, // finalizer.go: only with deletionPolicy Delete
 		phase{"reading the Secret", r.mayReadSecret},      // secrets.go: if the namespace's owner must allow it

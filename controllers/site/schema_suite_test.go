@@ -149,7 +149,7 @@ var _ = Describe("The schema of Site", func() {
 		Entry("the storage engine", `{siteID: schema-a}`,
 			`{siteID: schema-a, storage: {type: Postgres, postgres: {external: {secretRef: {name: db}}}}}`, "storage.type is changed by a SiteMove only: kubectl paddock move"),
 		Entry("whose database it is", postgres(`{external: {secretRef: {name: db}}}`),
-			postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`), "is changed between external and provisioned by a SiteMove only"),
+			postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`), "is changed between external, provisioned and pool by a SiteMove only"),
 		Entry("what runs the database", postgres(`{provisioned: {version: "17", storage: {size: 10Gi}}}`),
 			postgres(`{provisioned: {engine: CloudNativePG, version: "17", storage: {size: 10Gi}}}`), "engine is immutable: move the Site to an external database"),
 		Entry("the major version", postgres(`{provisioned: {version: "17.2", storage: {size: 10Gi}}}`),

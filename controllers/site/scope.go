@@ -14,8 +14,11 @@ import (
 
 // scope is the state that the phases of one reconcile share.
 type scope struct {
-	// site is the Site as it was read. Phases do not change it.
+	// site is the Site as it was read, with the fields that its class completes. Other phases than that
+	// of the class do not change it.
 	site *v1alpha1.Site
+	// class is the class of the Site, or nil.
+	class *v1alpha1.SiteClass
 	// siteClaim is the SiteClaim that the Site holds, or nil.
 	siteClaim *v1alpha1.SiteClaim
 	// found has the results of the phases for the status.
@@ -44,6 +47,8 @@ type findings struct {
 	issuersReady *verdict
 	// url is the base URL of the site, or empty if it was not determined.
 	url string
+	// database is the database of the class's pool that has the records, or empty.
+	database string
 	// siteKey is the site key that storageReady and schemaReady apply to.
 	siteKey string
 	// deleting is true if the Site is being deleted.

@@ -13,11 +13,11 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// secretName returns the name of the Secret with the connection to the Site's database, or "" if
-// the Site needs none.
+// secretName returns the name of the Secret in the Site's namespace with the connection to its
+// database, or "" if the Site needs none.
 func secretName(site *v1alpha1.Site) string {
 	switch postgres := site.Spec.Storage.Postgres; {
-	case site.Spec.Storage.Type != v1alpha1.StoragePostgres || postgres == nil:
+	case site.Spec.Storage.Type != v1alpha1.StoragePostgres || postgres == nil || postgres.Pool != nil:
 		return ""
 	case postgres.External != nil:
 		return postgres.External.SecretRef.Name

@@ -44,11 +44,12 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 		ObservedGeneration: site.Generation,
 		SiteID:             site.SiteID(),
 		SiteKey:            found.siteKey,
+		Database:           found.database,
 	}
 	accepted := known(site, v1alpha1.ConditionAccepted, found.accepted)
 	storageReady := known(site, v1alpha1.ConditionStorageReady, found.storageReady)
 	if found.storageReady == nil {
-		status.SiteKey = site.Status.SiteKey
+		status.SiteKey, status.Database = site.Status.SiteKey, site.Status.Database
 	}
 	if accepted.status == metav1.ConditionTrue {
 		status.URL = cmp.Or(found.url, site.Status.URL, publicURL+"/site/"+status.SiteID)

@@ -23,6 +23,9 @@ const foreignRecordsDelay = time.Minute
 
 // storage prepares the storage of the Site.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
+	if err := r.releasePlacement(ctx, s); err != nil { // pool.go
+		return proceed, err
+	}
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		return proceed, r.postgresStorage(ctx, s)
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site"
+	"github.com/paddock-health/paddock/controllers/siteclass"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 )
@@ -113,10 +114,10 @@ var _ = BeforeEach(func() {
 	}
 })
 
-// forgetSites removes all Sites and claims, without their data, while no controller runs.
+// forgetSites removes all Sites, their claims and classes, without their data, while no controller runs.
 func forgetSites(ctx context.Context) {
 	GinkgoHelper()
-	for _, list := range []client.ObjectList{&v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}, &v1alpha1.NamespaceClaimList{}} {
+	for _, list := range []client.ObjectList{&v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}, &v1alpha1.NamespaceClaimList{}, &v1alpha1.SiteClassList{}} {
 		Expect(admin.List(ctx, list)).To(Succeed())
 		objects, err := meta.ExtractList(list)
 		Expect(err).NotTo(HaveOccurred())
@@ -207,6 +208,7 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())
 	Expect((&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr)).To(Succeed())
+	Expect((&siteclass.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}).SetupWithManager(mgr)).To(Succeed())
 
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

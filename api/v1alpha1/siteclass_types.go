@@ -1,0 +1,207 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// DefaultClassAnnotation with the value "true" on a SiteClass makes it the default: the class of
+	// new Sites without spec.className. Of several defaults, the newest applies.
+	DefaultClassAnnotation = "paddock.health/is-default-class"
+
+	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
+	SiteClassFinalizer = "paddock.health/sites"
+)
+
+// SiteClassSpec has the values of fields that Sites of the class do not set.
+type SiteClassSpec struct {
+	// description is for people, at most 500 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=500
+	Description string `json:"description,omitempty"`
+
+	// storage is where records of new Sites without spec.storage are stored. The controller writes it
+	// to spec.storage of the Site once; a later change of the class does not move existing Sites.
+	// Default: type Cluster.
+	// +optional
+	Storage *ClassStorage `json:"storage,omitempty"`
+
+	// limits apply to Sites that do not set the field of the same name.
+	// +optional
+	Limits Limits `json:"limits,omitzero"`
+
+	// retention applies to Sites that do not set the field of the same name.
+	// +optional
+	Retention *Retention `json:"retention,omitempty"`
+
+	// privacy applies to Sites without spec.privacy.
+	// +optional
+	Privacy Privacy `json:"privacy,omitzero"`
+
+	// access has the issuers of Sites without any.
+	// +optional
+	Access ClassAccess `json:"access,omitzero"`
+
+	// exposure applies to Sites without spec.exposure. All have the same host, and paths of their own.
+	// +optional
+	Exposure *Exposure `json:"exposure,omitempty"`
+}
+
+// ClassAccess has the issuers of a class.
+type ClassAccess struct {
+	// issuers are OpenID Connect issuers whose tokens Sites without spec.access.issuers accept, at most
+	// 8. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.url == b.url))",message="each issuer must have a url of its own"
+	Issuers []Issuer `json:"issuers,omitempty"`
+}
+
+// ClassStorage is the storage of new Sites.
+// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres' || !has(self.postgres)",message="storage.postgres needs storage.type Postgres"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || !has(self.cluster)",message="storage.cluster needs storage.type Cluster"
+// +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || has(self.postgres)",message="storage.type Postgres needs storage.postgres"
+type ClassStorage struct {
+	// type is the storage engine: Cluster (objects in etcd) or Postgres. Default: Cluster.
+	// +optional
+	// +kubebuilder:default=Cluster
+	Type StorageType `json:"type,omitempty"`
+
+	// cluster has the limits of each Site's records in etcd. Only with type Cluster.
+	// +optional
+	Cluster *ClusterStorage `json:"cluster,omitempty"`
+
+	// postgres selects the databases: either pool or provisioned. Required with type Postgres.
+	// +optional
+	Postgres *ClassPostgres `json:"postgres,omitempty"`
+}
+
+// ClassPostgres selects the databases of new Sites.
+// +kubebuilder:validation:XValidation:rule="has(self.pool) != has(self.provisioned)",message="exactly one of storage.postgres.pool and storage.postgres.provisioned must be given"
+type ClassPostgres struct {
+	// pool lists existing databases, which Sites share.
+	// +optional
+	Pool *PostgresPool `json:"pool,omitempty"`
+
+	// provisioned describes the database that the controller runs for each Site, in the Site's
+	// namespace.
+	// +optional
+	Provisioned *ProvisionedPostgres `json:"provisioned,omitempty"`
+}
+
+// PostgresPool is a list of databases. The controller places each Site on one of them.
+type PostgresPool struct {
+	// databases of the pool, at most 64.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Databases []PoolDatabase `json:"databases,omitempty"`
+}
+
+// PoolDatabase is a database of a pool.
+type PoolDatabase struct {
+	// name of the database in the pool. It is in the status of the Sites, and must not be given to
+	// another database later.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// secretRef names the Secret with the connection string, of type paddock.health/dsn, in the
+	// operator's namespace. Owners of Sites cannot read it.
+	// +required
+	SecretRef DSNReference `json:"secretRef,omitzero"`
+
+	// capacity is the maximum number of Sites in the database, those with retained data included, 0 to
+	// 100000. If it is lowered below their number, they stay.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Capacity *int32 `json:"capacity,omitempty"`
+
+	// region is a label, such as that of a data center. Sites with storage.postgres.pool.region are
+	// placed only on databases with the same one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`
+	Region string `json:"region,omitempty"`
+
+	// drain stops the placement of Sites on the database. Those that are there stay until a SiteMove
+	// moves them. Default: false.
+	// +optional
+	Drain bool `json:"drain,omitempty"`
+}
+
+// PooledPostgres is a database that the controller chooses from the pool of the Site's class. The
+// choice is in status.database of the Site.
+type PooledPostgres struct {
+	// region restricts the choice to databases with this region. Default: all databases of the pool.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region is immutable"
+	Region string `json:"region,omitempty"`
+}
+
+// SiteClassStatus is the use of a class.
+type SiteClassStatus struct {
+	// observedGeneration is the metadata.generation that the status was computed for.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// sites is the number of Sites of the class.
+	// +optional
+	Sites int32 `json:"sites"`
+
+	// databases is the use of each database that is in the pool or has data of a Site of the class.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Databases []PoolDatabaseStatus `json:"databases,omitempty"`
+}
+
+// PoolDatabaseStatus is the use of a database of a pool.
+type PoolDatabaseStatus struct {
+	// name of the database in the pool.
+	// +required
+	Name string `json:"name,omitempty"`
+	// sites is the number of Sites in the database, those with retained data included.
+	// +optional
+	Sites int32 `json:"sites"`
+	// free is the number of Sites that can be placed on the database.
+	// +optional
+	Free int32 `json:"free"`
+}
+
+// SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their
+// records are stored, and defaults of limits, retention, privacy, issuers and exposure. A Site
+// selects it by spec.className.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=paddock,path=siteclasses
+// +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.spec.storage.type`
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.metadata.annotations.paddock\.health/is-default-class`
+// +kubebuilder:printcolumn:name="Sites",type=integer,JSONPath=`.status.sites`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters"
+type SiteClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the values of fields that Sites of the class do not set.
+	// +optional
+	// +kubebuilder:default={}
+	Spec SiteClassSpec `json:"spec,omitzero"`
+	// +optional
+	Status SiteClassStatus `json:"status,omitzero"`
+}
+
+// SiteClassList is a list of SiteClasses.
+// +kubebuilder:object:root=true
+type SiteClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SiteClass `json:"items"`
+}

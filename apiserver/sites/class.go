@@ -1,0 +1,39 @@
+package sites
+
+import (
+	"context"
+	"log/slog"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// completeByClass completes a Site by its class. It reports false if the class is not known: without
+// its privacy rules, more records would be visible.
+func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
+	if site.Spec.ClassName == nil || *site.Spec.ClassName == "" {
+		return true
+	}
+	var class sitesv1.SiteClass
+	if err := s.cache.Get(ctx, client.ObjectKey{Name: *site.Spec.ClassName}, &class); err != nil {
+		slog.WarnContext(ctx, "a site is not served, because its SiteClass is not known", "site", site.Namespace+"/"+site.Name, "class", *site.Spec.ClassName)
+		return false
+	}
+	*site = *class.Complete(site)
+	return true
+}
+
+// classChanged refreshes the Sites of a class.
+func (s *Sites) classChanged(ctx context.Context, name string) {
+	var list sitesv1.SiteList
+	if err := s.cache.List(ctx, &list); err != nil {
+		slog.ErrorContext(ctx, "cannot list the sites of a changed SiteClass", "class", name, "error", err)
+		return
+	}
+	for i := range list.Items {
+		if class := list.Items[i].Spec.ClassName; class != nil && *class == name {
+			s.refresh(ctx, list.Items[i].SiteID())
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package site
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+// +kubebuilder:rbac:groups=paddock.health,resources=siteclasses,verbs=get;list;watch
+
+// completeByClass writes className and storage to a new Site that does not set them, and completes
+// the Site by its class for the following phases. A Site whose class does not exist is not accepted.
+func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error) {
+	deleting := !s.site.DeletionTimestamp.IsZero()
+	name, err := r.classNameOf(ctx, s.site)
+	if err != nil {
+		return proceed, err
+	}
+	if name != nil && *name != "" {
+		if s.class, err = find[v1alpha1.SiteClass](ctx, r.Client, client.ObjectKey{Name: *name}); err != nil {
+			return proceed, err
+		}
+		if s.class == nil && !deleting {
+			s.found.accepted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonClassNotFound,
+				fmt.Sprintf("There is no SiteClass %q. Create it, or correct spec.className.", *name)}
+			return finish, nil
+		}
+	}
+	changed := s.site.DeepCopy()
+	changed.Spec.ClassName = name
+	if changed.Spec.Storage.Type == "" {
+		changed.Spec.Storage = newStorage(s.site, s.class)
+	}
+	if !deleting && (s.site.Spec.ClassName != changed.Spec.ClassName || s.site.Spec.Storage.Type == "") {
+		patch := client.MergeFromWithOptions(s.site, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
+			return proceed, fmt.Errorf("set the class and storage of the Site: %w", err)
+		}
+		return leave, nil
+	}
+	if s.class != nil {
+		s.site = s.class.Complete(s.site)
+	}
+	return proceed, nil
+}
+
+// newStorage returns the storage of a Site that sets none. A Site that has data already had the
+// default of all releases.
+func newStorage(site *v1alpha1.Site, class *v1alpha1.SiteClass) v1alpha1.Storage {
+	if class == nil || site.Status.SiteKey != "" {
+		return v1alpha1.Storage{Type: v1alpha1.StorageCluster}
+	}
+	return class.NewStorage()
+}
+
+// classNameOf returns spec.className, or that of the default class for a Site that is new and sets
+// none. It returns nil if there is no default.
+func (r *Reconciler) classNameOf(ctx context.Context, site *v1alpha1.Site) (*string, error) {
+	if site.Spec.ClassName != nil || site.Status.ObservedGeneration != 0 {
+		return site.Spec.ClassName, nil
+	}
+	classes := &v1alpha1.SiteClassList{}
+	if err := r.Client.List(ctx, classes); err != nil {
+		return nil, fmt.Errorf("list the SiteClasses: %w", err)
+	}
+	return defaultClass(classes.Items), nil
+}
+
+// defaultClass returns the name of the newest default class, or nil. Of those of the same second, it
+// is the first in alphabetical order, as of StorageClasses.
+func defaultClass(classes []v1alpha1.SiteClass) *string {
+	var newest *v1alpha1.SiteClass
+	for i := range classes {
+		class := &classes[i]
+		if class.Annotations[v1alpha1.DefaultClassAnnotation] != "true" || !class.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if newest == nil || newest.CreationTimestamp.Before(&class.CreationTimestamp) ||
+			newest.CreationTimestamp.Equal(&class.CreationTimestamp) && class.Name < newest.Name {
+			newest = class
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return &newest.Name
+}
+
+// sitesOfClass returns the Sites of a SiteClass.
+func (r *Reconciler) sitesOfClass(ctx context.Context, obj client.Object) []reconcile.Request {
+	list := &v1alpha1.SiteList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change of a SiteClass")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if name := list.Items[i].Spec.ClassName; name != nil && *name == obj.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}

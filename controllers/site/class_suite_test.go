@@ -1,0 +1,167 @@
+package site_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
+)
+
+var _ = Describe("SiteClass", func() {
+	newClass := func(ctx context.Context, name string, change func(*v1alpha1.SiteClass)) {
+		GinkgoHelper()
+		class := &v1alpha1.SiteClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(class)
+		Expect(admin.Create(ctx, class)).To(Succeed())
+	}
+	ofClass := func(namespace, siteID, class string) *v1alpha1.Site {
+		s := newSite(namespace, "oak", siteID, v1alpha1.DeletionRetain)
+		s.Spec.ClassName = &class
+		return s
+	}
+
+	It("completes Sites by their class", func(ctx SpecContext) {
+		startController(ctx)
+		s := ofClass(newNamespace(ctx), "class-exposed", "exposed")
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectRefused(ctx, s, v1alpha1.ReasonClassNotFound)
+		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True ClassNotFound"))
+
+		newClass(ctx, "exposed", func(class *v1alpha1.SiteClass) {
+			class.Spec.Exposure = &v1alpha1.Exposure{Ingress: &v1alpha1.IngressExposure{Host: "forbidden.example.net"}}
+			class.Spec.Storage = &v1alpha1.ClassStorage{Cluster: &v1alpha1.ClusterStorage{MaxRecords: ptr.To[int32](5)}}
+		})
+		Eventually(condition(s, v1alpha1.ConditionExposed)).WithContext(ctx).Should(Equal("False HostNotAllowed"))
+		now := reload(ctx, s)
+		Expect(now.Spec.Storage).To(Equal(v1alpha1.Storage{Type: v1alpha1.StorageCluster, Cluster: &v1alpha1.ClusterStorage{MaxRecords: ptr.To[int32](5)}}))
+		Expect(now.Spec.Exposure).To(BeNil(), "only storage is written to the Site")
+
+		By("following changes of the class, but not of its storage")
+		update(ctx, "", "exposed", func(class *v1alpha1.SiteClass) {
+			class.Spec.Exposure, class.Spec.Storage = nil, nil
+		})
+		expectReady(ctx, s)
+		Expect(condition(s, v1alpha1.ConditionExposed)(ctx)).To(Equal("none"))
+		Expect(reload(ctx, s).Spec.Storage.Cluster).NotTo(BeNil())
+	})
+
+	It("gives new Sites the default class, and no others", func(ctx SpecContext) {
+		stop := startController(ctx)
+		before := createSite(ctx, newNamespace(ctx), "elm", "class-before")
+		expectReady(ctx, before)
+		Expect(reload(ctx, before).Spec.Storage).To(Equal(v1alpha1.Storage{Type: v1alpha1.StorageCluster}))
+		stop()
+		newClass(ctx, "standard", func(class *v1alpha1.SiteClass) {
+			class.Annotations = map[string]string{v1alpha1.DefaultClassAnnotation: "true"}
+		})
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "class-default")
+		none := ofClass(newNamespace(ctx), "class-none", "")
+		Expect(admin.Create(ctx, none)).To(Succeed())
+		expectReady(ctx, s)
+		expectReady(ctx, none)
+		Expect(reload(ctx, s).Spec.ClassName).To(HaveValue(Equal("standard")))
+		Expect(reload(ctx, none).Spec.ClassName).To(HaveValue(BeEmpty()))
+		Expect(reload(ctx, before).Spec.ClassName).To(BeNil())
+
+		By("refusing to forget the storage type")
+		other := reload(ctx, s)
+		other.Spec.Storage = v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{Pool: &v1alpha1.PooledPostgres{}}}
+		Expect(admin.Update(ctx, other)).To(MatchError(apierrors.IsInvalid, "an invalid object"))
+	})
+
+	It("places Sites on the databases of a pool up to their capacity", func(ctx SpecContext) {
+		dir, err := os.MkdirTemp("", "paddock-controller-pool")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(os.RemoveAll, dir)
+		server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(server.Stop)
+		conn, err := pgx.Connect(ctx, server.URL("postgres"))
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = conn.Close(context.Background()) }()
+		var pool v1alpha1.PostgresPool
+		for i, capacity := range []int32{2, 3} {
+			name := fmt.Sprintf("pool%d", i)
+			_, err := conn.Exec(ctx, "CREATE DATABASE "+name)
+			Expect(err).NotTo(HaveOccurred())
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}, Type: v1alpha1.SecretTypeDSN,
+				StringData: map[string]string{"uri": server.URL(name)},
+			}
+			Expect(admin.Create(ctx, secret)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { deleteAndWait(ctx, secret) })
+			pool.Databases = append(pool.Databases, v1alpha1.PoolDatabase{Name: name, SecretRef: v1alpha1.DSNReference{Name: name}, Capacity: &capacity})
+		}
+		newClass(ctx, "shared", func(class *v1alpha1.SiteClass) {
+			class.Spec.Storage = &v1alpha1.ClassStorage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.ClassPostgres{Pool: &pool}}
+		})
+		startController(ctx)
+
+		sites := make([]*v1alpha1.Site, 6)
+		var created sync.WaitGroup
+		for i := range sites {
+			sites[i] = ofClass(newNamespace(ctx), fmt.Sprintf("pooled-%d", i), "shared")
+			created.Go(func() {
+				defer GinkgoRecover()
+				Expect(admin.Create(ctx, sites[i])).To(Succeed())
+			})
+		}
+		created.Wait()
+		Eventually(func(g Gomega, ctx context.Context) {
+			on := map[string]int{}
+			for _, s := range sites {
+				state, err := condition(s, v1alpha1.ConditionReady)(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				on[state+" "+reload(ctx, s).Status.Database]++
+			}
+			g.Expect(on).To(Equal(map[string]int{"True Serving pool0": 2, "True Serving pool1": 3, "False NoCapacity ": 1}))
+		}).WithContext(ctx).Should(Succeed())
+		Eventually(func(ctx context.Context) v1alpha1.SiteClassStatus {
+			status := get[v1alpha1.SiteClass](ctx, "", "shared").Status
+			status.ObservedGeneration = 0
+			return status
+		}).WithContext(ctx).Should(Equal(v1alpha1.SiteClassStatus{Sites: 6, Databases: []v1alpha1.PoolDatabaseStatus{{Name: "pool0", Sites: 2}, {Name: "pool1", Sites: 3}}}))
+
+		By("keeping the database with the data, for the next Site of that name")
+		var kept *v1alpha1.Site
+		for _, s := range sites {
+			if reload(ctx, s).Status.Database == "pool0" {
+				kept = s
+			}
+		}
+		key := get[v1alpha1.SiteClaim](ctx, "", kept.Spec.SiteID).Spec
+		deleteAndWait(ctx, kept)
+		again := ofClass(kept.Namespace, kept.Spec.SiteID, "shared")
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		expectReady(ctx, again)
+		Expect(reload(ctx, again).Status.Database).To(Equal("pool0"))
+		Expect(get[v1alpha1.SiteClaim](ctx, "", kept.Spec.SiteID).Spec.SiteKey).To(Equal(key.SiteKey))
+
+		By("placing the last one when there is room")
+		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) { class.Spec.Storage.Postgres.Pool.Databases[0].Capacity = ptr.To[int32](3) })
+		for _, s := range sites {
+			expectReady(ctx, s)
+		}
+
+		By("keeping a class that Sites use")
+		class := get[v1alpha1.SiteClass](ctx, "", "shared")
+		Expect(admin.Delete(ctx, class)).To(Succeed())
+		late := ofClass(newNamespace(ctx), "pooled-late", "shared")
+		Expect(admin.Create(ctx, late)).To(Succeed())
+		Eventually(condition(late, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False NoCapacity"))
+		Expect(get[v1alpha1.SiteClass](ctx, "", "shared").DeletionTimestamp).NotTo(BeNil())
+		expectReady(ctx, again)
+	})
+})

@@ -1,0 +1,110 @@
+package site
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get
+
+// notPlaced is the verdict for a Site that has no database of a pool.
+var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has not been placed on a database."}
+
+// place returns the connection to the database of the pool that has the Site's records. It first
+// places a Site that has none, and writes the placement to the SiteClaim, which outlives the Site.
+func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
+	if s.siteClaim.Spec.Placement == nil {
+		if bad, err := r.choose(ctx, s); bad != nil || err != nil {
+			return dsn.Connection{}, bad, err
+		}
+	}
+	s.found.database = s.siteClaim.Spec.Placement.Database
+	return r.placedConnection(ctx, s.siteClaim.Spec.Placement)
+}
+
+// choose writes a placement to the SiteClaim. It holds placing, so that two Sites do not take the
+// last place of a database. If the verdict is not nil, it says why there is no place.
+func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
+	if s.class == nil || s.class.Pool() == nil {
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to one."}, nil
+	}
+	r.placing.Lock()
+	defer r.placing.Unlock()
+	claims := &v1alpha1.SiteClaimList{}
+	if err := r.Live.List(ctx, claims); err != nil {
+		return nil, fmt.Errorf("list the SiteClaims: %w", err)
+	}
+	region := s.site.Spec.Storage.Postgres.Pool.Region
+	database := s.class.RoomFor(region, claims.Items)
+	if database == nil {
+		where := "the pool of SiteClass " + s.class.Name
+		if region != "" {
+			where = fmt.Sprintf("region %q of %s", region, where)
+		}
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, fmt.Sprintf(
+			"No database in %s has room for another Site. Ask a cluster administrator to add a database, or to raise the capacity of one.", where)}, nil
+	}
+	claim := s.siteClaim.DeepCopy()
+	claim.Spec.Placement = &v1alpha1.Placement{ClassName: s.class.Name, Database: database.Name}
+	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil { // with the resourceVersion that was read
+		return nil, fmt.Errorf("write the placement to SiteClaim %s: %w", claim.Name, err)
+	}
+	s.siteClaim = claim
+	r.event(s.site, "Placed", fmt.Sprintf("Placed the site on database %q of SiteClass %q.", database.Name, s.class.Name))
+	return nil, nil
+}
+
+// releasePlacement removes the placement of a Site that a SiteMove has moved out of its pool, after the
+// move has ended: until then it may return.
+func (r *Reconciler) releasePlacement(ctx context.Context, s *scope) error {
+	postgres := s.site.Spec.Storage.Postgres
+	if s.siteClaim == nil || s.siteClaim.Spec.Placement == nil || s.site.Status.Move != nil || postgres != nil && postgres.Pool != nil {
+		return nil
+	}
+	claim := s.siteClaim.DeepCopy()
+	claim.Spec.Placement = nil
+	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
+		return fmt.Errorf("remove the placement from SiteClaim %s: %w", claim.Name, err)
+	}
+	s.siteClaim = claim
+	return nil
+}
+
+// placedConnection reads the connection to a database of a pool from its Secret in the operator's
+// namespace.
+func (r *Reconciler) placedConnection(ctx context.Context, placement *v1alpha1.Placement) (dsn.Connection, *verdict, error) {
+	class, err := find[v1alpha1.SiteClass](ctx, r.Client, client.ObjectKey{Name: placement.ClassName})
+	if err != nil {
+		return dsn.Connection{}, nil, err
+	}
+	var database *v1alpha1.PoolDatabase
+	if class != nil {
+		database = class.Database(placement.Database)
+	}
+	if database == nil {
+		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNotInPool, fmt.Sprintf(
+			"The site's records are in database %q of SiteClass %q, whose pool no longer has it. Ask a cluster administrator to restore it.",
+			placement.Database, placement.ClassName)}, nil
+	}
+	secret, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: r.Namespace, Name: database.SecretRef.Name})
+	if err != nil {
+		return dsn.Connection{}, nil, err
+	}
+	if secret == nil || secret.Type != v1alpha1.SecretTypeDSN {
+		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+			"The connection of database %q of SiteClass %q is missing. Ask a cluster administrator to create its Secret.", placement.Database, placement.ClassName)}, nil
+	}
+	connection, bad, err := parseConnection(secret, database.SecretRef.Key)
+	if bad != nil {
+		bad.message = fmt.Sprintf("The connection of database %q of SiteClass %q is invalid. Ask a cluster administrator to correct its Secret.", placement.Database, placement.ClassName)
+	}
+	return connection, bad, err
+}

@@ -1,0 +1,109 @@
+// Package siteclass reconciles SiteClasses: it reports how many Sites use them and the databases of
+// their pools, and keeps a SiteClass that is being deleted while Sites use it.
+package siteclass
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+// Reconciler reconciles SiteClasses.
+type Reconciler struct {
+	// Client reads from a cache, and writes to kube-apiserver.
+	Client client.Client
+	// Live reads from kube-apiserver: a Site that the cache does not have yet keeps its class.
+	Live client.Reader
+}
+
+// +kubebuilder:rbac:groups=paddock.health,resources=siteclasses,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=paddock.health,resources=siteclasses/status,verbs=patch
+
+// SetupWithManager registers the controller. A SiteClass is reconciled when it, a Site of the class or
+// a SiteClaim with a placement in its pool changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("siteclass").
+		For(&v1alpha1.SiteClass{}).
+		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(classOfSite)).
+		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim)).
+		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}). // as for Sites
+		Complete(r)
+}
+
+func classOfSite(_ context.Context, obj client.Object) []reconcile.Request {
+	if site, ok := obj.(*v1alpha1.Site); ok && site.Spec.ClassName != nil {
+		return requestFor(*site.Spec.ClassName)
+	}
+	return nil
+}
+
+func classOfClaim(_ context.Context, obj client.Object) []reconcile.Request {
+	if claim, ok := obj.(*v1alpha1.SiteClaim); ok && claim.Spec.Placement != nil {
+		return requestFor(claim.Spec.Placement.ClassName)
+	}
+	return nil
+}
+
+func requestFor(className string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: className}}}
+}
+
+// Reconcile sets the finalizer and the status of one SiteClass.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	class := &v1alpha1.SiteClass{}
+	if err := r.Client.Get(ctx, req.NamespacedName, class); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.update(ctx, class)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) error {
+	reader := client.Reader(r.Client)
+	if !class.DeletionTimestamp.IsZero() {
+		reader = r.Live
+	}
+	sites, claims := &v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}
+	if err := reader.List(ctx, sites); err != nil {
+		return err
+	}
+	if err := reader.List(ctx, claims); err != nil {
+		return err
+	}
+	status := statusOf(class, sites.Items, claims.Items)
+	// A class without Sites has the finalizer too, until it is deleted: a Site can be created at any time.
+	if used := class.DeletionTimestamp.IsZero() || inUse(status); controllerutil.ContainsFinalizer(class, v1alpha1.SiteClassFinalizer) != used {
+		return r.setFinalizer(ctx, class, used) // the write triggers another reconcile
+	}
+	if equality.Semantic.DeepEqual(class.Status, status) {
+		return nil
+	}
+	return apply.Status(ctx, r.Client, class, &status)
+}
+
+func (r *Reconciler) setFinalizer(ctx context.Context, class *v1alpha1.SiteClass, want bool) error {
+	changed := class.DeepCopy()
+	if want {
+		controllerutil.AddFinalizer(changed, v1alpha1.SiteClassFinalizer)
+	} else {
+		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteClassFinalizer)
+	}
+	patch := client.MergeFromWithOptions(class, client.MergeFromWithOptimisticLock{})
+	return r.Client.Patch(ctx, changed, patch, apply.FieldOwner)
+}

@@ -46,13 +46,13 @@ type HTTPRouteExposure struct {
 
 // GatewayReference names a Gateway and, optionally, one of its listeners.
 type GatewayReference struct {
-	// namespace of the Gateway.
+	// namespace is the namespace of the Gateway.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace,omitempty"`
 
-	// name of the Gateway.
+	// name is the name of the Gateway.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`

@@ -7,10 +7,10 @@ import (
 
 // NamespacedSiteReference names a Site in the namespace of the claim.
 type NamespacedSiteReference struct {
-	// name of the Site.
+	// name is the name of the Site.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// uid of the Site.
+	// uid is the UID of the Site.
 	UID types.UID `json:"uid"`
 }
 
@@ -35,7 +35,7 @@ type NamespaceClaim struct {
 	Spec NamespaceClaimSpec `json:"spec"`
 }
 
-// HeldBy reports whether this Site holds the namespace.
+// HeldBy reports whether site holds the namespace.
 func (c *NamespaceClaim) HeldBy(site *Site) bool {
 	return c.Name == site.Namespace && c.Spec.SiteRef.Name == site.Name && c.Spec.SiteRef.UID == site.UID
 }

@@ -36,7 +36,7 @@ type ProvisionedPostgres struct {
 	// +required
 	Storage Volume `json:"storage,omitzero"`
 
-	// resources of each instance. Default: a memory limit of 1Gi, and requests of 100m CPU and a
+	// resources are the resources of each instance. Default: a memory limit of 1Gi, and requests of 100m CPU and a
 	// quarter of the memory limit, but at least 256Mi.
 	// +optional
 	Resources Resources `json:"resources,omitzero"`
@@ -84,12 +84,12 @@ type Resources struct {
 
 // Amounts are amounts of CPU and memory.
 type Amounts struct {
-	// cpu in cores, at least 1m.
+	// cpu is the CPU in cores, at least 1m.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1m')) >= 0",message="cpu must be at least 1m"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// memory in bytes, at least 128Mi.
+	// memory is the memory in bytes, at least 128Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('128Mi')) >= 0",message="memory must be at least 128Mi"
 	Memory *resource.Quantity `json:"memory,omitempty"`
@@ -105,7 +105,7 @@ type PostgresBackup struct {
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule,omitempty"`
 
-	// volumeSnapshotClassName of the snapshots. Default: the Kubernetes cluster's default class.
+	// volumeSnapshotClassName is the volume snapshot class of the snapshots. Default: the Kubernetes cluster's default class.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	VolumeSnapshotClassName string `json:"volumeSnapshotClassName,omitempty"`

@@ -346,7 +346,7 @@ type ExternalPostgres struct {
 // changes, the controller checks the new connection and the API servers change to it without a
 // restart.
 type DSNReference struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -7,13 +7,13 @@ import (
 
 // SiteReference names the Site that holds a claim.
 type SiteReference struct {
-	// namespace of the Site.
+	// namespace is the namespace of the Site.
 	// +kubebuilder:validation:MinLength=1
 	Namespace string `json:"namespace"`
-	// name of the Site.
+	// name is the name of the Site.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// uid of the Site that holds the claim. It changes when a new Site with the same namespace and
+	// uid is the UID of the Site that holds the claim. It changes when a new Site with the same namespace and
 	// name adopts retained data.
 	UID types.UID `json:"uid"`
 }

@@ -17,7 +17,7 @@ type SiteEvents struct {
 // produce none.
 // +kubebuilder:validation:XValidation:rule="has(self.created) || has(self.updated)",message="set created, updated or both to the types of the events that changes of these records produce"
 type EventSource struct {
-	// type of the records: a FHIR resource type, or AvailabilitySlot.
+	// type is the type of the records: a FHIR resource type, or AvailabilitySlot.
 	// +required
 	Type EventSourceType `json:"type,omitempty"`
 

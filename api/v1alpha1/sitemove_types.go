@@ -135,10 +135,10 @@ type SiteMoveSpec struct {
 
 // MoveCopy is how far the copy is. The API server that copies reports it.
 type MoveCopy struct {
-	// direction in which this was reported.
+	// direction is the direction of the copy at the time of this report.
 	// +optional
 	Direction MoveDirection `json:"direction,omitempty"`
-	// phase in which this was reported.
+	// phase is the phase of the move at the time of this report.
 	// +optional
 	Phase MovePhase `json:"phase,omitempty"`
 	// worker is the API server that copies.
@@ -167,7 +167,7 @@ type MoveCopy struct {
 	// +optional
 	Records    int64 `json:"records,omitempty"`
 	Tombstones int64 `json:"tombstones,omitempty"`
-	// digest is the SHA-256 of the list of all records in both storages, with their newest versions.
+	// digest is the SHA-256 of the list of all records with their newest versions. Both storages have the same list.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// deliveries is the number of pending deliveries that were copied.

@@ -189,7 +189,7 @@ type WebhookRetry struct {
 
 // WebhookSecretReference names a Secret of type paddock.health/webhook in the Webhook's namespace.
 type WebhookSecretReference struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -198,7 +198,7 @@ type WebhookSecretReference struct {
 
 // PreviousWebhookSecret is a signing secret that has been replaced.
 type PreviousWebhookSecret struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

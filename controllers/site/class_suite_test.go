@@ -150,7 +150,9 @@ var _ = Describe("SiteClass", func() {
 		Expect(get[v1alpha1.SiteClaim](ctx, "", kept.Spec.SiteID).Spec.SiteKey).To(Equal(key.SiteKey))
 
 		By("placing the last one when there is room")
-		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) { class.Spec.Storage.Postgres.Pool.Databases[0].Capacity = ptr.To[int32](3) })
+		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) {
+			class.Spec.Storage.Postgres.Pool.Databases[0].Capacity = ptr.To[int32](3)
+		})
 		for _, s := range sites {
 			expectReady(ctx, s)
 		}

@@ -8,11 +8,11 @@ import (
 type RecordSpec struct {
 	// siteKey is the key of the site's data, from its SiteClaim.
 	SiteKey string `json:"siteKey"`
-	// type of the record, such as a FHIR resource type.
+	// type is the type of the record, such as a FHIR resource type.
 	Type string `json:"type"`
-	// id of the record in its original case. The object's name has it in lower case.
+	// id is the ID of the record in its original case. The object's name has it in lower case.
 	ID string `json:"id"`
-	// uid of the record. It changes when the record is created again after a deletion.
+	// uid is the UID of the record. It changes when the record is created again after a deletion.
 	UID string `json:"uid"`
 	// lineage is the uid that the record had when this object was created. It is part of the name of
 	// the RecordHistory, so a record that is created again after a purge has another RecordHistory.
@@ -103,9 +103,9 @@ type RecordSpec struct {
 
 // PendingEvent is an event for which no WebhookDelivery exists yet.
 type PendingEvent struct {
-	// id of the event within its site.
+	// id is the ID of the event within its site.
 	ID string `json:"id"`
-	// type of the event, such as user.created.
+	// type is the type of the event, such as user.created.
 	Type string `json:"type"`
 	// subject is what the event is about, such as Practitioner/1.
 	// +optional

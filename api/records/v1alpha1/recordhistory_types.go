@@ -6,7 +6,7 @@ import (
 
 // SupersededVersion is one earlier version of a record.
 type SupersededVersion struct {
-	// uid of the record at that version.
+	// uid is the UID of the record at that version.
 	UID string `json:"uid"`
 	// method is the HTTP method of the interaction that wrote the version.
 	Method string `json:"method"`
@@ -33,7 +33,7 @@ type RecordHistorySpec struct {
 	SiteKey string `json:"siteKey"`
 	// record is the name of the Record.
 	Record string `json:"record"`
-	// lineage of the Record.
+	// lineage is the lineage of the Record.
 	Lineage string `json:"lineage"`
 	// versions are the superseded versions by version number. A number that is not below the version
 	// of the Record belongs to an incomplete write, and readers ignore it.

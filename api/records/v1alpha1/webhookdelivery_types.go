@@ -27,7 +27,7 @@ type DeliveryAttempt struct {
 	// milliseconds is the duration of the attempt in milliseconds.
 	// +optional
 	Milliseconds int64 `json:"milliseconds,omitempty"`
-	// statusCode of the response. It is unset if there was no response.
+	// statusCode is the status code of the response. It is unset if there was no response.
 	// +optional
 	StatusCode int32 `json:"statusCode,omitempty"`
 	// reason is a stable code for the result of the attempt.
@@ -48,7 +48,7 @@ type WebhookDeliverySpec struct {
 	Webhook string `json:"webhook"`
 	// event is the id of the event.
 	Event string `json:"event"`
-	// type of the event, such as user.created.
+	// type is the type of the event, such as user.created.
 	Type string `json:"type"`
 	// subject is what the event is about.
 	// +optional

@@ -29,6 +29,20 @@ func (s *Store) EntryCount(typeName, param string) float64 {
 	return s.statistics.entries[s.hash.Param(typeName, param)]
 }
 
+// RecordCount returns the estimated number of records of a type.
+func (s *Store) RecordCount(typeName string) float64 {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	return s.statistics.records[typeName]
+}
+
+// SetRecordCount replaces the statistics by the number of records of one type.
+func (s *Store) SetRecordCount(typeName string, n float64) {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	s.statistics.readAt, s.statistics.entries, s.statistics.records = time.Now(), nil, map[string]float64{typeName: n}
+}
+
 // SetEntryCount replaces the statistics by the number of entries of one parameter.
 func (s *Store) SetEntryCount(typeName, param string, n float64) {
 	s.statistics.mu.Lock()

@@ -13,6 +13,9 @@ type planDatabase struct{ site *Store }
 
 var _ sqlplan.Database = planDatabase{}
 
+// HasWideTexts implements sqlplan.Database.
+func (d planDatabase) HasWideTexts() bool { return d.site.hasWideTexts() }
+
 func (d planDatabase) LongList(key uint64) (isSlow, known bool) {
 	list, known := d.site.longLists.get(key)
 	return list.isSlow, known

@@ -35,13 +35,20 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	r := &searcher{Search: sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after}, site: s}
-	defer r.releaseSession()
-	page, err := r.search()
+	page, err := s.searchOnce(sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after})
+	if s.lostWideTexts(ctx, err) {
+		page, err = s.searchOnce(sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after})
+	}
 	if err != nil {
 		return store.Page{}, searchError(err)
 	}
 	return page, nil
+}
+
+func (s *Store) searchOnce(search sqlplan.Search) (store.Page, error) {
+	r := &searcher{Search: search, site: s}
+	defer r.releaseSession()
+	return r.search()
 }
 
 func searchError(err error) error {

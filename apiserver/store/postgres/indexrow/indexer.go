@@ -72,8 +72,8 @@ type Rows struct {
 	Marks      []int64
 	// Vals is the column vals: all texts of the record.
 	Vals []byte
-	// Sig is the column sig: the TextBits of the texts in Vals.
-	Sig int64
+	// Signature is the columns sig and sig2: the signatures of all texts and facets.
+	Signature Signature
 	// hasWide reports whether there is a table ix_str.
 	hasWide bool
 	Paths   []ReferencePath
@@ -214,6 +214,7 @@ func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
 	r.tokens = append(r.tokens, tokenRow{sys: x.Hash.System(t.System), key: key, code: x.Hash.Code(t.Code)})
 	r.Marks = append(r.Marks, x.Hash.SystemMark(key, t.System))
 	if x.Extractor.IsFacet(param) {
+		r.Signature = r.Signature.With(x.Hash.FacetSignature(key, t.Code))
 		for _, mark := range []int64{
 			x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code}), x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
 		} {

@@ -156,20 +156,9 @@ func isTextOf(all textsOfParams, params []string, val string) bool {
 	})
 }
 
-// TextBits returns the bit in the column sig of texts of a key that begin with a prefix, or 0 for the
-// empty prefix. Several share a bit, so a record with the bit need not have such a text. A scan tests
-// it before vals, which takes longer than all else on a row.
-func TextBits(key int32, prefix string) int64 {
-	if prefix == "" {
-		return 0
-	}
-	const multiplier = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio, which spreads neighbors
-	return 1 << ((uint64(key)<<8 | uint64(validText(prefix)[0])) * multiplier >> (64 - 6))
-}
-
 // packText appends a text to Vals, and its original text to originals if it differs.
 func (r *Rows) packText(key int32, text store.Text, isLast bool, originals []byte) []byte {
-	r.Sig |= TextBits(key, text.Folded)
+	r.Signature = r.Signature.With(TextSignature(key, text.Folded))
 	if isLast {
 		r.Vals = append(r.Vals, lastOfKey)
 	}

@@ -380,6 +380,11 @@ func (p *planner) scanPath() (path *accessPath, predicate int) {
 
 // fullScan returns the branch that tests all records of the type.
 func (p *planner) fullScan(guards []string) (string, error) {
+	if p.order.ByCreation() && !p.hasWideTexts {
+		if test := p.signatureTest(); test != "" {
+			return p.scanSignatures(test, guards)
+		}
+	}
 	ofRid, ofRow, err := p.tests("r.rid", -1, nil)
 	if err != nil {
 		return "", err

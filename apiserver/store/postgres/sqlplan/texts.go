@@ -27,9 +27,9 @@ func (c *compiler) testText(n candidate, is store.TextIs) string {
 	vals := n.column("vals")
 	var parts []string
 	for _, key := range c.textKeys(n.typ, is.Param) {
-		if bit := indexrow.TextBits(key, is.Text); is.Match == store.StartsWith && bit != 0 {
-			arg := c.Arg(bit)
-			parts = append(parts, "CASE WHEN ("+n.column("sig")+" & "+arg+") <> 0 THEN "+vals+" LIKE "+c.Arg(indexrow.TextPatterns(key, is)[0])+"::bytea ELSE FALSE END")
+		if is.Match == store.StartsWith && is.Text != "" {
+			likely := c.hasSignature(n.row, indexrow.TextSignature(key, is.Text))
+			parts = append(parts, "CASE WHEN "+likely+" THEN "+vals+" LIKE "+c.Arg(indexrow.TextPatterns(key, is)[0])+"::bytea ELSE FALSE END")
 			continue
 		}
 		if is.Match == store.Contains {
@@ -93,22 +93,24 @@ func (c *compiler) endText(typeName string, by store.Sort) string {
 	return first + strings.Join(ends, ", ") + ")"
 }
 
+// textForms returns the forms in which the text of a condition may be indexed. That of a condition on
+// original texts may be the original text or the folded one.
+func (c *compiler) textForms(condition store.TextIs) []string {
+	if condition.Match != store.StartsWith {
+		if folded := c.index.Extractor.Fold(condition.Text); folded != condition.Text {
+			return []string{condition.Text, folded}
+		}
+	}
+	return []string{condition.Text}
+}
+
 // textPath returns the path of a condition on texts. Its list is a range of ix_text for each key. If
 // that is too long, the rows of res are scanned.
 func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath {
-	var forms []string
-	switch {
-	case condition.Match == store.Contains || len(condition.Text) > indexrow.MaxIndexedBytes:
+	if condition.Match == store.Contains || len(condition.Text) > indexrow.MaxIndexedBytes {
 		return nil
-	case condition.Match == store.StartsWith:
-		forms = []string{condition.Text}
-	default:
-		// The indexed text may be the original one or the folded one.
-		forms = []string{condition.Text}
-		if folded := c.index.Extractor.Fold(condition.Text); folded != condition.Text {
-			forms = append(forms, folded)
-		}
 	}
+	forms := c.textForms(condition)
 	facets := c.facets.texts
 	return &accessPath{
 		isExact: condition.Match == store.StartsWith, scansRows: condition.Match == store.StartsWith, sizeClass: classText,

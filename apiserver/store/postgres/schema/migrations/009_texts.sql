@@ -9,7 +9,8 @@ ALTER TABLE requirement ADD COLUMN texts_until timestamptz NOT NULL DEFAULT now(
 
 ALTER TABLE res
   ADD COLUMN vals   bytea NOT NULL DEFAULT '',  -- the texts of the record (package indexrow)
-  ADD COLUMN sig    int8  NOT NULL DEFAULT 0,   -- a bit for each key and first byte of a text, several share one
+  ADD COLUMN sig    int8  NOT NULL DEFAULT 0,   -- with sig2, a Bloom filter of the beginnings of texts and of facets
+  ADD COLUMN sig2   int8  NOT NULL DEFAULT 0,
   ADD COLUMN packed int4;                       -- low half of the ixsum that vals and the rows of ix_text were written with
 
 -- Nothing is planned by these values.
@@ -80,11 +81,22 @@ BEGIN
     DROP TRIGGER unpacked_delete ON res;
     DROP FUNCTION unpack_texts;
     DROP TABLE ix_str, unpacked;
+    -- schema.DropWideTexts replaces this index where there are sites.
+    ALTER TABLE res DROP CONSTRAINT res_site_typ_rid_deleted_key;
+    CREATE UNIQUE INDEX res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2);
     UPDATE requirement SET oldest_server = GREATEST(oldest_server, 2);
   END IF;
 END $$;
 
 ---- create above / drop below ----
+
+DROP INDEX IF EXISTS res_created;
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_constraint WHERE conname = 'res_site_typ_rid_deleted_key') THEN
+    ALTER TABLE res ADD UNIQUE (site, typ, rid) INCLUDE (deleted);
+  END IF;
+END $$;
 
 DROP TABLE IF EXISTS unpacked;
 DROP TRIGGER IF EXISTS unpacked_insert ON res;
@@ -93,6 +105,6 @@ DROP TRIGGER IF EXISTS unpacked_delete ON res;
 DROP FUNCTION IF EXISTS unpack_texts;
 DROP STATISTICS res_types;
 DROP TABLE ix_text;
-ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN packed;
+ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN sig2, DROP COLUMN packed;
 ALTER TABLE sites DROP COLUMN layout;
 ALTER TABLE requirement DROP COLUMN texts_until;

@@ -20,11 +20,10 @@ func (s *Store) findWideTexts(ctx context.Context) error {
 }
 
 // lostWideTexts reports whether a statement failed because ix_str is gone. The caller must then write
-// the statement again.
+// the statement again. It does not matter which of several concurrent callers finds this out first.
 func (s *Store) lostWideTexts(ctx context.Context, err error) bool {
 	if !hasCode(err, undefinedTable) {
 		return false
 	}
-	had := s.hasWideTexts()
-	return s.findWideTexts(ctx) == nil && had && !s.hasWideTexts()
+	return s.findWideTexts(ctx) == nil && !s.hasWideTexts()
 }

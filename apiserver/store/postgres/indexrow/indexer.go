@@ -72,7 +72,7 @@ type Rows struct {
 	Marks      []int64
 	// Vals is the column vals: all texts of the record.
 	Vals []byte
-	// Signature is the columns sig and sig2: the signatures of all texts and facets.
+	// Signature is the columns sig, sig2 and sig3: the signatures of all texts and facets.
 	Signature Signature
 	// hasWide reports whether there is a table ix_str.
 	hasWide bool

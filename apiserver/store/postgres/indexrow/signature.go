@@ -2,18 +2,18 @@ package indexrow
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// Signature is a Bloom filter of a record: the columns sig and sig2. It has the bits of the beginning
+// Signature is a Bloom filter of a record: the columns sig, sig2 and sig3. It has the bits of the beginning
 // of each text and those of each facet. If a record meets a condition, its signature has all bits of
-// the signature of that condition. The reverse need not be so. Both columns are in the index of res
+// the signature of that condition. The reverse need not be so. They are in the index of res
 // in the order of creation, so a scan reads the rows of those records only that likely match.
-type Signature [2]int64
+type Signature [3]int64
 
 // signatureBits is the number of bits of a signature.
-const signatureBits = 128
+const signatureBits = 192
 
 // With returns a signature with the bits of both.
 func (s Signature) With(other Signature) Signature {
-	return Signature{s[0] | other[0], s[1] | other[1]}
+	return Signature{s[0] | other[0], s[1] | other[1], s[2] | other[2]}
 }
 
 // at returns the signature with one bit, which a hash decides.
@@ -23,7 +23,7 @@ func at(hash uint64) (s Signature) {
 	return s
 }
 
-// TextSignature returns the signature of the texts of a key that begin with a prefix. It has two bits
+// TextSignature returns the signature of the texts of a key that begin with a prefix. It has three bits
 // for the first byte and one for the first two bytes. It is empty for the empty prefix.
 func TextSignature(key int32, prefix string) (s Signature) {
 	prefix = validText(prefix)
@@ -31,7 +31,7 @@ func TextSignature(key int32, prefix string) (s Signature) {
 		return s
 	}
 	first := spread(uint64(key)<<8 | uint64(prefix[0]))
-	s = at(first).With(at(first >> 32))
+	s = at(first).With(at(first >> 20)).With(at(first >> 40))
 	if len(prefix) > 1 {
 		s = s.With(at(spread(uint64(key)<<16 | uint64(prefix[0])<<8 | uint64(prefix[1]) | 1<<63)))
 	}

@@ -24,8 +24,9 @@ type accessPath struct {
 	isOrdered bool
 	// scannedKey is the key of the parameter whose entries scan reads, or 0 if isOrdered.
 	scannedKey int64
-	// scansRows reports whether a scan of the rows of res replaces a list that is too long.
-	scansRows bool
+	// scansSignatures reports whether a scan of the signatures in the order of creation replaces a
+	// list that is too long.
+	scansSignatures bool
 	// isShort reports whether the list is always short.
 	isShort bool
 	// sizeClass is one of the size classes below. It is lower for a list that is likely shorter.

@@ -13,8 +13,8 @@ const maxBatchedEntries = 2_000_000
 
 // maxBatchedScan returns the greatest length (scanLength) of a path's scan that is batched.
 func maxBatchedScan(path *accessPath) float64 {
-	if path.scansRows {
-		return maxBatchedEntries * rowListRatio / scanListRatio
+	if path.scansSignatures {
+		return maxBatchedEntries * signatureListRatio / scanListRatio
 	}
 	return maxBatchedEntries
 }

@@ -21,8 +21,8 @@ func (p *planner) maxListSize(predicate int) int {
 			page *= readPerVisible
 		}
 		ratio := scanListRatio
-		if first.scansRows {
-			ratio = rowListRatio
+		if first.scansSignatures {
+			ratio = signatureListRatio
 		}
 		maxSize = min(maxSize, maxListSizeFor(p.scanLength(first), page, ratio))
 	}
@@ -37,15 +37,15 @@ const readPerVisible = 4
 // needs for one rid. A scan is faster, because it neither keeps nor sorts the entries.
 const scanListRatio = 7.0
 
-// rowListRatio is the number of rows of res that a scan tests in the time that a branch by list needs
-// for one rid.
-const rowListRatio = 1.0
+// signatureListRatio is the number of signatures that a scan tests in the time that a branch by list
+// needs for one rid.
+const signatureListRatio = 4.0
 
-// scanLength returns the number of index entries or rows that the whole scan of a path reads. It
+// scanLength returns the number of index entries or signatures that the whole scan of a path reads. It
 // returns infinity if the path has no such scan, or if the number is not known.
 func (p *planner) scanLength(path *accessPath) float64 {
 	switch {
-	case path.scansRows:
+	case path.scansSignatures:
 		return p.index.Database.RecordCount(p.ctx, p.typeName)
 	case path.scannedKey != 0:
 		return p.index.Database.EntryCount(p.ctx, path.scannedKey)

@@ -368,7 +368,7 @@ func (p *planner) byScan(guards []string) (string, error) {
 // It returns the path of a facet only if there is no other one.
 func (p *planner) scanPath() (path *accessPath, predicate int) {
 	for i, part := range p.predicates {
-		if part.path != nil && part.path.scansRows {
+		if part.path != nil && part.path.scansSignatures {
 			return nil, 0
 		}
 		if part.path != nil && part.path.scan != nil && (part.path.sizeClass != classFacet || p.pathCount == 1) {

@@ -82,7 +82,7 @@ func (p *planner) signatureTest() string {
 // hasSignature returns the test whether a row of res has all bits of a signature.
 func (c *compiler) hasSignature(row string, s indexrow.Signature) string {
 	var parts []string
-	for i, column := range []string{"sig", "sig2"} {
+	for i, column := range []string{"sig", "sig2", "sig3"} {
 		if s[i] != 0 {
 			bits := c.Arg(s[i])
 			parts = append(parts, "("+row+"."+column+" & "+bits+") = "+bits)

@@ -105,7 +105,7 @@ func (c *compiler) textForms(condition store.TextIs) []string {
 }
 
 // textPath returns the path of a condition on texts. Its list is a range of ix_text for each key. If
-// that is too long, the rows of res are scanned.
+// that is too long, signatures are scanned in the order of creation (scanSignatures).
 func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath {
 	if condition.Match == store.Contains || len(condition.Text) > indexrow.MaxIndexedBytes {
 		return nil
@@ -113,7 +113,7 @@ func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath
 	forms := c.textForms(condition)
 	facets := c.facets.texts
 	return &accessPath{
-		isExact: condition.Match == store.StartsWith, scansRows: condition.Match == store.StartsWith, sizeClass: classText,
+		isExact: condition.Match == store.StartsWith, scansSignatures: condition.Match == store.StartsWith, sizeClass: classText,
 		list: func() (string, error) {
 			var parts []string
 			for _, form := range forms {

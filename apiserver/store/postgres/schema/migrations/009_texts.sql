@@ -9,8 +9,9 @@ ALTER TABLE requirement ADD COLUMN texts_until timestamptz NOT NULL DEFAULT now(
 
 ALTER TABLE res
   ADD COLUMN vals   bytea NOT NULL DEFAULT '',  -- the texts of the record (package indexrow)
-  ADD COLUMN sig    int8  NOT NULL DEFAULT 0,   -- with sig2, a Bloom filter of the beginnings of texts and of facets
+  ADD COLUMN sig    int8  NOT NULL DEFAULT 0,   -- with sig2 and sig3, a Bloom filter of the beginnings of texts and of facets
   ADD COLUMN sig2   int8  NOT NULL DEFAULT 0,
+  ADD COLUMN sig3   int8  NOT NULL DEFAULT 0,
   ADD COLUMN packed int4;                       -- low half of the ixsum that vals and the rows of ix_text were written with
 
 -- Nothing is planned by these values.
@@ -59,6 +60,9 @@ BEGIN
     RETURN NULL;
   END IF;
   NEW.vals := '';
+  NEW.sig := 0;
+  NEW.sig2 := 0;
+  NEW.sig3 := 0;
   NEW.packed := NULL;
   IF NOT NEW.deleted THEN
     INSERT INTO unpacked VALUES (NEW.site, NEW.self) ON CONFLICT DO NOTHING;
@@ -83,7 +87,7 @@ BEGIN
     DROP TABLE ix_str, unpacked;
     -- schema.DropWideTexts replaces this index where there are sites.
     ALTER TABLE res DROP CONSTRAINT res_site_typ_rid_deleted_key;
-    CREATE UNIQUE INDEX res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2);
+    CREATE UNIQUE INDEX res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3);
     UPDATE requirement SET oldest_server = GREATEST(oldest_server, 2);
   END IF;
 END $$;
@@ -105,6 +109,6 @@ DROP TRIGGER IF EXISTS unpacked_delete ON res;
 DROP FUNCTION IF EXISTS unpack_texts;
 DROP STATISTICS res_types;
 DROP TABLE ix_text;
-ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN sig2, DROP COLUMN packed;
+ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN sig2, DROP COLUMN sig3, DROP COLUMN packed;
 ALTER TABLE sites DROP COLUMN layout;
 ALTER TABLE requirement DROP COLUMN texts_until;

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -138,6 +139,9 @@ func TestUpgradeOfTexts(t *testing.T) {
 	renew(postgres.Waiting)
 	stale := open(t, pool, key, postgres.Options{})
 	must(t, earlier.Close(t.Context()))
+	for count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'paddock'`) > 0 {
+		time.Sleep(10 * time.Millisecond) // Postgres ends a session after its connection
+	}
 	renew(postgres.Waiting) // a rollback is possible
 	execute(`UPDATE requirement SET texts_until = now()`)
 	renew(postgres.Current)

@@ -145,9 +145,9 @@ func TestLongListsAreSkipped(t *testing.T) {
 		slow    bool
 		want    bool
 	}{
-		{"quick", 280_000, false, true},
-		{"slow", 280_000, true, false},
-		{"of too many records", 290_000, false, false},
+		{"quick", 1_140_000, false, true},
+		{"slow", 1_140_000, true, false},
+		{"of too many records", 1_150_000, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := &database{records: c.records, long: map[uint64]bool{}}

@@ -29,9 +29,8 @@ const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id, v.ver`
 
-// dumpHeads selects the newest versions of a page of records, with stateColumns and an empty body.
-const dumpHeads = `SELECT r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata,
-	r.packed IS NOT DISTINCT FROM (r.ixsum & 2147483647)::int4
+// dumpHeads selects the newest versions of a page of records, with pageColumns and an empty body.
+const dumpHeads = `SELECT r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata, TRUE
 	FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3) AND r.typ <> $4 ORDER BY r.typ, r.id LIMIT $5`
 
 // Dump implements store.Archive. Heads ignores Since and Keys.

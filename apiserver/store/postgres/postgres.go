@@ -195,7 +195,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor, HasWideTexts: s.hasWideTexts}
 	s.planIndex = sqlplan.Index{
-		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s},
+		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: pageColumns, Database: planDatabase{s},
 	}
 	return s, nil
 }

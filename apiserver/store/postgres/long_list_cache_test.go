@@ -80,16 +80,16 @@ func TestSlowScans(t *testing.T) {
 		slow    bool
 		want    bool
 	}{
-		{"quick", 280_000, false, true},
-		{"slow", 280_000, true, false},
-		{"longer than any may be", 290_000, false, false},
+		{"quick", 1_140_000, false, true},
+		{"slow", 1_140_000, true, false},
+		{"longer than any may be", 1_150_000, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			site := eightOkafors(t, shared)
 			site.SetRecordCount(patient, c.records)
 			expectBatched(t, site, false) // the list must be tried first
 			search(t, site)
-			expectBatched(t, site, c.records < 290_000)
+			expectBatched(t, site, c.records < 1_150_000)
 			if c.slow {
 				searchSlowly(t, site)
 			}

@@ -57,13 +57,13 @@ type ProvisionedPostgres struct {
 // Volume is the volume of a database instance.
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 type Volume struct {
-	// size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
+	// size is the size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="size must be at least 1Gi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="size may only grow: set at least the current size"
 	Size *resource.Quantity `json:"size,omitempty"`
 
-	// storageClassName of the volume. Immutable. Default: the cluster's default storage class.
+	// storageClassName is the storage class of the volume. Immutable. Default: the cluster's default storage class.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

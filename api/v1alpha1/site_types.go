@@ -208,7 +208,7 @@ const RetainLabel = "paddock.health/retain"
 func ConnectionName(namespace string) string { return "site-" + namespace }
 
 // SiteSpec is the desired state of a Site.
-// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || !has(self.storage) || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: storage.type Cluster cannot check references and write in one transaction"
+// +kubebuilder:validation:XValidation:rule="!has(self.fhir) || !has(self.fhir.referentialIntegrity) || self.fhir.referentialIntegrity != 'Enforce' || self.storage.type == 'Postgres'",message="fhir.referentialIntegrity Enforce needs storage.type Postgres: storage.type Cluster cannot check references and write in one transaction"
 // +kubebuilder:validation:XValidation:rule="has(self.siteID) == has(oldSelf.siteID)",message="siteID is immutable: make another Site to use another siteID"
 type SiteSpec struct {
 	// siteID is the path segment {siteId} of the site's URL. It is unique in the cluster and
@@ -237,9 +237,11 @@ type SiteSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	ClassName *string `json:"className,omitempty"`
 
-	// storage selects where the site's records are stored. If unset, the controller sets it to that of
-	// the SiteClass. Default: type Cluster.
+	// storage selects where the site's records are stored. While a Site of a SiteClass is new and has
+	// the default, the controller sets it to the storage of the class. To avoid that, set
+	// storage.cluster.
 	// +optional
+	// +kubebuilder:default={type: Cluster}
 	Storage Storage `json:"storage,omitzero"`
 
 	// deletionPolicy selects what happens to the records when the Site is deleted. Retain keeps them
@@ -600,9 +602,9 @@ type SiteStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.siteID) || self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name cannot be the siteID: set spec.siteID to at most 63 letters a-z, digits and hyphens"
-// +kubebuilder:validation:XValidation:rule="(has(self.spec.storage) ? self.spec.storage.type : 'Cluster') == (has(oldSelf.spec.storage) ? oldSelf.spec.storage.type : 'Cluster') || !has(oldSelf.spec.storage) && (!has(oldSelf.status) || !has(oldSelf.status.siteKey)) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.type is changed by a SiteMove only: kubectl paddock move"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage) || !has(oldSelf.spec.storage) || !has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external) && has(self.spec.storage.postgres.pool) == has(oldSelf.spec.storage.postgres.pool) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.postgres is changed between external, provisioned and pool by a SiteMove only"
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || has(self.spec.storage) && has(oldSelf.spec.storage) && self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
+// +kubebuilder:validation:XValidation:rule="self.spec.storage.type == oldSelf.spec.storage.type || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching' || has(self.spec.className) && self.spec.className != '' && (!has(oldSelf.status) || !has(oldSelf.status.siteKey))",message="storage.type is changed by a SiteMove only: kubectl paddock move"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.storage.postgres) || !has(oldSelf.spec.storage.postgres) || has(self.spec.storage.postgres.external) == has(oldSelf.spec.storage.postgres.external) && has(self.spec.storage.postgres.pool) == has(oldSelf.spec.storage.postgres.pool) || has(self.status) && has(self.status.move) && self.status.move.phase == 'Switching'",message="storage.postgres is changed between external, provisioned and pool by a SiteMove only"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.move) || self.status.move.phase == 'Switching' || self.spec.storage == oldSelf.spec.storage",message="storage cannot be changed during a SiteMove: set spec.decision of the SiteMove first"
 type Site struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -38,7 +38,7 @@ func fillUnset[T any](into, from *T) {
 	}
 }
 
-// NewStorage returns the storage of a new Site of the class, which does not set its own.
+// NewStorage returns the storage of a new Site of the class that does not set its own.
 func (c *SiteClass) NewStorage() Storage {
 	class := c.DeepCopy().Spec.Storage
 	if class == nil {

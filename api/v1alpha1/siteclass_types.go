@@ -18,9 +18,9 @@ type SiteClassSpec struct {
 	// +kubebuilder:validation:MaxLength=500
 	Description string `json:"description,omitempty"`
 
-	// storage is where records of new Sites without spec.storage are stored. The controller writes it
-	// to spec.storage of the Site once; a later change of the class does not move existing Sites.
-	// Default: type Cluster.
+	// storage is where records of new Sites are stored whose spec.storage is the default, type Cluster
+	// without storage.cluster. The controller writes it to spec.storage of the Site once; a later change
+	// of the class does not move existing Sites. Default: type Cluster.
 	// +optional
 	Storage *ClassStorage `json:"storage,omitempty"`
 

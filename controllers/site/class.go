@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,44 +21,44 @@ import (
 func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error) {
 	deleting := !s.site.DeletionTimestamp.IsZero()
 	name, err := r.classNameOf(ctx, s.site)
-	if err != nil {
+	if err != nil || name == nil || *name == "" {
 		return proceed, err
 	}
-	if name != nil && *name != "" {
-		if s.class, err = find[v1alpha1.SiteClass](ctx, r.Client, client.ObjectKey{Name: *name}); err != nil {
-			return proceed, err
+	if s.class, err = find[v1alpha1.SiteClass](ctx, r.Client, client.ObjectKey{Name: *name}); err != nil {
+		return proceed, err
+	}
+	switch {
+	case s.class == nil && deleting:
+		return proceed, nil
+	case s.class == nil:
+		s.found.accepted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonClassNotFound,
+			fmt.Sprintf("There is no SiteClass %q. Create it, or correct spec.className.", *name)}
+		return finish, nil
+	case !deleting:
+		if wrote, err := r.writeClass(ctx, s.site, s.class); wrote || err != nil {
+			return leave, err
 		}
-		if s.class == nil && !deleting {
-			s.found.accepted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonClassNotFound,
-				fmt.Sprintf("There is no SiteClass %q. Create it, or correct spec.className.", *name)}
-			return finish, nil
-		}
 	}
-	changed := s.site.DeepCopy()
-	changed.Spec.ClassName = name
-	if changed.Spec.Storage.Type == "" {
-		changed.Spec.Storage = newStorage(s.site, s.class)
-	}
-	if !deleting && (s.site.Spec.ClassName != changed.Spec.ClassName || s.site.Spec.Storage.Type == "") {
-		patch := client.MergeFromWithOptions(s.site, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return proceed, fmt.Errorf("set the class and storage of the Site: %w", err)
-		}
-		return leave, nil
-	}
-	if s.class != nil {
-		s.site = s.class.Complete(s.site)
-	}
+	s.site = s.class.Complete(s.site)
 	return proceed, nil
 }
 
-// newStorage returns the storage of a Site that sets none. A Site that has data already had the
-// default of all releases.
-func newStorage(site *v1alpha1.Site, class *v1alpha1.SiteClass) v1alpha1.Storage {
-	if class == nil || site.Status.SiteKey != "" {
-		return v1alpha1.Storage{Type: v1alpha1.StorageCluster}
+// writeClass writes className and storage to a Site that does not have them. wrote reports whether it
+// did so, which means that site is out of date.
+func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class *v1alpha1.SiteClass) (wrote bool, err error) {
+	changed := site.DeepCopy()
+	changed.Spec.ClassName = &class.Name
+	if site.Status.SiteKey == "" && equality.Semantic.DeepEqual(site.Spec.Storage, v1alpha1.Storage{Type: v1alpha1.StorageCluster}) {
+		changed.Spec.Storage = class.NewStorage()
 	}
-	return class.NewStorage()
+	if equality.Semantic.DeepEqual(site.Spec, changed.Spec) {
+		return false, nil
+	}
+	patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("set the class and storage of the Site: %w", err)
+	}
+	return true, nil
 }
 
 // classNameOf returns spec.className, or that of the default class for a Site that is new and sets

@@ -75,7 +75,7 @@ var _ = Describe("SiteClass", func() {
 		Expect(reload(ctx, none).Spec.ClassName).To(HaveValue(BeEmpty()))
 		Expect(reload(ctx, before).Spec.ClassName).To(BeNil())
 
-		By("refusing to forget the storage type")
+		By("refusing another storage type for a Site that has data")
 		other := reload(ctx, s)
 		other.Spec.Storage = v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{Pool: &v1alpha1.PooledPostgres{}}}
 		Expect(admin.Update(ctx, other)).To(MatchError(apierrors.IsInvalid, "an invalid object"))

@@ -21,8 +21,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/pagetoken"
 	"github.com/paddock-health/paddock/controllers/site"
-	"github.com/paddock-health/paddock/controllers/webhook"
 	"github.com/paddock-health/paddock/controllers/siteclass"
+	"github.com/paddock-health/paddock/controllers/webhook"
 	"github.com/paddock-health/paddock/controllers/webhookevent"
 )
 

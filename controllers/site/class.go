@@ -31,8 +31,10 @@ func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error
 	case s.class == nil && deleting:
 		return proceed, nil
 	case s.class == nil:
-		s.found.accepted = &verdict{metav1.ConditionFalse, v1alpha1.ReasonClassNotFound,
-			fmt.Sprintf("There is no SiteClass %q. Create it, or correct spec.className.", *name)}
+		s.found.accepted = &verdict{
+			metav1.ConditionFalse, v1alpha1.ReasonClassNotFound,
+			fmt.Sprintf("There is no SiteClass %q. Create it, or correct spec.className.", *name),
+		}
 		return finish, nil
 	case !deleting:
 		if wrote, err := r.writeClass(ctx, s.site, s.class); wrote || err != nil {

@@ -198,18 +198,23 @@ func TestStatsCountHistory(t *testing.T) {
 	}
 	mustWrite(t, site, noise("bella", 5000))
 	mustWrite(t, site, store.Op{Kind: store.Purge, Key: noise("bella", 0).Key})
-	want := site.Stats()
+	statsOf := func(s store.Store) store.Stats {
+		stats := s.Stats()
+		stats.Counted = time.Time{} // each replica counts at another time
+		return stats
+	}
+	want := statsOf(site)
 	if want.Records != 1 || want.Bytes < 20*100 {
 		t.Errorf("stats of the writer: %+v", want)
 	}
 	deadline := time.Now().Add(5 * time.Second)
-	for reader.Open(namespace, key, cluster.DefaultLimits).Stats() != want {
+	for statsOf(reader.Open(namespace, key, cluster.DefaultLimits)) != want {
 		if time.Now().After(deadline) {
 			t.Fatalf("stats: %+v on another replica, %+v on the writer's", reader.Open(namespace, key, cluster.DefaultLimits).Stats(), want)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if got := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits).Stats(); got != want {
+	if got := statsOf(newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)); got != want {
 		t.Errorf("stats of a new replica: %+v, want %+v", got, want)
 	}
 }

@@ -79,7 +79,7 @@ func hasPort(process *localcluster.Process, port uint64) bool {
 	GinkgoHelper()
 	fs, err := procfs.NewDefaultFS()
 	Expect(err).NotTo(HaveOccurred())
-	connections, err := fs.NetTCP()
+	connections, err := fs.NetTCP() //nolint:staticcheck // netlink, which replaces it, needs a module of its own for one call
 	Expect(err).NotTo(HaveOccurred())
 	proc, err := fs.Proc(process.Pid())
 	Expect(err).NotTo(HaveOccurred())

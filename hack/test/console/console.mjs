@@ -497,7 +497,7 @@ test('a request that openapi.json does not describe is found', async () => {
   for (const [method, path] of [['GET', '/fhir/Patient/rex/$undescribed'], ['DELETE', '/fhir/metadata'], ['GET', '/records']]) {
     await window.page.evaluate(([m, url]) => fetch(url, { method: m }), [method, `/site/${site}${path}`]);
     assert.throws(() => window.check({ refused: [401, 404, 405] }), /openapi\.json does not describe/, `${method} ${path}`);
-    window.requests.pop();
+    window.requests.splice(window.requests.findIndex((each) => each.method === method && each.url.endsWith(path)), 1); // the page asks for its figures meanwhile
   }
   window.check({ refused: [401, 404, 405] });
   await window.close();

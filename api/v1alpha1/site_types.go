@@ -475,6 +475,14 @@ func (s *Site) SiteID() string {
 	return s.Name
 }
 
+// Class returns the name of the Site's SiteClass, or "" if it has none.
+func (s *Site) Class() string {
+	if s.Spec.ClassName == nil {
+		return ""
+	}
+	return *s.Spec.ClassName
+}
+
 // SiteList is a list of Sites.
 // +kubebuilder:object:root=true
 type SiteList struct {

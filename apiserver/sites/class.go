@@ -12,12 +12,12 @@ import (
 // completeByClass completes a Site by its class. It reports false if the class is not known: without
 // its privacy rules, more records would be visible.
 func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
-	if site.Spec.ClassName == nil || *site.Spec.ClassName == "" {
+	if site.Class() == "" {
 		return true
 	}
 	var class sitesv1.SiteClass
-	if err := s.cache.Get(ctx, client.ObjectKey{Name: *site.Spec.ClassName}, &class); err != nil {
-		slog.WarnContext(ctx, "a site is not served, because its SiteClass is not known", "site", site.Namespace+"/"+site.Name, "class", *site.Spec.ClassName)
+	if err := s.cache.Get(ctx, client.ObjectKey{Name: site.Class()}, &class); err != nil {
+		slog.WarnContext(ctx, "a site is not served, because its SiteClass is not known", "site", site.Namespace+"/"+site.Name, "class", site.Class())
 		return false
 	}
 	*site = *class.Complete(site)
@@ -32,7 +32,7 @@ func (s *Sites) classChanged(ctx context.Context, name string) {
 		return
 	}
 	for i := range list.Items {
-		if class := list.Items[i].Spec.ClassName; class != nil && *class == name {
+		if list.Items[i].Class() == name {
 			s.refresh(ctx, list.Items[i].SiteID())
 		}
 	}

@@ -105,7 +105,7 @@ func (r *Reconciler) sitesOfClass(ctx context.Context, obj client.Object) []reco
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if name := list.Items[i].Spec.ClassName; name != nil && *name == obj.GetName() {
+		if list.Items[i].Class() == obj.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

@@ -2,9 +2,7 @@ package site
 
 import (
 	"context"
-	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -22,16 +20,6 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) (step, error
 }
 
 func (r *Reconciler) setFinalizer(ctx context.Context, site *v1alpha1.Site, want bool) error {
-	changed := site.DeepCopy()
-	if want {
-		controllerutil.AddFinalizer(changed, v1alpha1.SiteFinalizer)
-	} else {
-		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteFinalizer)
-	}
-	// A merge patch replaces the whole list, so the list must not have changed since it was read.
-	patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("patch the finalizers: %w", err)
-	}
-	return nil
+	_, err := apply.Finalizer(ctx, r.Client, site, v1alpha1.SiteFinalizer, want)
+	return err
 }

@@ -497,17 +497,12 @@ func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
 }
 
 func (r *MoveReconciler) setMoveFinalizer(ctx context.Context, s *moveScope, want bool) error {
-	changed := s.move.DeepCopy()
 	if want {
-		controllerutil.AddFinalizer(changed, v1alpha1.SiteMoveFinalizer)
 		s.requeueAfter = time.Millisecond
-	} else {
-		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteMoveFinalizer)
 	}
-	patch := client.MergeFromWithOptions(s.move, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("patch the finalizers: %w", err)
+	version, err := apply.Finalizer(ctx, r.Client, s.move, v1alpha1.SiteMoveFinalizer, want)
+	if err == nil {
+		s.move.ResourceVersion = version
 	}
-	s.move.ResourceVersion = changed.ResourceVersion
-	return nil
+	return err
 }

@@ -44,8 +44,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func classOfSite(_ context.Context, obj client.Object) []reconcile.Request {
-	if site, ok := obj.(*v1alpha1.Site); ok && site.Spec.ClassName != nil {
-		return requestFor(*site.Spec.ClassName)
+	if site, ok := obj.(*v1alpha1.Site); ok && site.Class() != "" {
+		return requestFor(site.Class())
 	}
 	return nil
 }
@@ -89,21 +89,11 @@ func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) erro
 	status := statusOf(class, sites.Items, claims.Items)
 	// A class without Sites has the finalizer too, until it is deleted: a Site can be created at any time.
 	if used := class.DeletionTimestamp.IsZero() || inUse(status); controllerutil.ContainsFinalizer(class, v1alpha1.SiteClassFinalizer) != used {
-		return r.setFinalizer(ctx, class, used) // the write triggers another reconcile
+		_, err := apply.Finalizer(ctx, r.Client, class, v1alpha1.SiteClassFinalizer, used)
+		return err // the write triggers another reconcile
 	}
 	if equality.Semantic.DeepEqual(class.Status, status) {
 		return nil
 	}
 	return apply.Status(ctx, r.Client, class, &status)
-}
-
-func (r *Reconciler) setFinalizer(ctx context.Context, class *v1alpha1.SiteClass, want bool) error {
-	changed := class.DeepCopy()
-	if want {
-		controllerutil.AddFinalizer(changed, v1alpha1.SiteClassFinalizer)
-	} else {
-		controllerutil.RemoveFinalizer(changed, v1alpha1.SiteClassFinalizer)
-	}
-	patch := client.MergeFromWithOptions(class, client.MergeFromWithOptimisticLock{})
-	return r.Client.Patch(ctx, changed, patch, apply.FieldOwner)
 }

@@ -11,7 +11,7 @@ import (
 func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim) v1alpha1.SiteClassStatus {
 	status := v1alpha1.SiteClassStatus{ObservedGeneration: class.Generation}
 	for i := range sites {
-		if name := sites[i].Spec.ClassName; name != nil && *name == class.Name {
+		if sites[i].Class() == class.Name {
 			status.Sites++
 		}
 	}

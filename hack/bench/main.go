@@ -77,7 +77,7 @@ func main() {
 	case *set == "sites":
 		err = withPaddock(ctx, o, benchSites)
 	case *set == "greedy":
-		err = withPaddock(ctx, o, benchGreedy)
+		err = withGreedy(ctx, o)
 	case *set == "deliveries":
 		err = withPaddock(ctx, o, benchDeliveries)
 	case *set == "eventcost":

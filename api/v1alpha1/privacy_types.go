@@ -62,19 +62,19 @@ type PrivacyRule struct {
 // PrivacyMatch selects records. A list matches if one of its values matches. An empty list does not
 // restrict the match.
 type PrivacyMatch struct {
-	// security are labels in meta.security.
+	// security has labels in meta.security.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Security []PrivacyCoding `json:"security,omitempty"`
 
-	// tag are tags in meta.tag.
+	// tag has tags in meta.tag.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tag []PrivacyCoding `json:"tag,omitempty"`
 
-	// profile are canonical URLs in meta.profile. A URL without a version matches all versions.
+	// profile has canonical URLs in meta.profile. A URL without a version matches all versions.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32

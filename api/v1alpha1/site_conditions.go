@@ -32,120 +32,128 @@ const (
 
 // Reasons of the Accepted condition.
 const (
-	// ReasonAccepted: the spec is valid. A Site also holds its siteID and its namespace.
+	// ReasonAccepted means that the spec is valid. A Site with this reason also holds its siteID
+	// and its namespace.
 	ReasonAccepted = "Accepted"
-	// ReasonSiteIDTaken: another Site, or the retained data of one, holds the siteID.
+	// ReasonSiteIDTaken means that another Site, or the retained data of one, holds the siteID.
 	ReasonSiteIDTaken = "SiteIDTaken"
-	// ReasonNamespaceOccupied: another Site, or the retained data of one, is in the namespace.
+	// ReasonNamespaceOccupied means that another Site, or the retained data of one, is in the
+	// namespace.
 	ReasonNamespaceOccupied = "NamespaceOccupied"
-	// ReasonSecretsForbidden: the controller may not use the Secrets of the namespace. The owner of
-	// the namespace must allow it. Webhooks have this reason too.
+	// ReasonSecretsForbidden means that the controller may not use the Secrets of the namespace.
+	// The owner of the namespace must allow it. Webhooks have this reason too.
 	ReasonSecretsForbidden = "SecretsForbidden"
-	// ReasonClassNotFound: there is no SiteClass with the name in spec.className.
+	// ReasonClassNotFound means that there is no SiteClass with the name in spec.className.
 	ReasonClassNotFound = "ClassNotFound"
 )
 
 // Reasons of the StorageReady condition.
 const (
-	// ReasonClusterStorage: records are stored as objects of the cluster.
+	// ReasonClusterStorage means that records are stored as objects of the cluster.
 	ReasonClusterStorage = "ClusterStorage"
-	// ReasonPostgresStorage: records are stored in a Postgres database.
+	// ReasonPostgresStorage means that records are stored in a Postgres database.
 	ReasonPostgresStorage = "PostgresStorage"
-	// ReasonSecretNotFound: a Secret that the spec names, or that a provisioned database needs, does
-	// not exist or has the wrong type.
+	// ReasonSecretNotFound means that a Secret that the spec names, or that a provisioned database
+	// needs, does not exist or has the wrong type.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonInvalidSecret: the Secret has no usable connection string or key.
+	// ReasonInvalidSecret means that the Secret has no usable connection string or key.
 	ReasonInvalidSecret = "InvalidSecret"
-	// ReasonDatabaseUnreachable: the controller cannot connect to the database or use it.
+	// ReasonDatabaseUnreachable means that the controller cannot connect to the database or use it.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonForeignRecords: the namespace has records or a database with another siteKey than the
-	// Site's SiteClaim.
+	// ReasonForeignRecords means that the namespace has records or a database whose siteKey differs
+	// from that of the Site's SiteClaim.
 	ReasonForeignRecords = "ForeignRecords"
-	// ReasonNoCapacity: no database of the class's pool has room for the Site, or there is no pool.
+	// ReasonNoCapacity means that no database of the class's pool has room for the Site, or the
+	// class has no pool.
 	ReasonNoCapacity = "NoCapacity"
-	// ReasonNotInPool: the class's pool no longer has the database of the Site.
+	// ReasonNotInPool means that the class's pool no longer has the database of the Site.
 	ReasonNotInPool = "NotInPool"
-	// ReasonNotAccepted: the condition Accepted is not true.
+	// ReasonNotAccepted means that the condition Accepted is not true.
 	ReasonNotAccepted = "NotAccepted"
 )
 
 // Further reasons of the StorageReady condition of a provisioned database.
 const (
-	// ReasonProvisioning: the database is being created or recreated.
+	// ReasonProvisioning means that the database is being created or recreated.
 	ReasonProvisioning = "Provisioning"
-	// ReasonPodPending: the database's Pod cannot be scheduled. The message quotes the scheduler.
+	// ReasonPodPending means that the database's Pod cannot be scheduled. The message quotes the
+	// scheduler.
 	ReasonPodPending = "PodPending"
-	// ReasonUnavailable: the database's Pod is not ready.
+	// ReasonUnavailable means that the database's Pod is not ready.
 	ReasonUnavailable = "Unavailable"
-	// ReasonVolumeLost: the PersistentVolume of the database no longer exists.
+	// ReasonVolumeLost means that the PersistentVolume of the database no longer exists.
 	ReasonVolumeLost = "VolumeLost"
-	// ReasonMajorUpgrade: the data has another major version of Postgres than the spec.
+	// ReasonMajorUpgrade means that the data was written by another major version of Postgres than
+	// that in the spec.
 	ReasonMajorUpgrade = "MajorUpgrade"
-	// ReasonEngineMissing: the operator of CloudNativePG is not installed.
+	// ReasonEngineMissing means that the CloudNativePG operator is not installed.
 	ReasonEngineMissing = "EngineMissing"
-	// ReasonRefused: kube-apiserver rejected an object that the database or spec.exposure needs.
+	// ReasonRefused means that kube-apiserver rejected an object that the database or spec.exposure
+	// needs.
 	ReasonRefused = "Refused"
 )
 
 // Reasons of the SchemaReady condition.
 const (
-	// ReasonMigrated: the database has the tables of this release.
+	// ReasonMigrated means that the database has the tables of this release.
 	ReasonMigrated = "Migrated"
-	// ReasonNewerSchema: a later release changed the tables in a way that this release does not
-	// support.
+	// ReasonNewerSchema means that a later release changed the tables in a way that this release
+	// does not support.
 	ReasonNewerSchema = "NewerSchema"
-	// ReasonMigrationFailed: the migration failed and was rolled back.
+	// ReasonMigrationFailed means that the migration failed and was rolled back.
 	ReasonMigrationFailed = "MigrationFailed"
-	// ReasonNoDatabase: no database is available for migration yet.
+	// ReasonNoDatabase means that no database is available for migration yet.
 	ReasonNoDatabase = "NoDatabase"
 )
 
 // Reasons of the Exposed condition, in addition to NotAccepted and Refused.
 const (
-	// ReasonExposed: the Ingress exists, or every Gateway has accepted the HTTPRoute.
+	// ReasonExposed means that the Ingress exists, or every Gateway has accepted the HTTPRoute.
 	ReasonExposed = "Exposed"
-	// ReasonHostNotAllowed: the operator does not allow the host.
+	// ReasonHostNotAllowed means that the operator does not allow the host.
 	ReasonHostNotAllowed = "HostNotAllowed"
-	// ReasonGatewayNotAllowed: the operator does not allow the Gateway.
+	// ReasonGatewayNotAllowed means that the operator does not allow the Gateway.
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
-	// ReasonGatewayAPIMissing: the CRDs of the Gateway API are not installed.
+	// ReasonGatewayAPIMissing means that the CRDs of the Gateway API are not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
-	// ReasonRoutePending: a Gateway's controller has not set a status on the HTTPRoute yet.
+	// ReasonRoutePending means that a Gateway's controller has not set a status on the HTTPRoute
+	// yet.
 	ReasonRoutePending = "RoutePending"
-	// ReasonRouteNotAccepted: a Gateway did not accept the HTTPRoute. The message quotes the Gateway's
-	// controller.
+	// ReasonRouteNotAccepted means that a Gateway did not accept the HTTPRoute. The message quotes
+	// the Gateway's controller.
 	ReasonRouteNotAccepted = "RouteNotAccepted"
 )
 
 // Reasons of the IssuersReady condition, in addition to NotAccepted.
 const (
-	// ReasonKeysKnown: the keys of all issuers are known.
+	// ReasonKeysKnown means that the keys of all issuers are known.
 	ReasonKeysKnown = "KeysKnown"
-	// ReasonIssuerUnreachable: an issuer does not respond or its response is not usable.
+	// ReasonIssuerUnreachable means that an issuer does not respond or its response is not usable.
 	ReasonIssuerUnreachable = "IssuerUnreachable"
-	// ReasonInvalidIssuer: the Site's entry for an issuer, or the issuer's discovery document or key
-	// set, is invalid.
+	// ReasonInvalidIssuer means that the Site's entry for an issuer, or the issuer's discovery
+	// document or key set, is invalid.
 	ReasonInvalidIssuer = "InvalidIssuer"
-	// ReasonIssuerNotAllowed: the operator does not allow the network of an issuer.
+	// ReasonIssuerNotAllowed means that the operator does not allow the network of an issuer.
 	ReasonIssuerNotAllowed = "IssuerNotAllowed"
 )
 
 // Reasons of the IndexReady condition.
 const (
-	// ReasonIndexed: all records are indexed for this release.
+	// ReasonIndexed means that all records are indexed for this release.
 	ReasonIndexed = "Indexed"
-	// ReasonIndexing: records are being reindexed.
+	// ReasonIndexing means that records are being reindexed.
 	ReasonIndexing = "Indexing"
 )
 
 // Further reasons of the Ready, Reconciling and Stalled conditions.
 const (
-	// ReasonServing: requests to the site succeed.
+	// ReasonServing means that requests to the site succeed.
 	ReasonServing = "Serving"
-	// ReasonPending: the controller has not determined the state yet.
+	// ReasonPending means that the controller has not determined the state yet.
 	ReasonPending = "Pending"
-	// ReasonRetrying: the last attempt failed and is retried. The controller's log has the error.
+	// ReasonRetrying means that the last attempt failed and is retried. The controller's log has
+	// the error.
 	ReasonRetrying = "Retrying"
-	// ReasonDeleting: the Site is being deleted.
+	// ReasonDeleting means that the Site is being deleted.
 	ReasonDeleting = "Deleting"
 )

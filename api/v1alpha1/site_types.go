@@ -156,17 +156,18 @@ type SiteSpec struct {
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || !has(self.cluster)",message="storage.cluster needs storage.type Cluster"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Cluster' || has(self.postgres)",message="storage.type Postgres needs storage.postgres"
 type Storage struct {
-	// type is the storage engine: Cluster (objects in etcd) or Postgres. It is changed by a
-	// SiteMove only. Default: Cluster.
+	// type is the storage engine: Cluster (objects in etcd) or Postgres. Only a SiteMove changes
+	// it. Default: Cluster.
 	// +optional
 	// +kubebuilder:default=Cluster
 	Type StorageType `json:"type,omitempty"`
 
-	// cluster has the limits of the site's records in etcd. Only with type Cluster.
+	// cluster has the limits of the site's records in etcd. It can be set only with type Cluster.
 	// +optional
 	Cluster *ClusterStorage `json:"cluster,omitempty"`
 
-	// postgres selects the database: either external or provisioned. Required with type Postgres.
+	// postgres selects the database: external, provisioned or pool. It is required with type
+	// Postgres.
 	// +optional
 	Postgres *PostgresStorage `json:"postgres,omitempty"`
 }
@@ -357,8 +358,8 @@ type Limits struct {
 	CallerRequestsPerSecond *int32 `json:"callerRequestsPerSecond,omitempty"`
 
 	// concurrentSearches is the maximum number of searches, histories and lists of the site that run
-	// concurrently in each API server, 1 to 10000. Further ones wait for up to two seconds and then
-	// fail with 429. Default: 64.
+	// concurrently in each API server, 1 to 10000. Further requests wait for up to two seconds and
+	// then fail with 429. Default: 64.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -386,7 +387,7 @@ type Limits struct {
 	MaxIncluded *int32 `json:"maxIncluded,omitempty"`
 
 	// concurrentExports is the maximum number of bulk exports of the site that are being planned, 1 to
-	// 100. Further ones fail with 429. Default: 4.
+	// 100. Further requests fail with 429. Default: 4.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100

@@ -61,8 +61,8 @@ type SiteClaim struct {
 	Spec SiteClaimSpec `json:"spec"`
 }
 
-// HeldBy reports whether the claim is held by this Site. A Site of the same name that was created
-// later has another uid.
+// HeldBy reports whether site holds the claim. It is false for a Site with the same name but
+// another uid, which was created later.
 func (c *SiteClaim) HeldBy(site *Site) bool {
 	ref := c.Spec.SiteRef
 	return ref.Namespace == site.Namespace && ref.Name == site.Name && ref.UID == site.UID

@@ -5,7 +5,8 @@ import (
 )
 
 // Complete returns a copy of the Site in which the fields of spec that the Site does not set have the
-// values of the class. It leaves out storage, which the controller writes to the Site once.
+// values of the class. Complete does not change storage, which the controller writes to the Site
+// once.
 func (c *SiteClass) Complete(site *Site) *Site {
 	completed, class := site.DeepCopy(), c.DeepCopy()
 	spec := &completed.Spec
@@ -74,8 +75,8 @@ func (c *SiteClass) Pool() *PostgresPool {
 	return c.Spec.Storage.Postgres.Pool
 }
 
-// Placed returns the number of Sites in each database of the class, those with retained data
-// included.
+// Placed returns the number of Sites in each database of the class, including those with retained
+// data.
 func (c *SiteClass) Placed(claims []SiteClaim) map[string]int32 {
 	placed := map[string]int32{}
 	for i := range claims {
@@ -86,7 +87,7 @@ func (c *SiteClass) Placed(claims []SiteClaim) map[string]int32 {
 	return placed
 }
 
-// Free returns the number of Sites that can be placed on the database, which has placed ones.
+// Free returns how many more Sites can be placed on the database, if it has placed Sites.
 func (d *PoolDatabase) Free(placed int32) int32 {
 	if d.Drain || d.Capacity == nil {
 		return 0
@@ -95,7 +96,7 @@ func (d *PoolDatabase) Free(placed int32) int32 {
 }
 
 // RoomFor returns the database of the class's pool with the most room for another Site, or nil if
-// none has room. If region is not empty, it is the region of the database.
+// none has room. If region is not empty, only databases with that region are considered.
 func (c *SiteClass) RoomFor(region string, claims []SiteClaim) *PoolDatabase {
 	placed, most := c.Placed(claims), int32(0)
 	var found *PoolDatabase

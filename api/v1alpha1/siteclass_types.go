@@ -13,22 +13,22 @@ const (
 
 // SiteClassSpec has the values of fields that Sites of the class do not set.
 type SiteClassSpec struct {
-	// description is for people, at most 500 characters.
+	// description is a text for people, at most 500 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=500
 	Description string `json:"description,omitempty"`
 
-	// storage is where records of new Sites are stored whose spec.storage is the default, type Cluster
-	// without storage.cluster. The controller writes it to spec.storage of the Site once; a later change
-	// of the class does not move existing Sites. Default: type Cluster.
+	// storage is the storage of new Sites whose spec.storage has its default: type Cluster, without
+	// storage.cluster. The controller writes it to spec.storage of the Site once; a later change of
+	// the class does not move existing Sites. Default: type Cluster.
 	// +optional
 	Storage *ClassStorage `json:"storage,omitempty"`
 
-	// limits apply to Sites that do not set the field of the same name.
+	// limits has values for the fields of spec.limits that a Site does not set.
 	// +optional
 	Limits Limits `json:"limits,omitzero"`
 
-	// retention applies to Sites that do not set the field of the same name.
+	// retention has values for the fields of spec.retention that a Site does not set.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
 
@@ -36,11 +36,12 @@ type SiteClassSpec struct {
 	// +optional
 	Privacy Privacy `json:"privacy,omitzero"`
 
-	// access has the issuers of Sites without any.
+	// access has the issuers of Sites without spec.access.issuers.
 	// +optional
 	Access ClassAccess `json:"access,omitzero"`
 
-	// exposure applies to Sites without spec.exposure. All have the same host, and paths of their own.
+	// exposure applies to Sites without spec.exposure. All these Sites have the same host, and each
+	// has its own path.
 	// +optional
 	Exposure *Exposure `json:"exposure,omitempty"`
 }
@@ -67,11 +68,12 @@ type ClassStorage struct {
 	// +kubebuilder:default=Cluster
 	Type StorageType `json:"type,omitempty"`
 
-	// cluster has the limits of each Site's records in etcd. Only with type Cluster.
+	// cluster has the limits of each Site's records in etcd. It can be set only with type Cluster.
 	// +optional
 	Cluster *ClusterStorage `json:"cluster,omitempty"`
 
-	// postgres selects the databases: either pool or provisioned. Required with type Postgres.
+	// postgres selects the databases: either pool or provisioned. It is required with type
+	// Postgres.
 	// +optional
 	Postgres *ClassPostgres `json:"postgres,omitempty"`
 }
@@ -91,7 +93,7 @@ type ClassPostgres struct {
 
 // PostgresPool is a list of databases. The controller places each Site on one of them.
 type PostgresPool struct {
-	// databases of the pool, at most 64.
+	// databases are the databases of the pool, at most 64.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -102,8 +104,8 @@ type PostgresPool struct {
 
 // PoolDatabase is a database of a pool.
 type PoolDatabase struct {
-	// name of the database in the pool. It is in the status of the Sites, and must not be given to
-	// another database later.
+	// name is the name of the database in the pool. It is in the status of the Sites, and must not
+	// be given to another database later.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -115,21 +117,21 @@ type PoolDatabase struct {
 	SecretRef DSNReference `json:"secretRef,omitzero"`
 
 	// capacity is the maximum number of Sites in the database, those with retained data included, 0 to
-	// 100000. If it is lowered below their number, they stay.
+	// 100000. If it is lowered below the number of Sites in the database, they stay.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Capacity *int32 `json:"capacity,omitempty"`
 
 	// region is a label, such as that of a data center. Sites with storage.postgres.pool.region are
-	// placed only on databases with the same one.
+	// placed only on databases with the same region.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`
 	Region string `json:"region,omitempty"`
 
-	// drain stops the placement of Sites on the database. Those that are there stay until a SiteMove
-	// moves them. Default: false.
+	// drain stops the placement of Sites on the database. Sites that are already in the database
+	// stay until a SiteMove moves them. Default: false.
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 }
@@ -144,7 +146,7 @@ type PooledPostgres struct {
 	Region string `json:"region,omitempty"`
 }
 
-// SiteClassStatus is the use of a class.
+// SiteClassStatus is the observed use of a SiteClass.
 type SiteClassStatus struct {
 	// observedGeneration is the metadata.generation that the status was computed for.
 	// +optional
@@ -154,7 +156,8 @@ type SiteClassStatus struct {
 	// +optional
 	Sites int32 `json:"sites"`
 
-	// databases is the use of each database that is in the pool or has data of a Site of the class.
+	// databases has the use of each database that is in the pool or has data of a Site of the
+	// class.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -6,12 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MovePhase is how far a SiteMove is.
+// MovePhase is a phase of a SiteMove.
 // +kubebuilder:validation:Enum=Pending;Copying;Draining;Pausing;CatchingUp;Switching;Switched;Completed;RollingBack;RolledBack
 type MovePhase string
 
 const (
-	// MovePending means that the move has not begun. The condition Stalled has the reason, if it cannot.
+	// MovePending means that the move has not begun. If it cannot begin, the condition Stalled has
+	// the reason.
 	MovePending MovePhase = "Pending"
 	// MoveCopying means that records are copied while the site serves reads and writes.
 	MoveCopying MovePhase = "Copying"
@@ -28,7 +29,8 @@ const (
 	// MoveSwitched means that the site is served from the new storage. The former one is locked and
 	// keeps its data until spec.decision is set.
 	MoveSwitched MovePhase = "Switched"
-	// MoveCompleted means that the move was confirmed and the data in the former storage deleted.
+	// MoveCompleted means that the move was confirmed and the data in the former storage was
+	// deleted.
 	MoveCompleted MovePhase = "Completed"
 	// MoveRollingBack means that the copy is being deleted. The site is served from its former storage.
 	// After a switch, the audit log and ended deliveries since then are first copied back.
@@ -42,7 +44,8 @@ func (p MovePhase) PausesWrites() bool {
 	return p == MovePausing || p == MoveCatchingUp || p == MoveSwitching
 }
 
-// StopsDeliveries reports whether no delivery of the site is started in the phase.
+// StopsDeliveries reports whether the deliveries of a site are stopped in the phase: those in
+// progress end, and no other one is started.
 func (p MovePhase) StopsDeliveries() bool { return p == MoveDraining || p.PausesWrites() }
 
 // Ended reports whether the move is over.
@@ -72,25 +75,28 @@ const (
 
 // Reasons of the conditions of a SiteMove.
 const (
-	// ReasonMoving: the move is in progress.
+	// ReasonMoving means that the move is in progress.
 	ReasonMoving = "Moving"
-	// ReasonAwaitingDecision: the site is served from the new storage, and spec.decision is not set.
+	// ReasonAwaitingDecision means that the site is served from the new storage, and spec.decision
+	// is not set.
 	ReasonAwaitingDecision = "AwaitingDecision"
-	// ReasonMoved: the move was confirmed.
+	// ReasonMoved means that the move was confirmed.
 	ReasonMoved = "Moved"
-	// ReasonRolledBack: the site is served from the storage that it had before the move.
+	// ReasonRolledBack means that the site is served from the storage that it had before the move.
 	ReasonRolledBack = "RolledBack"
-	// ReasonSiteNotReady: there is no such Site in the namespace, or it is not ready.
+	// ReasonSiteNotReady means that there is no such Site in the namespace, or it is not ready.
 	ReasonSiteNotReady = "SiteNotReady"
-	// ReasonMoveInProgress: another SiteMove of the Site has not ended.
+	// ReasonMoveInProgress means that another SiteMove of the Site has not ended.
 	ReasonMoveInProgress = "MoveInProgress"
-	// ReasonNotSupported: moves between these storages are not supported.
+	// ReasonNotSupported means that moves between these storages are not supported.
 	ReasonNotSupported = "NotSupported"
-	// ReasonTargetOccupied: the target database has data of the Site already, or is its current one.
+	// ReasonTargetOccupied means that the target database already has data of the Site, or is its
+	// current database.
 	ReasonTargetOccupied = "TargetOccupied"
-	// ReasonCopyFailed: the data cannot be copied. The message has the error.
+	// ReasonCopyFailed means that the data cannot be copied. The message has the error.
 	ReasonCopyFailed = "CopyFailed"
-	// ReasonPauseTooLong: the last changes could not be copied within the longest pause of writes.
+	// ReasonPauseTooLong means that the last changes could not be copied within the maximum pause
+	// of writes.
 	ReasonPauseTooLong = "PauseTooLong"
 )
 
@@ -109,7 +115,7 @@ func MoveToName(namespace string) string { return ConnectionName(namespace) + ".
 // namespace during a SiteMove. Only Sites that had storage.type Postgres have it.
 func MoveFromName(namespace string) string { return ConnectionName(namespace) + ".move-from" }
 
-// SiteMoveSpec is which Site moves where.
+// SiteMoveSpec selects the Site to move and its new storage.
 // +kubebuilder:validation:XValidation:rule="self.siteName == oldSelf.siteName && self.to == oldSelf.to",message="siteName and to are immutable: delete the SiteMove and create another one"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || has(self.decision) && self.decision == oldSelf.decision",message="decision cannot be changed once it is set"
 type SiteMoveSpec struct {
@@ -133,7 +139,7 @@ type SiteMoveSpec struct {
 	Decision MoveDecision `json:"decision,omitempty"`
 }
 
-// MoveCopy is how far the copy is. The API server that copies reports it.
+// MoveCopy is the progress of the copy, as reported by the API server that copies.
 type MoveCopy struct {
 	// direction is the direction of the copy at the time of this report.
 	// +optional
@@ -163,7 +169,8 @@ type MoveCopy struct {
 	// end by themselves.
 	// +optional
 	Failed string `json:"failed,omitempty"`
-	// records and tombstones are the numbers of records that both storages have, after the last pass.
+	// records and tombstones are the numbers of live records and of tombstones that each storage
+	// had after the last pass.
 	// +optional
 	Records    int64 `json:"records,omitempty"`
 	Tombstones int64 `json:"tombstones,omitempty"`
@@ -175,7 +182,7 @@ type MoveCopy struct {
 	Deliveries int64 `json:"deliveries,omitempty"`
 }
 
-// SiteMoveStatus is how far a move is.
+// SiteMoveStatus is the observed state of a SiteMove.
 type SiteMoveStatus struct {
 	// observedGeneration is the metadata.generation that the conditions were computed for.
 	// +optional
@@ -188,11 +195,11 @@ type SiteMoveStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// phase is how far the move is.
+	// phase is the current phase of the move.
 	// +optional
 	Phase MovePhase `json:"phase,omitempty"`
 
-	// direction is Back while a switch is undone.
+	// direction is Back while a switch is undone, and Forward otherwise.
 	// +optional
 	Direction MoveDirection `json:"direction,omitempty"`
 
@@ -212,11 +219,11 @@ type SiteMoveStatus struct {
 	// +optional
 	Provisioned bool `json:"provisioned,omitempty"`
 
-	// siteKey is the key of the data.
+	// siteKey is the key of the site's data.
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
 
-	// pausedTime is when the last pause of writes began, resumedTime when it ended.
+	// pausedTime is when the last pause of writes began, and resumedTime is when it ended.
 	// +optional
 	PausedTime  *metav1.MicroTime `json:"pausedTime,omitempty"`
 	ResumedTime *metav1.MicroTime `json:"resumedTime,omitempty"`
@@ -225,7 +232,7 @@ type SiteMoveStatus struct {
 	// +optional
 	Failure string `json:"failure,omitempty"`
 
-	// copy is how far the copy is.
+	// copy is the progress of the copy.
 	// +optional
 	Copy *MoveCopy `json:"copy,omitempty"`
 }
@@ -261,10 +268,10 @@ type SiteMoveList struct {
 
 // SiteMoveReference is the state of a SiteMove in the status of its Site.
 type SiteMoveReference struct {
-	// name and uid of the SiteMove.
+	// name and uid are those of the SiteMove.
 	Name string `json:"name"`
 	UID  string `json:"uid"`
-	// phase and direction of the SiteMove. The API servers follow them.
+	// phase and direction are those of the SiteMove. The API servers act on them.
 	Phase     MovePhase     `json:"phase"`
 	Direction MoveDirection `json:"direction"`
 }
@@ -272,8 +279,8 @@ type SiteMoveReference struct {
 // copyPhases are the phases in which an API server copies, whatever the direction.
 var copyPhases = []MovePhase{MoveCopying, MoveCatchingUp, MoveSwitched}
 
-// Copies reports whether an API server has work: it copies records and pending deliveries, or what
-// follows a switch.
+// Copies reports whether an API server has data to copy: records and pending deliveries, or, after
+// a switch, the audit log and ended deliveries.
 func (r *SiteMoveReference) Copies() bool {
 	return slices.Contains(copyPhases, r.Phase) || r.Returned()
 }

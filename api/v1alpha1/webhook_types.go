@@ -65,16 +65,17 @@ const ConditionDisabled = "Disabled"
 
 // Reasons of the Disabled condition.
 const (
-	// ReasonGone: the receiver responded with the status 410.
+	// ReasonGone means that the receiver responded with the status 410.
 	ReasonGone = "Gone"
-	// ReasonFailing: deliveries fail. As a reason of the Disabled condition: all attempts have failed
-	// for five days.
+	// ReasonFailing means that deliveries fail. As a reason of the Disabled condition, it means
+	// that all attempts have failed for five days.
 	ReasonFailing = "Failing"
-	// ReasonEnabled: the Webhook was disabled and then enabled again.
+	// ReasonEnabled means that the Webhook was disabled and then enabled again.
 	ReasonEnabled = "Enabled"
 )
 
-// ReasonInvalidCABundle is a reason of the Accepted condition: caBundle has no valid certificates.
+// ReasonInvalidCABundle is a reason of the Accepted condition. It means that caBundle has no valid
+// certificates.
 const ReasonInvalidCABundle = "InvalidCABundle"
 
 // WebhookSpec is where and how events of one type are delivered.
@@ -225,7 +226,8 @@ type WebhookStatus struct {
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// publicKey is the key with which receivers verify signatures: whpk_…. Only with signing Ed25519.
+	// publicKey is the key with which receivers verify signatures: whpk_…. It is set only with
+	// signing Ed25519.
 	// +optional
 	PublicKey string `json:"publicKey,omitempty"`
 
@@ -234,11 +236,12 @@ type WebhookStatus struct {
 	LastSuccess *metav1.Time `json:"lastSuccess,omitempty"`
 
 	// pending is the number of deliveries that have not ended: their next attempt is due or scheduled.
-	// Unset until the delivery process first reports.
+	// It is unset until the delivery process first reports.
 	// +optional
 	Pending *int64 `json:"pending,omitempty"`
 
-	// failingSince is the time of the first failed attempt after lastSuccess. Unset after a success.
+	// failingSince is the time of the first failed attempt after lastSuccess. It is unset after a
+	// success.
 	// +optional
 	FailingSince *metav1.Time `json:"failingSince,omitempty"`
 }

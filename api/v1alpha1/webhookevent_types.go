@@ -26,31 +26,32 @@ const ConditionDelivering = "Delivering"
 // Reasons of the Accepted condition of a WebhookEvent or a Webhook, in addition to ReasonAccepted,
 // ReasonSecretNotFound and ReasonInvalidSecret.
 const (
-	// ReasonExtensionsTooLarge: extensions has more than MaxExtensions bytes.
+	// ReasonExtensionsTooLarge means that extensions has more than MaxExtensions bytes.
 	ReasonExtensionsTooLarge = "ExtensionsTooLarge"
 )
 
 // Reasons of the Active condition, in addition to ReasonNotAccepted.
 const (
-	// ReasonActive: events are delivered.
+	// ReasonActive means that events are delivered.
 	ReasonActive = "Active"
-	// ReasonDisabled: the WebhookEvent is not enabled, or the delivery process disabled the Webhook.
+	// ReasonDisabled means that the WebhookEvent is not enabled, or the delivery process disabled
+	// the Webhook.
 	ReasonDisabled = "Disabled"
-	// ReasonNoWebhooks: no active Webhook has the type of the WebhookEvent.
+	// ReasonNoWebhooks means that no active Webhook has the type of the WebhookEvent.
 	ReasonNoWebhooks = "NoWebhooks"
-	// ReasonInactive: the Webhook is not active.
+	// ReasonInactive means that the Webhook is not active.
 	ReasonInactive = "Inactive"
-	// ReasonTypeDisabled: no WebhookEvent enables the type of the Webhook.
+	// ReasonTypeDisabled means that no WebhookEvent enables the type of the Webhook.
 	ReasonTypeDisabled = "TypeDisabled"
 )
 
 // Reasons of the Delivering condition, in addition to ReasonFailing.
 const (
-	// ReasonNotActive: the condition Active is not true.
+	// ReasonNotActive means that the condition Active is not true.
 	ReasonNotActive = "NotActive"
-	// ReasonNoDeliveries: no Webhook of the type has accepted an event yet.
+	// ReasonNoDeliveries means that no Webhook of the type has accepted an event yet.
 	ReasonNoDeliveries = "NoDeliveries"
-	// ReasonDelivered: the Webhooks of the type accept events.
+	// ReasonDelivered means that the Webhooks of the type accept events.
 	ReasonDelivered = "Delivered"
 )
 

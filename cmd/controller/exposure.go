@@ -37,7 +37,7 @@ func (o *exposureOptions) register(fs *flag.FlagSet) {
 	fs.Func("ingress-annotation", "annotation of the Ingresses of Sites, as `name=value`; can be repeated", func(text string) error {
 		name, value, found := strings.Cut(text, "=")
 		if faults := validation.IsQualifiedName(strings.ToLower(name)); !found || len(faults) > 0 {
-			return fmt.Errorf("%q must be an annotation as name=value", text)
+			return fmt.Errorf("%q is not an annotation of the form name=value", text)
 		}
 		if o.annotations == nil {
 			o.annotations = map[string]string{}
@@ -50,7 +50,7 @@ func (o *exposureOptions) register(fs *flag.FlagSet) {
 		for gateway := range strings.SplitSeq(text, ",") {
 			namespace, name, found := strings.Cut(gateway, "/")
 			if !found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-				return fmt.Errorf("%q must name a Gateway, as namespace/name", gateway)
+				return fmt.Errorf("%q is not a Gateway of the form namespace/name", gateway)
 			}
 			o.gateways = append(o.gateways, types.NamespacedName{Namespace: namespace, Name: name})
 		}

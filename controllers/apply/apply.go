@@ -25,7 +25,7 @@ const FieldOwner = client.FieldOwner("paddock-controller")
 const ConflictDelay = time.Second
 
 // Changed sets v1alpha1.ChangedAnnotation if the writer of the spec did not. wrote reports whether
-// it did so, which means that object is out of date.
+// Changed set it. object is then out of date.
 func Changed(ctx context.Context, c client.Client, object client.Object) (wrote bool, err error) {
 	at, recorded := v1alpha1.ChangedAt(object)
 	if recorded {

@@ -13,7 +13,7 @@ import (
 )
 
 // AppliedAnnotation is an annotation with a hash of the last applied configuration. A different
-// hash shows that the configuration has changed, also if it only lost fields, which Covers would
+// hash shows that the configuration has changed, even if it only lost fields, which Covers would
 // not detect otherwise.
 const AppliedAnnotation = "paddock.health/applied"
 

@@ -88,8 +88,8 @@ type moveScope struct {
 	requeueAfter time.Duration
 }
 
-// Reconcile does the step of the phase of one SiteMove. All reads that decide are live, since a stale
-// phase could undo a step.
+// Reconcile takes the next step of one SiteMove. Reads on which the step depends are live, because
+// a stale phase could undo a step.
 func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	move, err := find[v1alpha1.SiteMove](ctx, r.Live, req.NamespacedName)
 	if err != nil || move == nil {
@@ -222,7 +222,7 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 		return err
 	}
 	if there, err := schema.HasSite(ctx, conn, site.Status.SiteKey); err != nil || there {
-		s.stall(v1alpha1.ReasonTargetOccupied, "The new database has data of this site: it is the current database, or has the rest of an earlier move. Use another database.")
+		s.stall(v1alpha1.ReasonTargetOccupied, "The new database has data of this site: it is the current database, or has data left by an earlier move. Use another database.")
 		return err
 	}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
@@ -282,7 +282,7 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 // pause locks the storage that serves the Site, so that no process writes to it, however late.
 func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
 	if r.tooLong(s) {
-		r.giveUp(s, "The storage could not be locked within the longest pause of writes.")
+		r.giveUp(s, "The storage could not be locked within the maximum pause of writes.")
 		return nil
 	}
 	if err := r.fence(ctx, s, s.status.Direction); err != nil {
@@ -307,7 +307,7 @@ func (r *MoveReconciler) awaitCopy(_ context.Context, s *moveScope) error {
 	case c != nil && c.Done:
 		s.status.Phase = v1alpha1.MoveSwitching
 	case r.tooLong(s):
-		r.giveUp(s, "The last changes were not copied within the longest pause of writes.")
+		r.giveUp(s, "The last changes were not copied within the maximum pause of writes.")
 	default:
 		s.requeueAfter = moveWait
 	}
@@ -413,10 +413,10 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return err
 		}
 		s.status.Phase = v1alpha1.MoveCompleted
-		r.event(s.site, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage deleted.", s.move.Name))
+		r.event(s.site, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage was deleted.", s.move.Name))
 	case v1alpha1.MoveRollBack:
 		if s.status.Failure != "" && r.since(s) < returnRetry {
-			s.stall(v1alpha1.ReasonCopyFailed, s.status.Failure+" The Site is served from the new storage. The return is tried again.")
+			s.stall(v1alpha1.ReasonCopyFailed, s.status.Failure+" The Site is served from the new storage. The rollback is retried.")
 			s.requeueAfter = returnRetry - r.since(s)
 			return nil
 		}
@@ -439,7 +439,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		return nil
 	}
 	if c := s.copied(); s.status.Direction == v1alpha1.MoveBack && (c == nil || !c.Done) {
-		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are copied back. The Site serves reads and writes."}
+		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are being copied back. The Site serves reads and writes."}
 		return nil
 	}
 	if isProvisioned(&s.move.Spec.To) {

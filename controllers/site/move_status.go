@@ -84,13 +84,13 @@ func moveConditions(s *moveScope) []metav1.Condition {
 	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMoving}
 	switch s.status.Phase {
 	case v1alpha1.MovePending, v1alpha1.MoveCopying:
-		ready.Message = "The data is copied. The Site serves reads and writes."
+		ready.Message = "The data is being copied. The Site serves reads and writes."
 	case v1alpha1.MoveDraining:
-		ready.Message = "Deliveries to webhooks end. The Site serves reads and writes."
+		ready.Message = "Deliveries to webhooks are being stopped. The Site serves reads and writes."
 	case v1alpha1.MovePausing, v1alpha1.MoveCatchingUp, v1alpha1.MoveSwitching:
 		ready.Message = "The Site serves reads, and refuses writes."
 	case v1alpha1.MoveRollingBack:
-		ready.Message = "The copy is deleted. The Site serves reads and writes."
+		ready.Message = "The copy is being deleted. The Site serves reads and writes."
 	case v1alpha1.MoveSwitched:
 		ready.Status, ready.Reason = metav1.ConditionTrue, v1alpha1.ReasonAwaitingDecision
 		ready.Message = "The Site is served from the new storage. Set spec.decision to Confirm to delete the data in the former one, or to RollBack to return."

@@ -34,7 +34,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verd
 // last place of a database. If the verdict is not nil, it says why there is no place.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 	if s.class == nil || s.class.Pool() == nil {
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to one."}, nil
+		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
 	}
 	r.placing.Lock()
 	defer r.placing.Unlock()

@@ -39,7 +39,8 @@ type Reconciler struct {
 	// ConnectionsNamespace has the Secrets by which the controller passes connections to the API
 	// servers. The API servers read no other Secrets.
 	ConnectionsNamespace string
-	// SecretAccess selects the namespaces whose Secrets can be read. If unset, all can.
+	// SecretAccess selects the namespaces whose Secrets can be read. If unset, the Secrets of all
+	// namespaces can be read.
 	SecretAccess secrets.Access
 	// Dial opens connections to the databases of Sites.
 	Dial dsn.Dial

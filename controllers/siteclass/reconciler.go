@@ -24,7 +24,8 @@ import (
 type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
-	// Live reads from kube-apiserver: a Site that the cache does not have yet keeps its class.
+	// Live reads from kube-apiserver, because a SiteClass must not be deleted while a Site uses it
+	// that the cache does not have yet.
 	Live client.Reader
 }
 

@@ -26,7 +26,8 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads Secrets from kube-apiserver if SecretAccess is Namespaced.
 	Live client.Reader
-	// SecretAccess selects the namespaces whose Secrets can be read. If unset, all can.
+	// SecretAccess selects the namespaces whose Secrets can be read. If unset, the Secrets of all
+	// namespaces can be read.
 	SecretAccess secrets.Access
 	// Namespace is the namespace of the controller.
 	Namespace string

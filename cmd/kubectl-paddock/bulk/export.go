@@ -40,7 +40,7 @@ type Exported struct {
 }
 
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
-// An export that was interrupted is taken up again, if it has the same query and has not expired.
+// Export continues an interrupted export if that has the same query and has not expired.
 func Export(ctx context.Context, site *siteapi.Client, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err

@@ -51,7 +51,7 @@ type place struct {
 // importProgress is the state of an interrupted import: what is done, in the order of the files.
 type importProgress struct {
 	Site string `json:"site"`
-	// Next is the next line. Offset is where it begins in its file, in bytes.
+	// Next is the next line to send. Offset is the offset of that line in its file, in bytes.
 	Next   place `json:"next"`
 	Offset int64 `json:"offset"`
 	// Waiting are lines that could not be written yet, because of other lines.
@@ -95,8 +95,8 @@ type importer struct {
 // Import sends the files *.ndjson of a folder to a site. If its manifest is that of an export in the
 // native format, the files are checked against the manifest and sent in that format. Import returns
 // the numbers of lines by result. Lines that fail are in the file import-errors.jsonl. siteURL
-// identifies the site: an import that was interrupted is taken up again if it was to that site. A dry
-// run leaves no state.
+// identifies the site: Import continues an interrupted import into that site. A dry run leaves no
+// state.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)

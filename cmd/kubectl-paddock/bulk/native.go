@@ -33,8 +33,8 @@ const (
 type NativeManifest struct {
 	Format string `json:"format"`
 	Site   string `json:"site"`
-	// From and Until are when the export began and ended: each record is in its state of a moment
-	// between them. If nothing changed in that time, the export is the state of all of it.
+	// From and Until are when the export began and ended. Each record is as it was at some moment
+	// between them. If no record changed in that time, the export is a snapshot of the site.
 	From  string `json:"from"`
 	Until string `json:"until"`
 	// SHA256 is the digest of all lines, in the order of the files. It does not depend on the storage
@@ -83,8 +83,8 @@ type nativeExporter struct {
 }
 
 // ExportNative exports all records of a site in the native format into files of a folder:
-// records.{number}.ndjson, and manifest.json. An export that was interrupted is taken up again.
-// siteURL identifies the site.
+// records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export. siteURL
+// identifies the site.
 func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err
@@ -165,7 +165,7 @@ func (x *nativeExporter) endPass() {
 	s.Manifest.Until = s.Next
 	s.Done = s.Pass > 0 && s.New == 0 || s.Pass+1 == maxPasses
 	if s.Done && s.New > 0 {
-		x.progress.Say("The site is written to all the time. Each record is in its state of a moment between %s and %s.", s.Manifest.From, s.Manifest.Until)
+		x.progress.Say("The site changed during the whole export. Each record is as it was at some moment between %s and %s.", s.Manifest.From, s.Manifest.Until)
 	}
 	s.Pass, s.Since, s.Next, s.New = s.Pass+1, s.Next, "", 0
 }

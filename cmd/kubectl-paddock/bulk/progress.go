@@ -39,7 +39,7 @@ func (p *Progress) Begin(done, total int64) {
 	p.began, p.done, p.skipped, p.total = p.Now(), done, done, total
 }
 
-// Add adds what is done.
+// Add adds to the amount that is done, in the unit of Begin, and to the number of records.
 func (p *Progress) Add(done, records int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

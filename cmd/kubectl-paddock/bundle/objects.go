@@ -13,8 +13,8 @@ import (
 // annotationPrefix begins the annotations and labels of Paddock. Others can have any content.
 const annotationPrefix = "paddock.health/"
 
-// Site returns the object of a Site without the parts that others write: annotations, labels and
-// managed fields. A key set and the query of a discovery document are removed, because their
+// Site returns the object of a Site without the parts that other clients write: annotations, labels
+// and managed fields. A key set and the query of a discovery document are removed, because their
 // authors may have put secrets into them.
 func Site(site *v1alpha1.Site) *v1alpha1.Site {
 	selected := site.DeepCopy()
@@ -51,8 +51,8 @@ func own(from map[string]string) map[string]string {
 	return selected
 }
 
-// Webhook is what a bundle has of a Webhook. It omits description and extensions, which can have any
-// content, the names of fields, and the path of the URL.
+// Webhook is the part of a Webhook that a bundle has. It omits description and extensions, which
+// can have any content, the names of fields, and the path of the URL.
 type Webhook struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
@@ -67,7 +67,7 @@ type Webhook struct {
 	Status    v1alpha1.WebhookStatus `json:"status"`
 }
 
-// SelectWebhook returns what a bundle has of a Webhook.
+// SelectWebhook returns the part of a Webhook that a bundle has.
 func SelectWebhook(hook *v1alpha1.Webhook) Webhook {
 	return Webhook{
 		Namespace: hook.Namespace, Name: hook.Name, EventType: hook.Spec.EventType, Receiver: Origin(hook.Spec.URL), Active: hook.Spec.Active,
@@ -76,8 +76,8 @@ func SelectWebhook(hook *v1alpha1.Webhook) Webhook {
 	}
 }
 
-// Pod is what a bundle has of a Pod: its state, without environment, arguments and the messages of
-// terminated containers, which can be the end of their logs.
+// Pod is the part of a Pod that a bundle has: its state, without environment, arguments and the
+// messages of terminated containers, which can be the end of their logs.
 type Pod struct {
 	Namespace  string            `json:"namespace"`
 	Name       string            `json:"name"`
@@ -103,7 +103,7 @@ type Container struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// SelectPod returns what a bundle has of a Pod.
+// SelectPod returns the part of a Pod that a bundle has.
 func SelectPod(pod *corev1.Pod) Pod {
 	selected := Pod{
 		Namespace: pod.Namespace, Name: pod.Name, Component: pod.Labels["app.kubernetes.io/component"], Phase: pod.Status.Phase,
@@ -140,7 +140,7 @@ func stateOf(state corev1.ContainerState) string {
 	}
 }
 
-// Event is what a bundle has of an Event.
+// Event is the part of an Event that a bundle has.
 type Event struct {
 	Namespace string      `json:"namespace"`
 	Object    string      `json:"object"`
@@ -154,9 +154,9 @@ type Event struct {
 // databaseName is the name of the objects of a database that the controller provisions.
 const databaseName = "paddock-postgres"
 
-// SelectEvent returns what a bundle has of an Event, and whether the bundle has it. It has Events of
-// objects of paddock.health, a group without records, of the given Pods, by namespace and name, and
-// of provisioned databases.
+// SelectEvent returns the part of an Event that a bundle has, and whether the bundle has the Event.
+// A bundle has the Events of objects of paddock.health, a group without records, of the given Pods,
+// by namespace and name, and of provisioned databases.
 func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	about := event.InvolvedObject
 	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") ||

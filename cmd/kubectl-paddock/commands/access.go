@@ -38,7 +38,7 @@ func addSiteFlags(command *cobra.Command) *siteFlags {
 // check returns an error if the flags are invalid. It sends no request.
 func (f *siteFlags) check() error {
 	if f.account != "" && f.tokenFile != "" {
-		return usagef(f.command, "--as-service-account and --token-file exclude each other")
+		return usagef(f.command, "--as-service-account and --token-file exclude each other; set only one of them")
 	}
 	if f.account == "" && f.tokenFile == "" && os.Getenv(tokenVariable) == "" {
 		return usagef(f.command, "there is no token; set --as-service-account, --token-file or $%s", tokenVariable)

@@ -83,7 +83,7 @@ With -o json and yaml, entries are AuditEvents of FHIR R4.`,
 			return err
 		}
 		if len(entries) == 0 && p.Format == output.TableFormat {
-			a.say("There are no such entries.")
+			a.say("No entries match.")
 			return nil
 		}
 		table, err := auditTable(entries)

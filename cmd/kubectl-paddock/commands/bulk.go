@@ -23,8 +23,8 @@ func (a *app) exportCommand() *cobra.Command {
 with one resource on each line, and manifest.json. An export that was interrupted goes on if the command is repeated.
 
 With --native, the whole storage of the Site is exported: all versions, deleted records, slots, event groups, claims and
-Kubernetes metadata, whatever privacy rules say. Imported into another Site, with any storage, it is the same site. The
-token needs the verb export on the Site.
+Kubernetes metadata, whatever privacy rules say. An import of the files makes another Site, with any storage, a
+copy of this one. The token needs the verb export on the Site.
 
 The files have mode 0600. Webhooks and the audit log are not exported.`,
 		Example: `  kubectl paddock export demo -n demo --as-service-account editor --directory demo-records
@@ -97,7 +97,7 @@ func (a *app) printExported(p output.Printer, done any, records map[string]int) 
 		table.Rows = append(table.Rows, output.Row{Cells: []string{name, strconv.Itoa(records[name])}})
 	}
 	if len(table.Rows) == 0 && p.Format == output.TableFormat {
-		a.say("There are no such records.")
+		a.say("No records match.")
 		return nil
 	}
 	return p.Print(done, table)

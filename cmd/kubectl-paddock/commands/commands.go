@@ -77,8 +77,8 @@ func usagef(command *cobra.Command, format string, values ...any) error {
 	return &usageError{command.CommandPath(), fmt.Sprintf(format, values...)}
 }
 
-const rootLong = `Operates the Sites of a cluster: what state they are in, what their webhooks delivered, who accessed
-their records.
+const rootLong = `Operates the Sites of a cluster: shows their state, the deliveries of their webhooks and the accesses to
+their records, and exports, imports and moves their data.
 
 Exit codes: 0 done, 1 failed, 2 invalid flags or arguments.`
 

@@ -38,7 +38,7 @@ The result is a receipt with counts, which names no record. Backups and exported
 			return usagef(command, "%q is not a record; give its type and id, such as Patient/rex", args[1])
 		}
 		if !*yes {
-			return usagef(command, "to erase %s with its history cannot be undone; repeat the command with --yes", args[1])
+			return usagef(command, "erasing %s with its history cannot be undone; repeat the command with --yes", args[1])
 		}
 		opened, err := a.open(command.Context(), site, args[0])
 		if err != nil {

@@ -145,7 +145,7 @@ func (c *cluster) decideMove(ctx context.Context, namespace, name string, decisi
 	patch := fmt.Appendf(nil, `{"spec":{"decision":%q}}`, decision)
 	_, err := c.objects.Resource(siteMoveResource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("decide SiteMove %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("set the decision of SiteMove %s/%s: %w", namespace, name, err)
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ type versions struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Definitions are the stored versions of the CustomResourceDefinitions of Paddock, by name.
 	Definitions map[string][]string `json:"definitions,omitempty"`
-	// Images are those of the Pods.
+	// Images are the container images of the Pods.
 	Images []string `json:"images,omitempty"`
 }
 

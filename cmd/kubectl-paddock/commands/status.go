@@ -37,8 +37,8 @@ type siteState struct {
 // deliveryState summarizes the Webhooks of a Site.
 type deliveryState struct {
 	Webhooks int `json:"webhooks"`
-	// Failing is the number of Webhooks whose last attempt failed, Disabled of those that the server
-	// disabled.
+	// Failing is the number of Webhooks whose last attempt failed, and Disabled is the number of
+	// those that the server disabled.
 	Failing  int `json:"failing"`
 	Disabled int `json:"disabled"`
 	// Pending is the number of pending deliveries.
@@ -49,7 +49,7 @@ func (a *app) statusCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "status [SITE]", Short: "Show Sites, their storage, limits and deliveries",
 		Long: `Shows the state of the Sites in the namespace, or of all Sites with -A. A Site that is not ready is red,
-one that is near a limit of its storage or whose webhooks fail is yellow.`,
+and one that is near a limit of its storage or whose webhooks fail is yellow.`,
 		Example:           "  kubectl paddock status -A\n  kubectl paddock status demo -n demo -o yaml",
 		ValidArgsFunction: a.completeSites,
 	}
@@ -86,7 +86,7 @@ func atMostSite(all *bool) cobra.PositionalArgs {
 		case len(args) > 1:
 			return usagef(command, "unexpected argument %q; expected: %s", args[1], command.UseLine())
 		case len(args) == 1 && *all:
-			return usagef(command, "the argument %q and --all-namespaces exclude each other", args[0])
+			return usagef(command, "the argument %q and --all-namespaces exclude each other; omit one of them", args[0])
 		}
 		return nil
 	}

@@ -30,8 +30,8 @@ type issuedToken struct {
 	Token    string    `json:"token"`
 	Audience string    `json:"audience"`
 	IssuedAt time.Time `json:"issuedAt"`
-	// ExpiresAt is the time from which the token is invalid. kube-apiserver may choose another life
-	// than the requested one.
+	// ExpiresAt is the time from which the token is invalid. kube-apiserver may choose another
+	// lifetime than the requested one.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 

@@ -223,8 +223,8 @@ right to create webhooks/deliveries of the group paddock.health.`,
 		Args:    arguments("SITE", "WEBHOOK"), ValidArgsFunction: a.completeWebhooks,
 	}
 	flags := command.Flags()
-	from := flags.String("from", "", "time in RFC 3339. Required")
-	to := flags.String("to", "", "time in RFC 3339, later than --from; if unset, deliveries until now are sent again")
+	from := flags.String("from", "", "send deliveries again that were accepted at this time or later, in RFC 3339. Required")
+	to := flags.String("to", "", "send only deliveries again that were accepted before this time, in RFC 3339, which must be later than --from; if unset, those until now")
 	status := flags.StringSlice("status", []string{"failed", "undelivered"}, "statuses of deliveries to send again: delivered, failed, undelivered")
 	site := addSiteFlags(command)
 	printer := a.formatFlag(command)

@@ -27,7 +27,7 @@ const (
 // Formats are the names of all formats.
 var Formats = []string{string(TableFormat), string(JSONFormat), string(YAMLFormat)}
 
-// ParseFormat returns the format with a name. The error says which names exist.
+// ParseFormat returns the format with a name. The error lists the names of all formats.
 func ParseFormat(name string) (Format, error) {
 	if !slices.Contains(Formats, name) {
 		return "", fmt.Errorf("%q is not a format; use %s", name, strings.Join(Formats, ", "))
@@ -71,8 +71,8 @@ type Printer struct {
 	Out      io.Writer
 }
 
-// Print prints value as JSON or YAML, or table. Control characters in cells
-// are replaced by spaces.
+// Print prints value in the formats JSON and YAML, and table in the format of tables. Control
+// characters in cells are replaced by spaces.
 func (p Printer) Print(value any, table Table) error {
 	switch p.Format {
 	case JSONFormat:

@@ -98,7 +98,7 @@ type ImportResult struct {
 	Errors []LineError
 }
 
-// LineError is a problem of a line, which has the number 1 if it is the first.
+// LineError is a problem in a line. The first line has the number 1.
 type LineError struct {
 	Line       int
 	Code       string

@@ -8,7 +8,7 @@ import (
 
 // Error is a response other than 2xx.
 type Error struct {
-	// Status is the status of HTTP, Text its name.
+	// Status is the HTTP status code, and Text is its name.
 	Status int
 	Text   string
 	// Code is the stable code of the problem, or empty if the response has none.

@@ -17,15 +17,15 @@ type NativePage struct {
 	Lines []byte
 	// Next selects the next page. It is empty on the last one.
 	Next string
-	// Time is the time before which the page has all changes of its records, in RFC 3339.
+	// Time is a time in RFC 3339. The page has all changes of its records before that time.
 	Time string
 	// Versions is the number of versions in Lines. Records is the number of live records of the site,
-	// for the progress; 0 if it is unknown.
+	// for the progress. It is 0 if the number is unknown.
 	Versions, Records int
 }
 
-// ExportNative returns a page of the records that changed since a time, or of all if that is empty.
-// Errors: *Error.
+// ExportNative returns a page of the records that changed since a time, or of all records if since
+// is empty. Errors: *Error.
 func (c *Client) ExportNative(ctx context.Context, after, since string) (NativePage, error) {
 	query := url.Values{}
 	if after != "" {

@@ -15,7 +15,7 @@ type Purged struct {
 	// compartment that stay, because they are about other records too.
 	Records map[string]int `json:"records"`
 	Shared  int            `json:"shared"`
-	// Outside is what the purge does not reach.
+	// Outside describes what the purge does not reach.
 	Outside string `json:"outside"`
 }
 

@@ -24,7 +24,7 @@ var _ = Describe("audit", func() {
 		got := decode[struct{ Items []event }](ok(ctx, audit("--entity", "Patient/audited-not", "--outcome", "4", "-o", "json")...))
 		Expect(got.Items).To(Equal([]event{{"AuditEvent", "4"}}))
 		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-		Expect(run(ctx, audit("--entity", "Patient/audited", "--from", later)...)).To(Equal(result{0, "", "There are no such entries.\n"}))
+		Expect(run(ctx, audit("--entity", "Patient/audited", "--from", later)...)).To(Equal(result{0, "", "No entries match.\n"}))
 		Expect(ok(ctx, audit("--entity", "Patient/audited", "--to", later)...)).To(ContainSubstring("Patient/audited"))
 		Expect(run(ctx, audit("--limit", "1")...).stderr).To(ContainSubstring("There may be more entries"))
 	})

@@ -15,7 +15,7 @@ type Entry struct {
 	// Text is a sentence for people. It is OperationOutcome.issue.details.text in the FHIR API, and
 	// title in the AHDS API.
 	Text string
-	// Cause is why the error occurs, Remedy what to do.
+	// Cause is why the error occurs, and Remedy is what to do.
 	Cause, Remedy string
 }
 
@@ -40,8 +40,8 @@ func Lookup(code string) (Entry, bool) {
 	}
 }
 
-// All returns all entries, sorted by code. Those of invariants are one entry with a key as an
-// example.
+// All returns all entries, sorted by code. All invariants share one entry, which has the key of one
+// of them as an example.
 func All() []Entry { return slices.Clone(entries) }
 
 // Text returns the sentence of a code. A code without an entry is its own text.

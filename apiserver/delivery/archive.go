@@ -25,14 +25,15 @@ type Backlog struct {
 type Archive interface {
 	// DumpPending returns what is pending. Errors: store.ErrUnavailable.
 	DumpPending(ctx context.Context) (Backlog, error)
-	// DumpEnded returns deliveries that have ended, in an order of the engine's, after a position that
-	// is empty for the first page. next is empty after the last page. Errors: store.ErrUnavailable.
-	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
-	// RestorePending replaces all pending deliveries of the site. Each is due at its NextAttempt. ordered
-	// reports whether a webhook gets the events of a subject one at a time. Errors:
+	// DumpEnded returns deliveries that have ended, in an order that the engine chooses, after a
+	// position that is empty for the first page. next is empty after the last page. Errors:
 	// store.ErrUnavailable.
-	RestorePending(ctx context.Context, backlog Backlog, ordered func(webhook string) bool) error
-	// RestoreEnded adds deliveries that have ended. One that exists is replaced if it has ended earlier.
+	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
+	// RestorePending replaces all pending deliveries of the site. Each delivery is due at its
+	// NextAttempt. ordered reports whether a webhook gets the events of a subject one at a time.
 	// Errors: store.ErrUnavailable.
+	RestorePending(ctx context.Context, backlog Backlog, ordered func(webhook string) bool) error
+	// RestoreEnded adds deliveries that have ended. If a delivery exists, the one that ended later
+	// is kept. Errors: store.ErrUnavailable.
 	RestoreEnded(ctx context.Context, ended []Archived) error
 }

@@ -31,13 +31,13 @@ type Reason string
 
 // The reasons of attempts.
 const (
-	ReasonDelivered        Reason = "delivered"         // 2xx
-	ReasonStatus           Reason = "status"            // another status that is not 2xx
-	ReasonRedirect         Reason = "redirect"          // 3xx: redirects are not followed
-	ReasonGone             Reason = "gone"              // 410: the webhook is disabled
-	ReasonThrottled        Reason = "throttled"         // 429 or 503
-	ReasonTimeout          Reason = "timeout"           // no complete response within timeoutSeconds
-	ReasonConnection       Reason = "connection"        // no connection, or it broke
+	ReasonDelivered        Reason = "delivered"         // the receiver responded with 2xx
+	ReasonStatus           Reason = "status"            // the receiver responded with any other status that is not 2xx
+	ReasonRedirect         Reason = "redirect"          // the receiver responded with 3xx; redirects are not followed
+	ReasonGone             Reason = "gone"              // the receiver responded with 410; the webhook is disabled
+	ReasonThrottled        Reason = "throttled"         // the receiver responded with 429 or 503
+	ReasonTimeout          Reason = "timeout"           // there was no complete response within timeoutSeconds
+	ReasonConnection       Reason = "connection"        // there was no connection, or the connection broke
 	ReasonCertificate      Reason = "certificate"       // the TLS handshake failed, or the certificate is invalid
 	ReasonResolution       Reason = "resolution"        // the host has no address
 	ReasonForbiddenAddress Reason = "forbidden_address" // the operator does not allow connections to the address
@@ -109,7 +109,7 @@ type Health struct {
 type Recent struct {
 	// From is the time of acceptance from which the numbers are complete.
 	From time.Time
-	// Minutes has the oldest first. It omits minutes without deliveries.
+	// Minutes are in ascending order of time. Minutes without deliveries are omitted.
 	Minutes []Minute
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Payload returns the body of the request for an event, with the given fields of its data, or all
-// without fields. A restricted event has data only for a cleared webhook.
+// Payload returns the body of the request for an event, with the given fields of its data, or with
+// all of them if fields is empty. A restricted event has data only for a cleared webhook.
 func Payload(event store.AcceptedEvent, fields []string, cleared bool) ([]byte, error) {
 	return payload(event.Envelope, fields, event.Restricted && !cleared)
 }

@@ -156,7 +156,7 @@ func (a *attempter) disable(ctx context.Context, webhook Webhook, attempt Attemp
 	if attempt.Reason != ReasonGone {
 		since, err := a.failingSince(ctx, webhook, attempt.At)
 		if err != nil {
-			a.config.Log.WarnContext(ctx, "cannot read since when a webhook has been failing", "site", a.siteID, "webhook", webhook.ID, "err", err)
+			a.config.Log.WarnContext(ctx, "cannot read when a webhook began to fail", "site", a.siteID, "webhook", webhook.ID, "err", err)
 			return false
 		}
 		if since.IsZero() || attempt.At.Sub(since) < DisableAfter {

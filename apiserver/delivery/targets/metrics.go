@@ -61,11 +61,11 @@ func (b *backlog) keep(namespaces map[string]bool) {
 
 var (
 	webhooksMetric = prometheus.NewDesc("paddock_webhooks",
-		"Webhooks that events were sent to or wait for, by whether their last attempt failed.", []string{"namespace", "failing"}, nil)
+		"Webhooks with sent or pending events, by whether their last attempt failed.", []string{"namespace", "failing"}, nil)
 	pendingMetric = prometheus.NewDesc("paddock_webhook_pending_deliveries",
 		"Deliveries that have not ended, by whether the last attempt of their webhook failed.", []string{"namespace", "failing"}, nil)
 	oldestMetric = prometheus.NewDesc("paddock_webhook_oldest_pending_seconds",
-		"Seconds since the oldest event with such a delivery was accepted, by whether the last attempt of its webhook failed.", []string{"namespace", "failing"}, nil)
+		"Seconds since the oldest event with a delivery that has not ended was accepted, by whether the last attempt of its webhook failed.", []string{"namespace", "failing"}, nil)
 )
 
 // Describe implements prometheus.Collector.

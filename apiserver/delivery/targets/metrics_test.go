@@ -22,7 +22,7 @@ func TestBacklog(t *testing.T) {
 	})
 	targets.backlog.keep(map[string]bool{"oak": true, "elm": true})
 	const want = `
-# HELP paddock_webhook_oldest_pending_seconds Seconds since the oldest event with such a delivery was accepted, by whether the last attempt of its webhook failed.
+# HELP paddock_webhook_oldest_pending_seconds Seconds since the oldest event with a delivery that has not ended was accepted, by whether the last attempt of its webhook failed.
 # TYPE paddock_webhook_oldest_pending_seconds gauge
 paddock_webhook_oldest_pending_seconds{failing="false",namespace="oak"} 60
 paddock_webhook_oldest_pending_seconds{failing="true",namespace="oak"} 3600
@@ -30,7 +30,7 @@ paddock_webhook_oldest_pending_seconds{failing="true",namespace="oak"} 3600
 # TYPE paddock_webhook_pending_deliveries gauge
 paddock_webhook_pending_deliveries{failing="false",namespace="oak"} 5
 paddock_webhook_pending_deliveries{failing="true",namespace="oak"} 40
-# HELP paddock_webhooks Webhooks that events were sent to or wait for, by whether their last attempt failed.
+# HELP paddock_webhooks Webhooks with sent or pending events, by whether their last attempt failed.
 # TYPE paddock_webhooks gauge
 paddock_webhooks{failing="false",namespace="oak"} 3
 paddock_webhooks{failing="true",namespace="oak"} 1

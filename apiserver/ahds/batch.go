@@ -18,7 +18,7 @@ import (
 
 const (
 	// MaxSlotBatch is the maximum number of entries of a batch of slots. A batch with more is refused with
-	// 400. So many end within requestTimeout on either storage.
+	// 400. A batch of this size ends within requestTimeout on either storage.
 	MaxSlotBatch = 500
 	// verbBatch stands for the verbs of the entries of a batch.
 	verbBatch = "batch"
@@ -29,7 +29,7 @@ var batchVerbs = map[string]string{"create": "create", "replace": "update", "del
 
 var batchActions = []string{"create", "replace", "delete"}
 
-// BatchFields are the fields of an entry. Which of them an action takes is checked by batchEntry.
+// BatchFields are the fields of an entry. batchEntry checks which of them an action takes.
 var BatchFields = schema.Fields{
 	{Name: "action", Check: schema.OneOf(batchActions...), Required: true},
 	{Name: "ifMatch", Check: schema.Text(1, maxTag), Default: "null"},

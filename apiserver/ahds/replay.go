@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// ReplayFields are the fields of a replay, by default of failed and undelivered deliveries.
+// ReplayFields are the fields of a request to replay deliveries. By default, failed and undelivered
+// deliveries are replayed.
 var ReplayFields = schema.Fields{
 	{Name: "from", Check: schema.Instant(), Required: true},
 	{Name: "to", Check: schema.Instant(), Default: "null"},

@@ -31,7 +31,7 @@ type ResourceStore interface {
 	Delete(ctx context.Context, id string, check func(webhook.Resource) error) error
 }
 
-// Edit returns a resource with another content or service data.
+// Edit returns a resource with changed content or service data.
 type Edit = func(webhook.Resource) (webhook.Resource, error)
 
 // WebhookStore is a ResourceStore of webhooks, which have secrets.

@@ -148,7 +148,7 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 	var at changeCursor
 	payload, err := h.Cursors.Open(scope, since)
 	if err == nil && json.Unmarshal(payload, &at) != nil {
-		err = errors.New("is of another release of this server; send the time of the last change that you have")
+		err = errors.New("was made by another release of this server; send the time of the last change that you have")
 	}
 	if err != nil {
 		return changeCursor{}, fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + err.Error()}}

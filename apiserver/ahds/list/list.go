@@ -75,7 +75,8 @@ func (o Options[C]) Parameters() []Parameter {
 type Options[C any] struct {
 	// SortBy are the fields that sortBy supports.
 	SortBy []string
-	// Default is the sort field without sortBy. If empty, the list is sorted by creation.
+	// Default is the sort field of a request without sortBy. If empty, the list is sorted by
+	// creation.
 	Default string
 	// Fixed is set if the list has one order. It then does not support sortBy and sortOrder.
 	Fixed   bool

@@ -170,7 +170,7 @@ func URI() Check {
 	})
 }
 
-// AnyObject returns a check for objects with any members and at most mostBytes as sent.
+// AnyObject returns a check for objects with any members and at most mostBytes bytes as sent.
 func AnyObject(mostBytes int) Check {
 	return Check{Schema: JSON{"type": "object"}, Errors: func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		if value.Kind() != jsontext.KindBeginObject {

@@ -13,7 +13,7 @@ type Event struct {
 	State   State
 	Version int64
 	Updated time.Time
-	// Now is the current time. A hold is shown unless it ended before.
+	// Now is the current time. A hold is shown unless it ended before that time.
 	Now time.Time
 }
 

@@ -27,7 +27,7 @@ func (e *RefusedError) Error() string { return e.Detail }
 
 // Hold reserves a slot for a client until a time.
 type Hold struct {
-	// Nonce is a random text, another one for each hold. The hold's token is computed from it.
+	// Nonce is a random text that differs for each hold. The hold's token is computed from it.
 	Nonce string    `json:"nonce"`
 	Until time.Time `json:"until"`
 }

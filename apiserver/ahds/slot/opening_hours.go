@@ -215,9 +215,9 @@ func (s Schedule) check() fielderror.Errors {
 }
 
 // Slots returns the contents of the slots of the schedule, in the order of time. Within a period,
-// the first slot starts when it opens, each other one when the slot before it ends, and the last
-// one ends at the latest when the period closes. A period in which the clocks change is an hour
-// shorter or longer. It returns at most one slot more than most.
+// the first slot starts when the period opens, and each later slot starts when the previous one
+// ends. The last slot ends no later than the period closes. A period in which the clocks change is
+// an hour shorter or longer. Slots returns at most one slot more than most.
 func (s Schedule) Slots(most int) []schema.Content {
 	var slots []schema.Content
 	hours := slices.Clone(s.hours)

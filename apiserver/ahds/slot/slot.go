@@ -68,8 +68,8 @@ func Read(content schema.Content) Slot {
 	}
 }
 
-// Check returns an error if endAt does not fit startAt. If one of them is invalid itself, it
-// returns none.
+// Check returns an error if endAt is not later than startAt, or if the slot is longer than
+// maxLength. If startAt or endAt is invalid itself, Check returns no error.
 func Check(content schema.Content) fielderror.Errors {
 	slot := Read(content)
 	at := string(jsontext.Pointer("").AppendToken("endAt"))

@@ -43,9 +43,9 @@ func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 	for _, m := range members(spec) {
 		switch m.Name {
 		case "resourceType":
-			errs = append(errs, field.Forbidden(path.Child("resourceType"), "kind determines it; remove it"))
+			errs = append(errs, field.Forbidden(path.Child("resourceType"), "kind determines the resource type; remove this field"))
 		case "id":
-			errs = append(errs, field.Forbidden(path.Child("id"), "the id is metadata.name; remove it"))
+			errs = append(errs, field.Forbidden(path.Child("id"), "the id is metadata.name; remove this field"))
 		case "meta":
 			if m.Value.Kind() != jsontext.KindBeginObject {
 				continue
@@ -53,9 +53,9 @@ func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 			for _, inner := range members(m.Value) {
 				switch inner.Name {
 				case "versionId":
-					errs = append(errs, field.Forbidden(path.Child("meta", "versionId"), "the server counts versions in metadata.generation; remove it"))
+					errs = append(errs, field.Forbidden(path.Child("meta", "versionId"), "the server counts versions in metadata.generation; remove this field"))
 				case "lastUpdated":
-					errs = append(errs, field.Forbidden(path.Child("meta", "lastUpdated"), "the server sets it; remove it"))
+					errs = append(errs, field.Forbidden(path.Child("meta", "lastUpdated"), "the server sets this field; remove it"))
 				}
 			}
 		}

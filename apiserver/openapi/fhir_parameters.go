@@ -16,7 +16,7 @@ var text = schema.JSON{"type": "string"}
 var resultParameters = map[string]parameter{
 	"_at":           {Schema: text, Description: "Only versions that were current at some time in a period, such as 2026-03 or ge2026-03-01."},
 	"_count":        {Schema: schema.JSON{"type": "integer", "minimum": 0, "default": 20}, Description: "The number of matches on a page, at most 1000. 0 returns only the total."},
-	"_elements":     {Schema: schema.JSON{"type": "string", "pattern": `^[A-Za-z0-9.]+(,[A-Za-z0-9.]+)*$`}, Description: "The top-level elements to return, separated by commas. Not with _summary."},
+	"_elements":     {Schema: schema.JSON{"type": "string", "pattern": `^[A-Za-z0-9.]+(,[A-Za-z0-9.]+)*$`}, Description: "The top-level elements to return, separated by commas. It cannot be combined with _summary."},
 	"_format":       {Schema: schema.JSON{"type": "string", "enum": []string{"json", mediaJSON, mediaFHIR, "text/json"}}, Description: "Overrides Accept."},
 	"_include":      {Schema: schema.JSON{"type": "array", "items": text}, Description: "Also returns what matches refer to: Type:parameter, Type:parameter:Target, Type:* or *."},
 	"_page_token":   {Schema: text, Description: "The position of a page, from the link next or previous."},
@@ -26,7 +26,7 @@ var resultParameters = map[string]parameter{
 	"_sort":         {Schema: text, Description: "Parameters to sort by, separated by commas; - in front of one is descending. Default: newest first."},
 	"_summary":      {Schema: schema.JSON{"type": "string", "enum": []string{"true", "text", "data", "count", "false"}}, Description: "The part of records to return."},
 	"_total":        {Schema: schema.JSON{"type": "string", "enum": []string{"none", "estimate", "accurate"}}, Description: "Whether to count all matches."},
-	"_type":         {Schema: text, Description: "The resource types, separated by commas. Only where the path has none."},
+	"_type":         {Schema: text, Description: "The resource types, separated by commas. It is allowed only where the path has no type."},
 	"criteria":      {Schema: schema.JSON{"type": "object", "additionalProperties": text, "minProperties": 1}, Style: "form", Explode: true, Required: true, Description: "The search parameters that select the record."},
 	"mode":          {Schema: schema.JSON{"type": "string", "enum": []string{"create", "update", "delete"}}, Description: "What the resource is validated for."},
 	"profile":       {Schema: text, Description: "The profile to validate against."},

@@ -205,7 +205,7 @@ func (c components) addFHIRSchemas() {
 // a Site.
 var timeZoneExtension = schema.JSON{
 	"type": "array", "maxItems": 1,
-	"description": "The time zone of the site, of dates and times without an offset. Without it, the zone is UTC.",
+	"description": "The time zone of the site, which applies to dates and times without an offset. If it is absent, the zone is UTC.",
 	"items": schema.JSON{
 		"type": "object", "required": []string{"url", "valueCode"},
 		"properties": schema.JSON{

@@ -26,7 +26,7 @@ func (c components) addSite() {
 			}))),
 		})),
 		"deliveries": described("Deliveries to all webhooks of the site. It is absent while the storage is not open.", object(schema.JSON{
-			"from": described("From when the numbers are complete. It is later than an hour ago if there were more deliveries than are counted or kept.", instant), "stepSeconds": number,
+			"from": described("The time from which the numbers are complete. It is later than an hour ago if there were more deliveries than are counted or kept.", instant), "stepSeconds": number,
 			"samples": described("By the time at which events were accepted, the oldest first, without times that had no event.", arrayOf(object(schema.JSON{
 				"at": instant, "pending": number, "delivered": number, "failed": number,
 			}))),

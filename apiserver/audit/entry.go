@@ -73,7 +73,7 @@ type Entry struct {
 	Interaction string `json:"interaction,omitempty"`
 	Action      Action `json:"action,omitempty"`
 	Method      string `json:"method"`
-	// Type is the record type of the request. It is empty for several.
+	// Type is the record type of the request. It is empty if the request has several types.
 	Type string `json:"type,omitempty"`
 	// Records are the records in the response, or the written ones. No two differ only in the case of
 	// their ids.
@@ -134,7 +134,7 @@ func Parse(text []byte) (Entry, error) {
 // JSON returns the entry as one line of JSON without a line break.
 func (e *Entry) JSON() []byte { return e.AppendJSON(make([]byte, 0, e.SizeHint())) }
 
-// SizeHint returns about the size of the entry in JSON.
+// SizeHint returns the approximate size of the entry in JSON, in bytes.
 func (e *Entry) SizeHint() int { return 512 + 2*len(e.Records) }
 
 // AppendJSON appends the entry as one line of JSON without a line break.

@@ -69,7 +69,7 @@ type waiter struct {
 	done  chan error
 }
 
-// NewLog returns the log of a Site, whose name is for messages. The log runs until Close.
+// NewLog returns the log of a Site. name identifies the Site in messages. The log runs until Close.
 func NewLog(name string, storage Storage, settings Settings) *Log {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Log{storage: storage, name: name, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1)}

@@ -48,7 +48,7 @@ func From(ctx context.Context) *Recorder {
 	return r
 }
 
-// Without returns a context without the Recorder, for reads whose records no response has.
+// Without returns a context without the Recorder, for reads whose records are not in any response.
 func Without(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recorderKey{}, (*Recorder)(nil))
 }
@@ -204,8 +204,8 @@ func (r *Recorder) Parameters(names ...string) {
 	r.entry.Parameters = append(r.entry.Parameters, names...)
 }
 
-// Part returns a context with a Recorder for one entry of a Bundle. It is finished with the
-// request's Recorder.
+// Part returns a context with a Recorder for one entry of a Bundle. The new Recorder is finished
+// with that of the request.
 func Part(ctx context.Context, method string) context.Context {
 	r := From(ctx)
 	if r == nil {

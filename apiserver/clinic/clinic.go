@@ -25,8 +25,8 @@ var types = []string{
 	"OrganizationAffiliation", "DeviceDefinition", "Device", "DeviceMetric", "Patient", "RelatedPerson", "Person", "Group",
 }
 
-// Types returns the FHIR types of the clinic's records, which are all that Paddock has. A type
-// follows those to which its records refer.
+// Types returns the FHIR types of the clinic's records, which are all types that Paddock supports.
+// A type follows those to which its records refer.
 func Types() []string { return slices.Clone(types) }
 
 // Record is one FHIR record.

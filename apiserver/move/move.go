@@ -50,10 +50,10 @@ type Copier struct {
 type Pass struct {
 	// Compared is the number of records compared so far, tombstones included.
 	Compared int64
-	// Copied is the number of records that differed and were copied, Removed that of records that the
-	// source does not have.
+	// Copied is the number of records that differed and were copied, and Removed is the number of
+	// records that the source does not have.
 	Copied, Removed int64
-	// Records and Tombstones are the numbers of records in the source.
+	// Records and Tombstones are the numbers of live records and of tombstones in the source.
 	Records, Tombstones int64
 	// Newest is the time of the latest version in the source.
 	Newest time.Time
@@ -62,7 +62,7 @@ type Pass struct {
 	Source, Target string
 }
 
-// Changed reports whether the storages differed.
+// Changed returns the number of records that differed and were copied or removed.
 func (p *Pass) Changed() int64 { return p.Copied + p.Removed }
 
 // DifferentError means that a record that was copied is not the same in the target.

@@ -50,7 +50,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 				return &invalidError{name, "must be a time in RFC 3339, such as that of " + timeHeader}
 			}
 		default:
-			return &invalidError{name, "is unknown; known are after and since"}
+			return &invalidError{name, "is unknown; the known parameters are after and since"}
 		}
 	}
 	end, err := site.Limiter.Search(r.Context(), caller.Name)

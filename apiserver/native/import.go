@@ -108,7 +108,7 @@ func dryRunOf(r *http.Request) (bool, error) {
 	}
 	for name := range query {
 		if name != "dryRun" {
-			return false, &invalidError{name, "is unknown; known is dryRun"}
+			return false, &invalidError{name, "is unknown; the only known parameter is dryRun"}
 		}
 	}
 	switch query.Get("dryRun") {

@@ -15,8 +15,9 @@ const (
 	kept = time.Hour
 )
 
-// Bounds are the upper limits of the classes of durations. A last class has the longer ones. They
-// are those of the histogram paddock_http_request_duration_seconds, without the shortest ones.
+// Bounds are the upper limits of the classes of durations: those of the histogram
+// paddock_http_request_duration_seconds, without the shortest ones. A last class has the longer
+// durations.
 var Bounds = [...]time.Duration{
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 10 * time.Second,
@@ -38,7 +39,7 @@ type Report struct {
 	// Server is the name of the API server, and Since the time from which it has counted.
 	Server string
 	Since  time.Time
-	// Samples has the oldest first. It omits times without requests.
+	// Samples are in ascending order of time. Times without requests are omitted.
 	Samples []Sample
 }
 

@@ -57,7 +57,8 @@ func decides(caller access.Caller, action access.Action) (resource string, ok bo
 
 // Restriction is the records that one scope grants: those that meet all of its conditions.
 type Restriction struct {
-	// Patient, if not empty, is the id of a Patient: the records are it and those in its compartment.
+	// Patient, if not empty, is the id of a Patient. The records are that Patient and those in its
+	// compartment.
 	Patient string
 	// Search, if not nil, has search parameters of the type that a record must match.
 	Search url.Values

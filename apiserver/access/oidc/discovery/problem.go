@@ -30,7 +30,7 @@ func Problem(err error) string {
 	case errors.As(err, &name):
 		return "its host name cannot be resolved"
 	case errors.As(err, &certificate):
-		return "its TLS certificate is not trusted, or not for that host: set caBundle to the certificates of its authority"
+		return "its TLS certificate is not trusted, or is not for its host: set caBundle to the certificates of its authority"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():

@@ -133,8 +133,8 @@ type SiteMoveSpec struct {
 	To Storage `json:"to,omitzero"`
 
 	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack
-	// deletes the copy; after the switch, the writes since then are first copied back. If unset, the
-	// former storage is kept. It cannot be changed once it is set.
+	// deletes the copy; after the switch, the writes since then are first copied back. If unset,
+	// the former storage is kept. Once set, decision cannot be changed.
 	// +optional
 	Decision MoveDecision `json:"decision,omitempty"`
 }

@@ -137,9 +137,9 @@ var phrases = map[string]string{
 	"Patient.link.type":                 "How the records belong together",
 	"Person.name":                       "Names of the person",
 	"Person.managingOrganization":       "The organization that keeps the record",
-	"Person.link":                       "Records that speak of this person",
+	"Person.link":                       "Records about this person",
 	"Person.link.target":                "The record",
-	"Person.link.assurance":             "How sure it is that it speaks of the person",
+	"Person.link.assurance":             "How certain it is that the record is about the person",
 	"Practitioner.name":                 "Names of the practitioner",
 	"Practitioner.qualification":        "Training, licenses and certificates",
 	"Practitioner.communication":        "Languages that the practitioner speaks with patients",
@@ -242,7 +242,7 @@ var phrases = map[string]string{
 
 	// Device, DeviceDefinition, DeviceMetric.
 	"Device.definition":                    "The definition of the model of the device",
-	"Device.udiCarrier":                    "Unique device identifiers (UDI), as they are on it",
+	"Device.udiCarrier":                    "Unique device identifiers (UDI), as written on the device",
 	"Device.status":                        "Whether the device is in use",
 	"Device.statusReason":                  "Why it has the status",
 	"Device.distinctIdentifier":            "The part of the UDI that tells it from others of its kind",

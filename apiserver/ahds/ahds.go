@@ -90,8 +90,8 @@ type Config struct {
 	HoldKeys, FeedKeys keyring.Source
 	// Cursors seals the cursors of lists of changes.
 	Cursors Cursors
-	// ErrorPages is the address of the pages that explain the codes of errors. The type of a problem is
-	// below it.
+	// ErrorPages is the address of the pages that explain the codes of errors. The type of a
+	// problem is the page of its code.
 	ErrorPages errorcode.Pages
 	// Traffic returns what this server has counted of the requests of a site. If nil, usage has no
 	// requests.

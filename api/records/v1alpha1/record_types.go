@@ -73,7 +73,7 @@ type RecordSpec struct {
 	// +listType=atomic
 	HistoryLabels []string `json:"historyLabels,omitempty"`
 	// labels holds the privacy labels of the previous version, as JSON of store.Labels. Only
-	// tombstones have it.
+	// tombstones have labels.
 	// +optional
 	Labels string `json:"labels,omitempty"`
 	// historyDropped is how many versions this write removed from history. The next write removes them

@@ -50,8 +50,8 @@ type Restriction struct {
 }
 
 // Store is a store.Store for one caller. To the caller, a record that the view hides does not
-// exist: no method finds or counts it. Only the *store.IDTakenError of creating another record with
-// its id reveals it. A Store is safe for concurrent use.
+// exist: no method finds or counts it. Only the *store.IDTakenError of a write that creates a
+// record with the same id reveals it. A Store is safe for concurrent use.
 type Store struct {
 	behind  store.Store
 	options Options

@@ -13,7 +13,7 @@ func (f Fields) Schema() JSON {
 	for _, field := range f {
 		switch {
 		case field.Served:
-			properties[field.Name] = JSON{"description": "Set by the service. The value of a request is ignored."}
+			properties[field.Name] = JSON{"description": "Set by the service. A value in a request is ignored."}
 		case field.Required:
 			properties[field.Name] = field.Check.Schema
 			required = append(required, field.Name)

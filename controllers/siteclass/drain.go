@@ -110,7 +110,7 @@ func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.Sit
 	move := &v1alpha1.SiteMove{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{v1alpha1.DrainLabel: d.class.Name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(site, v1alpha1.GroupVersion.WithKind("Site"))},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Site", Name: site.Name, UID: site.UID}},
 		},
 		Spec: v1alpha1.SiteMoveSpec{SiteName: site.Name, To: site.Spec.Storage, Decision: v1alpha1.MoveConfirm},
 	}

@@ -33,6 +33,11 @@ type SiteClaimSpec struct {
 	// storage.postgres.pool have it.
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
+
+	// reserved is another database of a pool, which has or gets a copy of the data while a SiteMove moves
+	// the Site. It counts towards the capacity of the database.
+	// +optional
+	Reserved *Placement `json:"reserved,omitempty"`
 }
 
 // Placement is a database of the pool of a SiteClass.

@@ -76,12 +76,14 @@ func (c *SiteClass) Pool() *PostgresPool {
 }
 
 // Placed returns the number of Sites in each database of the class, including those with retained
-// data.
+// data. A Site that is being moved counts in both databases.
 func (c *SiteClass) Placed(claims []SiteClaim) map[string]int32 {
 	placed := map[string]int32{}
 	for i := range claims {
-		if p := claims[i].Spec.Placement; p != nil && p.ClassName == c.Name {
-			placed[p.Database]++
+		for _, p := range []*Placement{claims[i].Spec.Placement, claims[i].Spec.Reserved} {
+			if p != nil && p.ClassName == c.Name {
+				placed[p.Database]++
+			}
 		}
 	}
 	return placed
@@ -96,13 +98,14 @@ func (d *PoolDatabase) Free(placed int32) int32 {
 }
 
 // RoomFor returns the database of the class's pool with the most room for another Site, or nil if
-// none has room. If region is not empty, only databases with that region are considered.
-func (c *SiteClass) RoomFor(region string, claims []SiteClaim) *PoolDatabase {
+// none has room. If region is not empty, only databases with that region are considered. If current is
+// not nil, the database of that placement is not considered.
+func (c *SiteClass) RoomFor(region string, current *Placement, claims []SiteClaim) *PoolDatabase {
 	placed, most := c.Placed(claims), int32(0)
 	var found *PoolDatabase
 	for i := range c.Pool().Databases {
 		database := &c.Pool().Databases[i]
-		if region != "" && database.Region != region {
+		if region != "" && database.Region != region || current != nil && *current == (Placement{c.Name, database.Name}) {
 			continue
 		}
 		if free := database.Free(placed[database.Name]); free > most {

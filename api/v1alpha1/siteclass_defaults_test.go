@@ -80,25 +80,30 @@ func TestRoomFor(t *testing.T) {
 		}
 		return claims
 	}
+	moving := SiteClaim{Spec: SiteClaimSpec{Placement: &Placement{"shared", "old"}, Reserved: &Placement{"shared", "small"}}}
 	tests := map[string]struct {
-		region string
-		claims []SiteClaim
-		want   string
+		region  string
+		current *Placement
+		claims  []SiteClaim
+		want    string
 	}{
-		"the most room":                    {"", nil, "large"},
-		"the most room left":               {"", placed("shared", "large", "large", "large", "large"), "small"},
-		"a region":                         {"east", nil, "small"},
-		"a full region":                    {"east", placed("shared", "small", "small"), ""},
-		"an unknown region":                {"north", nil, ""},
-		"a full pool, not the drained one": {"", placed("shared", "large", "large", "large", "large", "large", "small", "small"), ""},
-		"Sites of another class":           {"east", placed("other", "small", "small"), "small"},
-		"Sites without a pool":             {"east", make([]SiteClaim, 9), "small"},
-		"more Sites than the capacity":     {"east", placed("shared", "small", "small", "small"), ""},
+		"the most room":                         {"", nil, nil, "large"},
+		"the most room left":                    {"", nil, placed("shared", "large", "large", "large", "large"), "small"},
+		"a region":                              {"east", nil, nil, "small"},
+		"a full region":                         {"east", nil, placed("shared", "small", "small"), ""},
+		"an unknown region":                     {"north", nil, nil, ""},
+		"a full pool, not the drained one":      {"", nil, placed("shared", "large", "large", "large", "large", "large", "small", "small"), ""},
+		"Sites of another class":                {"east", nil, placed("other", "small", "small"), "small"},
+		"Sites without a pool":                  {"east", nil, make([]SiteClaim, 9), "small"},
+		"more Sites than the capacity":          {"east", nil, placed("shared", "small", "small", "small"), ""},
+		"another than the current one":          {"", &Placement{"shared", "large"}, placed("shared", "large"), "small"},
+		"of another class than the current one": {"", &Placement{"other", "large"}, nil, "large"},
+		"a place that is reserved":              {"east", nil, []SiteClaim{moving, moving}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if found := class.RoomFor(test.region, test.claims); found != nil {
+			if found := class.RoomFor(test.region, test.current, test.claims); found != nil {
 				got = found.Name
 			}
 			if got != test.want {

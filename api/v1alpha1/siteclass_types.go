@@ -9,6 +9,10 @@ const (
 
 	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
 	SiteClassFinalizer = "paddock.health/sites"
+
+	// DrainLabel is the label of the SiteMoves that the controller creates to drain a database of a pool. Its
+	// value is the name of the SiteClass.
+	DrainLabel = "paddock.health/drain"
 )
 
 // SiteClassSpec has the values of fields that Sites of the class do not set.
@@ -130,8 +134,9 @@ type PoolDatabase struct {
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`
 	Region string `json:"region,omitempty"`
 
-	// drain stops the placement of Sites on the database. Sites that are already in the database
-	// stay until a SiteMove moves them. Default: false.
+	// drain stops the placement of Sites on the database, and moves the Sites that are in it to other
+	// databases of the pool: the controller creates a SiteMove named drain-NAME for each Site, at most two
+	// at a time. Default: false.
 	// +optional
 	Drain bool `json:"drain,omitempty"`
 }
@@ -142,7 +147,6 @@ type PooledPostgres struct {
 	// region restricts the choice to databases with this region. Default: all databases of the pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region is immutable"
 	Region string `json:"region,omitempty"`
 }
 
@@ -169,12 +173,16 @@ type PoolDatabaseStatus struct {
 	// name of the database in the pool.
 	// +required
 	Name string `json:"name,omitempty"`
-	// sites is the number of Sites in the database, those with retained data included.
+	// sites is the number of Sites in the database, those with retained data included. A Site that is
+	// being moved counts in both databases.
 	// +optional
 	Sites int32 `json:"sites"`
 	// free is the number of Sites that can be placed on the database.
 	// +optional
 	Free int32 `json:"free"`
+	// message is why Sites of a database with drain are not moved, or empty.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their

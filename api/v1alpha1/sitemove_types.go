@@ -126,10 +126,10 @@ type SiteMoveSpec struct {
 	SiteName string `json:"siteName,omitempty"`
 
 	// to is the new storage, of type Postgres. It becomes spec.storage of the Site. A provisioned
-	// database is created for the move. It is deleted if the move is rolled back. Immutable.
+	// database is created for the move. It is deleted if the move is rolled back. With pool, the
+	// controller chooses a database of the pool of the Site's class, other than the current one. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
-	// +kubebuilder:validation:XValidation:rule="!has(self.postgres) || !has(self.postgres.pool)",message="a move to a pool is not supported: give to.postgres.external or to.postgres.provisioned"
 	To Storage `json:"to,omitzero"`
 
 	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack
@@ -218,6 +218,15 @@ type SiteMoveStatus struct {
 	// provisioned is true if the move creates the database of spec.to.
 	// +optional
 	Provisioned bool `json:"provisioned,omitempty"`
+
+	// placement is the database of a pool to which the data is moved. Only moves to a pool have it.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
+
+	// formerPlacement is the database of a pool that has the data before a move to a pool. It is unset if
+	// the Site was in no pool.
+	// +optional
+	FormerPlacement *Placement `json:"formerPlacement,omitempty"`
 
 	// siteKey is the key of the site's data.
 	// +optional

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -92,8 +94,7 @@ var _ = Describe("SiteClass", func() {
 		Expect(err).NotTo(HaveOccurred())
 		defer func() { _ = conn.Close(context.Background()) }()
 		var pool v1alpha1.PostgresPool
-		for i, capacity := range []int32{2, 3} {
-			name := fmt.Sprintf("pool%d", i)
+		addDatabase := func(name string, capacity int32) {
 			_, err := conn.Exec(ctx, "CREATE DATABASE "+name)
 			Expect(err).NotTo(HaveOccurred())
 			secret := &corev1.Secret{
@@ -104,6 +105,8 @@ var _ = Describe("SiteClass", func() {
 			DeferCleanup(func(ctx context.Context) { deleteAndWait(ctx, secret) })
 			pool.Databases = append(pool.Databases, v1alpha1.PoolDatabase{Name: name, SecretRef: v1alpha1.DSNReference{Name: name}, Capacity: &capacity})
 		}
+		addDatabase("pool0", 2)
+		addDatabase("pool1", 3)
 		newClass(ctx, "shared", func(class *v1alpha1.SiteClass) {
 			class.Spec.Storage = &v1alpha1.ClassStorage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.ClassPostgres{Pool: &pool}}
 		})
@@ -157,6 +160,52 @@ var _ = Describe("SiteClass", func() {
 			expectReady(ctx, s)
 		}
 
+		By("moving the Sites of a database that is drained, as far as there is room")
+		addDatabase("pool2", 2)
+		keys := map[string]string{}
+		for _, s := range sites {
+			now := reload(ctx, s)
+			keys[s.Name+"/"+s.Namespace] = now.Status.SiteKey
+			executeAt(ctx, server.URL(now.Status.Database), "INSERT INTO sites (key, hash_key) VALUES ('"+now.Status.SiteKey+"', '')")
+		}
+		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) {
+			class.Spec.Storage.Postgres.Pool.Databases = append(class.Spec.Storage.Postgres.Pool.Databases, pool.Databases[2])
+			class.Spec.Storage.Postgres.Pool.Databases[1].Drain = true
+		})
+		perDatabase := func(ctx context.Context) []v1alpha1.PoolDatabaseStatus {
+			copyDrained(ctx, server)
+			return get[v1alpha1.SiteClass](ctx, "", "shared").Status.Databases
+		}
+		Eventually(perDatabase).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]v1alpha1.PoolDatabaseStatus{
+			{Name: "pool0", Sites: 3},
+			{Name: "pool1", Sites: 1, Message: "No other database of the pool has room for 1 of the Sites. Add a database, or raise the capacity of one."},
+			{Name: "pool2", Sites: 2},
+		}))
+		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) {
+			class.Spec.Storage.Postgres.Pool.Databases[2].Capacity = ptr.To[int32](3)
+		})
+		Eventually(perDatabase).WithContext(ctx).WithTimeout(time.Minute).Should(Equal([]v1alpha1.PoolDatabaseStatus{{Name: "pool0", Sites: 3}, {Name: "pool1"}, {Name: "pool2", Sites: 3}}))
+		for _, s := range sites {
+			expectReady(ctx, s)
+			claim := get[v1alpha1.SiteClaim](ctx, "", s.Spec.SiteID).Spec
+			Expect(claim.SiteKey).To(Equal(keys[s.Name+"/"+s.Namespace]))
+			Expect(claim.Reserved).To(BeNil())
+			Expect(claim.Placement.Database).To(Equal(reload(ctx, s).Status.Database))
+			published := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
+			Expect(string(published.Data["uri"])).To(ContainSubstring("/" + claim.Placement.Database + "?"))
+		}
+		Eventually(func(g Gomega) {
+			moves := &v1alpha1.SiteMoveList{}
+			g.Expect(admin.List(ctx, moves, client.HasLabels{v1alpha1.DrainLabel})).To(Succeed())
+			g.Expect(moves.Items).To(BeEmpty(), "ended moves of the drain")
+		}).WithContext(ctx).Should(Succeed())
+		var left int
+		drained, err := pgx.Connect(ctx, server.URL("pool1"))
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = drained.Close(context.Background()) }()
+		Expect(drained.QueryRow(ctx, "SELECT count(*) FROM sites").Scan(&left)).To(Succeed())
+		Expect(left).To(BeZero(), "sites in the drained database")
+
 		By("keeping a class that Sites use")
 		class := get[v1alpha1.SiteClass](ctx, "", "shared")
 		Expect(admin.Delete(ctx, class)).To(Succeed())
@@ -167,3 +216,26 @@ var _ = Describe("SiteClass", func() {
 		expectReady(ctx, again)
 	})
 })
+
+// copyDrained does what the API servers do for the SiteMoves of a drain. At most two are in progress.
+func copyDrained(ctx context.Context, server *localpostgres.Server) {
+	GinkgoHelper()
+	moves := &v1alpha1.SiteMoveList{}
+	Expect(admin.List(ctx, moves, client.HasLabels{v1alpha1.DrainLabel})).To(Succeed())
+	inProgress := 0
+	for i := range moves.Items {
+		m := &moves.Items[i]
+		phase := m.Status.Phase
+		if !phase.Ended() {
+			inProgress++
+		}
+		if phase != v1alpha1.MoveCopying && phase != v1alpha1.MoveCatchingUp && phase != v1alpha1.MoveSwitched || m.Status.Copy != nil && m.Status.Copy.Phase == phase {
+			continue
+		}
+		if phase == v1alpha1.MoveCopying {
+			executeAt(ctx, server.URL(m.Status.Placement.Database), "INSERT INTO sites (key, hash_key) VALUES ('"+m.Status.SiteKey+"', '')")
+		}
+		copied(ctx, m, phase)
+	}
+	Expect(inProgress).To(BeNumerically("<=", 2))
+}

@@ -335,6 +335,9 @@ func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error 
 	if s.status.Direction == v1alpha1.MoveBack {
 		storage = s.status.From
 	}
+	if err := r.switchPlacement(ctx, s); err != nil { // before spec.storage, by which the controller would place the Site
+		return err
+	}
 	if !sameStorage(&site.Spec.Storage, storage) {
 		changed := site.DeepCopy()
 		changed.Spec.Storage = *storage.DeepCopy()
@@ -389,7 +392,8 @@ func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *
 		name = v1alpha1.MoveFromName(site.Namespace)
 	}
 	wanted, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
-	return there && wanted == published, err
+	// Password and certificates may have been renewed since the move began.
+	return there && wanted.SameDatabase(published), err
 }
 
 // awaitDecision keeps the former storage until the move is confirmed or undone.
@@ -469,6 +473,11 @@ func (r *MoveReconciler) rolledBack(s *moveScope) {
 
 // endMove removes what the move needed.
 func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
+	if controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
+		if err := r.releaseReserved(ctx, s); err != nil { // before another move can begin
+			return err
+		}
+	}
 	if s.site != nil && s.site.Status.Move != nil && s.site.Status.Move.UID == string(s.move.UID) {
 		if err := r.applyMove(ctx, s.site, nil); err != nil {
 			return err

@@ -19,13 +19,16 @@ func isProvisioned(storage *v1alpha1.Storage) bool {
 // If there is none yet, the scope has the reason. target is the Site with the new storage.
 func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (connection dsn.Connection, there bool, err error) {
 	var bad *verdict
-	if isProvisioned(&target.Spec.Storage) {
+	switch postgres := target.Spec.Storage.Postgres; {
+	case postgres.Provisioned != nil:
 		if begun, err := r.beginProvisioning(ctx, s, target); err != nil || !begun {
 			return dsn.Connection{}, false, err
 		}
 		claim := &v1alpha1.SiteClaim{Spec: v1alpha1.SiteClaimSpec{SiteKey: target.Status.SiteKey}}
 		connection, bad, err = r.provisionDatabase(ctx, &scope{site: target, siteClaim: claim})
-	} else {
+	case postgres.Pool != nil:
+		connection, bad, err = r.reservedConnection(ctx, s, target) // move_pool.go
+	default:
 		connection, bad, err = r.connectionOf(ctx, target)
 	}
 	switch {

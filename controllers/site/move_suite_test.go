@@ -2,6 +2,7 @@ package site_test
 
 import (
 	"context"
+	"net/url"
 	"os"
 
 	"github.com/jackc/pgx/v5"
@@ -75,6 +76,12 @@ var _ = Describe("A move", func() {
 		Expect(conn.QueryRow(ctx, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'paddock_fence_%'").Scan(&fences)).To(Succeed())
 		Expect(conn.Close(ctx)).To(Succeed())
 		Expect(fences).To(BeNumerically(">", 0), "the provisioned database is fenced")
+		update(ctx, s.Namespace, "outside", func(secret *corev1.Secret) { // the certificate or password is renewed
+			renewed, err := url.Parse(external)
+			Expect(err).NotTo(HaveOccurred())
+			renewed.User = url.UserPassword(renewed.User.Username(), "renewed")
+			secret.Data["uri"] = []byte(renewed.String())
+		})
 		copied(ctx, out, v1alpha1.MoveCatchingUp)
 		movePhase(ctx, out).Should(Equal(v1alpha1.MoveSwitched))
 		expectReady(ctx, s)

@@ -33,33 +33,51 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verd
 // choose writes a placement to the SiteClaim. It holds placing, so that two Sites do not take the
 // last place of a database. If the verdict is not nil, it says why there is no place.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
-	if s.class == nil || s.class.Pool() == nil {
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
-	}
 	r.placing.Lock()
 	defer r.placing.Unlock()
+	placement, bad, err := r.findRoom(ctx, s.class, s.site.Spec.Storage.Postgres.Pool.Region, nil)
+	if bad != nil || err != nil {
+		return bad, err
+	}
+	claim := s.siteClaim.DeepCopy()
+	claim.Spec.Placement = placement
+	if err := r.updateClaim(ctx, claim); err != nil {
+		return nil, err
+	}
+	s.siteClaim = claim
+	r.event(s.site, "Placed", fmt.Sprintf("Placed the site on database %q of SiteClass %q.", placement.Database, placement.ClassName))
+	return nil, nil
+}
+
+// findRoom returns a database of the class's pool with room for another Site. current is the one that the
+// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller holds
+// placing until it has written the placement.
+func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, region string, current *v1alpha1.Placement) (*v1alpha1.Placement, *verdict, error) {
+	if class == nil || class.Pool() == nil {
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
+	}
 	claims := &v1alpha1.SiteClaimList{}
 	if err := r.Live.List(ctx, claims); err != nil {
-		return nil, fmt.Errorf("list the SiteClaims: %w", err)
+		return nil, nil, fmt.Errorf("list the SiteClaims: %w", err)
 	}
-	region := s.site.Spec.Storage.Postgres.Pool.Region
-	database := s.class.RoomFor(region, claims.Items)
+	database := class.RoomFor(region, current, claims.Items)
 	if database == nil {
-		where := "the pool of SiteClass " + s.class.Name
+		where := "the pool of SiteClass " + class.Name
 		if region != "" {
 			where = fmt.Sprintf("region %q of %s", region, where)
 		}
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, fmt.Sprintf(
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, fmt.Sprintf(
 			"No database in %s has room for another Site. Ask a cluster administrator to add a database, or to raise the capacity of one.", where)}, nil
 	}
-	claim := s.siteClaim.DeepCopy()
-	claim.Spec.Placement = &v1alpha1.Placement{ClassName: s.class.Name, Database: database.Name}
-	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil { // with the resourceVersion that was read
-		return nil, fmt.Errorf("write the placement to SiteClaim %s: %w", claim.Name, err)
+	return &v1alpha1.Placement{ClassName: class.Name, Database: database.Name}, nil, nil
+}
+
+// updateClaim writes a SiteClaim, unless it has changed since it was read.
+func (r *Reconciler) updateClaim(ctx context.Context, claim *v1alpha1.SiteClaim) error {
+	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
+		return fmt.Errorf("write the placement to SiteClaim %s: %w", claim.Name, err)
 	}
-	s.siteClaim = claim
-	r.event(s.site, "Placed", fmt.Sprintf("Placed the site on database %q of SiteClass %q.", database.Name, s.class.Name))
-	return nil, nil
+	return nil
 }
 
 // releasePlacement removes the placement of a Site that a SiteMove has moved out of its pool, after the
@@ -71,8 +89,8 @@ func (r *Reconciler) releasePlacement(ctx context.Context, s *scope) error {
 	}
 	claim := s.siteClaim.DeepCopy()
 	claim.Spec.Placement = nil
-	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
-		return fmt.Errorf("remove the placement from SiteClaim %s: %w", claim.Name, err)
+	if err := r.updateClaim(ctx, claim); err != nil {
+		return err
 	}
 	s.siteClaim = claim
 	return nil

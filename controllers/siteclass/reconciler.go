@@ -1,9 +1,11 @@
 // Package siteclass reconciles SiteClasses: it reports how many Sites use them and the databases of
-// their pools, and keeps a SiteClass that is being deleted while Sites use it.
+// their pools, moves Sites away from databases that are drained, and keeps a SiteClass that is being
+// deleted while Sites use it.
 package siteclass
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +27,7 @@ type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
 	// Live reads from kube-apiserver, because a SiteClass must not be deleted while a Site uses it
-	// that the cache does not have yet.
+	// that the cache does not have yet, and a Site that has left a database must not be moved again.
 	Live client.Reader
 }
 
@@ -69,15 +71,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	err := r.update(ctx, class)
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
+	case err == nil && drains(class):
+		return ctrl.Result{RequeueAfter: drainInterval}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
+// drains reports whether a database of the class's pool is drained.
+func drains(class *v1alpha1.SiteClass) bool {
+	pool := class.Pool()
+	return pool != nil && slices.ContainsFunc(pool.Databases, func(d v1alpha1.PoolDatabase) bool { return d.Drain })
+}
+
 func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) error {
 	reader := client.Reader(r.Client)
-	if !class.DeletionTimestamp.IsZero() {
+	if !class.DeletionTimestamp.IsZero() || drains(class) {
 		reader = r.Live
 	}
 	sites, claims := &v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}
@@ -87,7 +98,11 @@ func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) erro
 	if err := reader.List(ctx, claims); err != nil {
 		return err
 	}
-	status := statusOf(class, sites.Items, claims.Items)
+	messages, err := r.drain(ctx, reader, class, sites.Items, claims.Items)
+	if err != nil {
+		return err
+	}
+	status := statusOf(class, sites.Items, claims.Items, messages)
 	// A class without Sites has the finalizer too, until it is deleted: a Site can be created at any time.
 	if used := class.DeletionTimestamp.IsZero() || inUse(status); controllerutil.ContainsFinalizer(class, v1alpha1.SiteClassFinalizer) != used {
 		_, err := apply.Finalizer(ctx, r.Client, class, v1alpha1.SiteClassFinalizer, used)

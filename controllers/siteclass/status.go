@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// statusOf returns the status of a SiteClass, given all Sites and SiteClaims.
-func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim) v1alpha1.SiteClassStatus {
+// statusOf returns the status of a SiteClass, given all Sites and SiteClaims, and the messages of databases.
+func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim, messages map[string]string) v1alpha1.SiteClassStatus {
 	status := v1alpha1.SiteClassStatus{ObservedGeneration: class.Generation}
 	for i := range sites {
 		if sites[i].Class() == class.Name {
@@ -21,7 +21,7 @@ func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha
 			database := &pool.Databases[i]
 			n := placed[database.Name]
 			delete(placed, database.Name)
-			status.Databases = append(status.Databases, v1alpha1.PoolDatabaseStatus{Name: database.Name, Sites: n, Free: database.Free(n)})
+			status.Databases = append(status.Databases, v1alpha1.PoolDatabaseStatus{Name: database.Name, Sites: n, Free: database.Free(n), Message: messages[database.Name]})
 		}
 	}
 	for name, n := range placed { // databases that the pool no longer has

@@ -23,8 +23,9 @@ var siteMoveResource = v1alpha1.GroupVersion.WithResource("sitemoves")
 const (
 	// movePoll is the interval at which the state of a move is read.
 	movePoll = 500 * time.Millisecond
-	// postgresTarget is the prefix of --to, before the name of a Secret.
-	postgresTarget = "postgres:"
+	// postgresTarget is the prefix of --to before the name of a Secret, poolTarget the value for the pool of
+	// the Site's class, which a colon and a region may follow.
+	postgresTarget, poolTarget = "postgres:", "pool"
 )
 
 func (a *app) moveCommand() *cobra.Command {
@@ -40,17 +41,17 @@ back. The command creates a SiteMove, which the controller carries out, and show
 		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
 	}
 	flags := command.Flags()
-	to := flags.String("to", "", "the new storage: postgres:SECRET, with the name of a Secret of type paddock.health/dsn in the namespace")
+	to := flags.String("to", "", "the new storage: postgres:SECRET, with the name of a Secret of type paddock.health/dsn in the namespace, or pool or pool:REGION, for another database of the pool of the site's class")
 	key := flags.String("key", v1alpha1.DSNKey, "the key of the connection string in the Secret of --to")
 	confirm := flags.Bool("confirm", false, "confirm the move: delete the data in the former storage")
 	rollBack := flags.Bool("roll-back", false, "end the move, and return to the former storage if the site has left it")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		secret, isPostgres := strings.CutPrefix(*to, postgresTarget)
+		target := storageOf(*to, *key)
 		switch {
 		case *confirm && *rollBack || *to != "" && (*confirm || *rollBack):
 			return usagef(command, "give only one of --to, --confirm and --roll-back")
-		case *to != "" && (!isPostgres || secret == ""):
-			return usagef(command, "--to: %q is not a storage; use %sSECRET with the name of a Secret", *to, postgresTarget)
+		case *to != "" && target == nil:
+			return usagef(command, "--to: %q is not a storage; use %sSECRET with the name of a Secret, %[3]s, or %[3]s:REGION", *to, postgresTarget, poolTarget)
 		}
 		c, err := a.connect()
 		if err != nil {
@@ -68,7 +69,7 @@ back. The command creates a SiteMove, which the controller carries out, and show
 			return fmt.Errorf("SiteMove %s/%s of site %s/%s has not ended; end it with --confirm or --roll-back", site.Namespace, current, site.Namespace, site.Name)
 		}
 		if *to != "" {
-			name, err := c.createMove(command.Context(), site, secret, *key)
+			name, err := c.createMove(command.Context(), site, target)
 			if err != nil {
 				return err
 			}
@@ -114,17 +115,30 @@ func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (string,
 	return "", nil
 }
 
-// createMove creates a SiteMove of a Site to the database in a Secret, and returns its name.
-func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, secret, key string) (string, error) {
+// storageOf returns the storage that --to names, or nil if it names none. key is that of --key.
+func storageOf(to, key string) *v1alpha1.Storage {
+	postgres := &v1alpha1.PostgresStorage{}
+	secret, isExternal := strings.CutPrefix(to, postgresTarget)
+	region, inRegion := strings.CutPrefix(to, poolTarget+":")
+	switch {
+	case isExternal && secret != "":
+		postgres.External = &v1alpha1.ExternalPostgres{SecretRef: v1alpha1.DSNReference{Name: secret, Key: key}}
+	case to == poolTarget:
+		postgres.Pool = &v1alpha1.PooledPostgres{}
+	case inRegion && region != "":
+		postgres.Pool = &v1alpha1.PooledPostgres{Region: region}
+	default:
+		return nil
+	}
+	return &v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: postgres}
+}
+
+// createMove creates a SiteMove of a Site to a storage, and returns its name.
+func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, to *v1alpha1.Storage) (string, error) {
 	move := &v1alpha1.SiteMove{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SiteMove"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, GenerateName: site.Name + "-"},
-		Spec: v1alpha1.SiteMoveSpec{SiteName: site.Name, To: v1alpha1.Storage{
-			Type: v1alpha1.StoragePostgres,
-			Postgres: &v1alpha1.PostgresStorage{External: &v1alpha1.ExternalPostgres{
-				SecretRef: v1alpha1.DSNReference{Name: secret, Key: key},
-			}},
-		}},
+		Spec:       v1alpha1.SiteMoveSpec{SiteName: site.Name, To: *to},
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(move)
 	if err != nil {

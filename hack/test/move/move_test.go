@@ -172,4 +172,6 @@ var _ = Describe("A Site", Ordered, func() {
 	Describe("with a calendar, a hold, keys, webhooks and an audit log", Ordered, carriedSpecs)
 
 	Describe("by kubectl paddock move", Ordered, commandSpecs)
+
+	Describe("in a pool of databases", Ordered, poolSpecs)
 })

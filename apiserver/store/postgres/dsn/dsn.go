@@ -86,6 +86,14 @@ func Parse(data map[string][]byte, key string) (Connection, error) {
 	return c, nil
 }
 
+// SameDatabase reports whether both are connections to the database with the same host, port and name,
+// whatever their credentials.
+func (c Connection) SameDatabase(other Connection) bool {
+	mine, err := url.Parse(c.URI)
+	theirs, otherErr := url.Parse(other.URI)
+	return err == nil && otherErr == nil && mine.Host == theirs.Host && mine.Path == theirs.Path
+}
+
 func checkURI(uri *url.URL) (field, problem string) {
 	switch host := uri.Hostname(); {
 	case uri.User.Username() == "":

@@ -147,3 +147,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestSameDatabase(t *testing.T) {
+	const uri = "postgres://oak:secret@db:5432/oak?sslmode=require"
+	for other, want := range map[string]bool{
+		uri: true,
+		"postgres://elm:renewed@db:5432/oak?sslmode=verify-full": true,
+		"postgres://oak:secret@db:5433/oak?sslmode=require":      false,
+		"postgres://oak:secret@db2:5432/oak?sslmode=require":     false,
+		"postgres://oak:secret@db:5432/elm?sslmode=require":      false,
+	} {
+		if got := (Connection{URI: uri}).SameDatabase(Connection{URI: other, CA: "renewed"}); got != want {
+			t.Errorf("%s: %t", other, got)
+		}
+	}
+}

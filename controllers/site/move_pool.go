@@ -1,0 +1,98 @@
+package site
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+)
+
+// reservedConnection returns the connection to the database of the pool that a move goes to. It first
+// chooses one, and writes it to the SiteClaim, so that no other Site takes the place. If the verdict is
+// not nil, it says why there is no connection. target is the Site with the new storage.
+func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (dsn.Connection, *verdict, error) {
+	claim, err := r.claimOfMove(ctx, s)
+	if err != nil || claim == nil {
+		return dsn.Connection{}, &noStorage, err
+	}
+	if claim.Spec.Reserved == nil {
+		var class *v1alpha1.SiteClass
+		if name := target.Class(); name != "" {
+			if class, err = find[v1alpha1.SiteClass](ctx, r.Live, client.ObjectKey{Name: name}); err != nil {
+				return dsn.Connection{}, nil, err
+			}
+		}
+		r.placing.Lock()
+		defer r.placing.Unlock()
+		placement, bad, err := r.findRoom(ctx, class, target.Spec.Storage.Postgres.Pool.Region, claim.Spec.Placement)
+		if bad != nil || err != nil {
+			return dsn.Connection{}, bad, err
+		}
+		claim.Spec.Reserved = placement
+		if err := r.updateClaim(ctx, claim); err != nil {
+			return dsn.Connection{}, nil, err
+		}
+	}
+	s.status.Placement, s.status.FormerPlacement = claim.Spec.Reserved, claim.Spec.Placement
+	return r.placedConnection(ctx, claim.Spec.Reserved)
+}
+
+// switchPlacement writes the database of the pool that serves the Site after the switch to the SiteClaim.
+// The other one remains reserved until the move has ended. A Site that leaves the pool has its placement
+// until then too, see releasePlacement.
+func (r *MoveReconciler) switchPlacement(ctx context.Context, s *moveScope) error {
+	serving, other := s.status.Placement, s.status.FormerPlacement
+	if s.status.Direction == v1alpha1.MoveBack {
+		serving, other = other, serving
+	}
+	if serving == nil {
+		return nil
+	}
+	claim, err := r.claimOfMove(ctx, s)
+	if err != nil || claim == nil {
+		return err
+	}
+	return r.changePlacement(ctx, claim, serving, other)
+}
+
+// releaseReserved removes the reservation of a move that has ended, unless the Site has another move by now.
+func (r *MoveReconciler) releaseReserved(ctx context.Context, s *moveScope) error {
+	if s.site != nil && s.site.Status.Move != nil && s.site.Status.Move.UID != string(s.move.UID) {
+		return nil
+	}
+	claim, err := r.claimOfMove(ctx, s)
+	if err != nil || claim == nil {
+		return err
+	}
+	return r.changePlacement(ctx, claim, claim.Spec.Placement, nil)
+}
+
+func (r *MoveReconciler) changePlacement(ctx context.Context, claim *v1alpha1.SiteClaim, placement, reserved *v1alpha1.Placement) error {
+	changed := claim.DeepCopy()
+	changed.Spec.Placement, changed.Spec.Reserved = placement, reserved
+	if equality.Semantic.DeepEqual(claim.Spec, changed.Spec) {
+		return nil
+	}
+	return r.updateClaim(ctx, changed)
+}
+
+// claimOfMove returns the SiteClaim with the data of the move, or nil. The Site may have been deleted.
+func (r *MoveReconciler) claimOfMove(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
+	key := s.status.SiteKey
+	if key == "" && s.site != nil {
+		key = s.site.Status.SiteKey
+	}
+	claims := &v1alpha1.SiteClaimList{}
+	if err := r.Live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: s.move.Namespace}); err != nil {
+		return nil, err
+	}
+	for i := range claims.Items {
+		if claims.Items[i].Spec.SiteKey == key {
+			return &claims.Items[i], nil
+		}
+	}
+	return nil, nil
+}

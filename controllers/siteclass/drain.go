@@ -1,0 +1,131 @@
+package siteclass
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/apply"
+)
+
+const (
+	// maxDrains is the maximum number of Sites of a class that are moved concurrently, so that the Sites that
+	// share a database with them are served as usual.
+	maxDrains = 2
+	// drainRetry is the delay before a Site whose move was rolled back is moved again.
+	drainRetry = 5 * time.Minute
+	// drainInterval is the interval between checks of a database that is being drained.
+	drainInterval = 30 * time.Second
+)
+
+// +kubebuilder:rbac:groups=paddock.health,resources=sitemoves,verbs=get;list;watch;create;delete
+
+// drain creates SiteMoves for the Sites of databases that are drained, and deletes those that have ended
+// or are no longer needed. It returns, for each database, why Sites of it are not moved.
+func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim) (map[string]string, error) {
+	moves := &v1alpha1.SiteMoveList{}
+	if err := reader.List(ctx, moves, client.MatchingLabels{v1alpha1.DrainLabel: class.Name}); err != nil {
+		return nil, fmt.Errorf("list the SiteMoves of the drain: %w", err)
+	}
+	d := drain{class: class, claims: claims, sites: map[types.UID]*v1alpha1.Site{}, moves: map[types.NamespacedName]*v1alpha1.SiteMove{}, blocked: map[string]int{}}
+	for i := range sites {
+		d.sites[sites[i].UID] = &sites[i]
+	}
+	for i := range moves.Items {
+		move := &moves.Items[i]
+		d.moves[client.ObjectKeyFromObject(move)] = move
+		if !move.Status.Phase.Ended() {
+			d.moving++
+		}
+	}
+	for i := range claims {
+		if err := r.moveAway(ctx, &d, &claims[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, move := range d.moves { // those of Sites that have left the database, or need not leave it
+		if phase := move.Status.Phase; phase.Ended() || phase == v1alpha1.MovePending || phase == "" {
+			if err := client.IgnoreNotFound(r.Client.Delete(ctx, move)); err != nil {
+				return nil, fmt.Errorf("delete SiteMove %s/%s: %w", move.Namespace, move.Name, err)
+			}
+		}
+	}
+	messages := map[string]string{}
+	for database, n := range d.blocked {
+		messages[database] = fmt.Sprintf("No other database of the pool has room for %d of the Sites. Add a database, or raise the capacity of one.", n)
+	}
+	return messages, nil
+}
+
+// drain is the state of one reconcile.
+type drain struct {
+	class  *v1alpha1.SiteClass
+	claims []v1alpha1.SiteClaim
+	sites  map[types.UID]*v1alpha1.Site
+	// moves are the SiteMoves of the drain, without those that are needed.
+	moves map[types.NamespacedName]*v1alpha1.SiteMove
+	// moving is the number of SiteMoves that have not ended.
+	moving int
+	// blocked is the number of Sites without room in another database, by the database that they are in.
+	blocked map[string]int
+}
+
+// moveAway creates a SiteMove for the Site of a SiteClaim, if the Site is in a database that is drained and
+// can be moved now.
+func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.SiteClaim) error {
+	placement := claim.Spec.Placement
+	if placement == nil || placement.ClassName != d.class.Name {
+		return nil
+	}
+	database, site := d.class.Database(placement.Database), d.sites[claim.Spec.SiteRef.UID]
+	if database == nil || !database.Drain || site == nil {
+		return nil
+	}
+	name := types.NamespacedName{Namespace: site.Namespace, Name: "drain-" + placement.Database}
+	former := d.moves[name]
+	delete(d.moves, name)
+	switch {
+	case former != nil && !former.Status.Phase.Ended():
+		return nil
+	case former != nil && former.Status.Phase == v1alpha1.MoveRolledBack && former.Status.PhaseTime != nil && time.Since(former.Status.PhaseTime.Time) < drainRetry:
+		return nil
+	case !movable(site):
+		return nil
+	case d.class.RoomFor(site.Spec.Storage.Postgres.Pool.Region, placement, d.claims) == nil:
+		d.blocked[placement.Database]++
+		return nil
+	case d.moving >= maxDrains:
+		return nil
+	case former != nil:
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, former)); err != nil {
+			return fmt.Errorf("delete SiteMove %s: %w", name, err)
+		}
+	}
+	move := &v1alpha1.SiteMove{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: name.Namespace, Name: name.Name, Labels: map[string]string{v1alpha1.DrainLabel: d.class.Name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Site", Name: site.Name, UID: site.UID}},
+		},
+		Spec: v1alpha1.SiteMoveSpec{SiteName: site.Name, To: site.Spec.Storage, Decision: v1alpha1.MoveConfirm},
+	}
+	if err := r.Client.Create(ctx, move, apply.FieldOwner); err != nil {
+		return fmt.Errorf("create SiteMove %s: %w", name, err)
+	}
+	d.moving++
+	return nil
+}
+
+// movable reports whether a Site of a pool can be moved now: it is served, and neither paused nor deleted
+// nor the subject of another SiteMove.
+func movable(site *v1alpha1.Site) bool {
+	_, paused := site.Annotations[v1alpha1.PausedAnnotation]
+	postgres := site.Spec.Storage.Postgres
+	return !paused && site.DeletionTimestamp.IsZero() && site.Status.Move == nil && postgres != nil && postgres.Pool != nil &&
+		meta.IsStatusConditionTrue(site.Status.Conditions, v1alpha1.ConditionStorageReady)
+}

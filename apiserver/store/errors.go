@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrNotFound means that the record or the version never existed, was purged or is hidden.
+	// ErrNotFound means that the record or the version never existed, was purged or dropped, or is
+	// hidden.
 	ErrNotFound = errors.New("record not found")
 	// ErrUnavailable means that the database or the Kubernetes API failed or did not answer in time.
 	ErrUnavailable = errors.New("storage is unavailable")
@@ -174,7 +175,7 @@ const (
 	PendingEventBytes = "bytes of events waiting for delivery"
 	// PendingDeliveries counts the deliveries whose next attempt is due or scheduled.
 	PendingDeliveries = "pending webhook deliveries"
-	// KeptDeliveries counts the pending deliveries, and the dead letters of the last seven days.
+	// KeptDeliveries counts the pending deliveries, and the dead letters that are still kept.
 	KeptDeliveries = "pending or dead-lettered webhook deliveries"
 )
 

@@ -38,7 +38,8 @@ type exportJob struct {
 	Caller  string   `json:"caller"`
 	Request string   `json:"request"`
 	Types   []string `json:"types"`
-	// Level is empty for an export of the site, Patient, or Group. Group is the id of that group.
+	// Level is empty for an export of the whole site. Otherwise it is Patient or Group. Group is
+	// the id of the exported Group.
 	Level string `json:"level,omitempty"`
 	Group string `json:"group,omitempty"`
 	// Since excludes versions written at or before it, unless it is 0.

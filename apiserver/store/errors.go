@@ -163,8 +163,8 @@ const (
 // LimitError means that a write would exceed a storage limit.
 type LimitError struct {
 	Scope LimitScope
-	// Max is the limit. What is its unit: "records", "bytes", "bytes of events", or one of the
-	// constants below.
+	// What is the unit of Max: "records", "bytes", "bytes of events", or one of the constants
+	// below. Max is the limit.
 	What string
 	Max  int64
 }

@@ -136,7 +136,7 @@ func readAuditEntity(q *auditSearch, value string, r *request, _ time.Time) erro
 	}
 	typeName, id, found := strings.Cut(below, "/")
 	if !found || !r4.ValidID(id) {
-		return errors.New(r4.Quote(value) + " names no record; write {type}/{id}, for example Patient/rex")
+		return errors.New(r4.Quote(value) + " does not name a record; write {type}/{id}, for example Patient/rex")
 	}
 	if kind, ok := r4.TypeOf(typeName); ok {
 		typeName = kind.Name

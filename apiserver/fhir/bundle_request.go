@@ -167,7 +167,7 @@ func readEntry(text jsontext.Value, at string) *entryRequest {
 		entry.addIssue("request.url", "the request has no url; send one, such as Patient/rex")
 	}
 	if (entry.method == "PUT" || entry.method == "PATCH") && entry.resource == nil {
-		entry.addIssue("resource", "a "+entry.method+" needs a resource")
+		entry.addIssue("resource", "a "+entry.method+" needs a resource; send one in the entry")
 	}
 	return entry
 }

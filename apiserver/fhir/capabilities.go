@@ -43,7 +43,8 @@ type codeExtension struct {
 	ValueCode string `json:"valueCode"`
 }
 
-// TimeZone is the extension of metadata's implementation that names the time zone of a site.
+// TimeZone is the URL of the extension of CapabilityStatement.implementation that names the time
+// zone of a site.
 const TimeZone = "http://hl7.org/fhir/StructureDefinition/timezone"
 
 type rest struct {
@@ -93,7 +94,7 @@ type operation struct {
 // bulkDataOperation is the start of the URLs of the operations of Bulk Data Access 2.0.
 const bulkDataOperation = "http://hl7.org/fhir/uv/bulkdata/OperationDefinition/"
 
-const searchDocumentation = "Searches support chains, _has, _include, _revinclude, _include:iterate and _revinclude:iterate. They do not support _text, _content, _query, _filter and _list. " +
+const searchDocumentation = "Searches support chains, _has, _include, _revinclude, _include:iterate and _revinclude:iterate. They do not support _text, _content, _query, _filter or _list. " +
 	"A search by patient, or in the compartment of a patient, finds the records that refer to that Patient. It does not follow Patient.link."
 
 // metadata serves GET metadata, and OPTIONS at the base. R4 http.html#capabilities.

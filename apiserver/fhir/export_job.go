@@ -31,21 +31,22 @@ const (
 	exportRetry = 30 * time.Second
 )
 
-// exportJob is a stored export: a record of the type store.JobType of the site itself. So both engines
-// store it, any replica continues it, and it is deleted with the site. No API lists records of this
-// type. It has no content of records. Times are milliseconds since 1970.
+// exportJob is a stored export: a record of the type store.JobType of the site itself. So both
+// engines store it, any replica continues it, and it is deleted with the site. No API lists records
+// of this type. The job has no content of the exported records. Times are milliseconds since 1970.
 type exportJob struct {
 	Caller  string   `json:"caller"`
 	Request string   `json:"request"`
 	Types   []string `json:"types"`
-	// Level is empty for an export of the site, Patient, or Group. Group is the id of that group.
+	// Level is empty for an export of the whole site. Otherwise it is Patient or Group. Group is
+	// the id of the exported Group.
 	Level string `json:"level,omitempty"`
 	Group string `json:"group,omitempty"`
 	// Since excludes versions written at or before it, unless it is 0.
 	Since    int64    `json:"since,omitempty"`
 	Elements string   `json:"elements,omitempty"`
 	Filters  []string `json:"filters,omitempty"`
-	// Time is the transaction time. The export has the versions that were current at it.
+	// Time is the transaction time. The export has the versions that were current at that time.
 	Time    int64 `json:"time"`
 	Expires int64 `json:"expires"`
 
@@ -62,8 +63,9 @@ type plannedFile struct {
 	Type string `json:"t"`
 	// After is the position at which the file starts.
 	After store.Position `json:"a,omitempty"`
-	// LastID and LastCreated are those of the last record when the file was planned. Later records
-	// are in the next file, which begins with NextID.
+	// LastID is the id of the record that was the last one when the file was planned, and
+	// LastCreated is its time of creation. Later records are in the next file, which begins with
+	// NextID.
 	LastID      string `json:"l"`
 	LastCreated int64  `json:"c"`
 	NextID      string `json:"n,omitempty"`

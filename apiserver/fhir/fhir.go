@@ -39,10 +39,11 @@ const (
 // Endpoint is the FHIR API of one Site for the caller of one request.
 type Endpoint struct {
 	settings.Settings
-	// BaseURL is the public address without a trailing slash, such as https://host/site/1042/fhir.
+	// BaseURL is the public address of this API without a trailing slash, such as
+	// https://host/site/1042/fhir.
 	BaseURL string
-	// OtherURLs are further addresses of the site. A reference below one of them refers to the same
-	// record as one below BaseURL.
+	// OtherURLs are further addresses of this API. A reference below one of them refers to the same
+	// record as a reference below BaseURL.
 	OtherURLs []string
 	// PagesURL is the base of the links to pages: an address of the site that the caller can reach.
 	// If it is empty, BaseURL is used.

@@ -143,7 +143,7 @@ func importedType(text jsontext.Value) (r4.Type, error) {
 		unknown := &typeUnknownError{segment: name}
 		return r4.Type{}, &invalidError{code: r4.CodeUnknownType, diagnostics: unknown.Error(), expression: "resourceType"}
 	}
-	return r4.Type{}, &invalidError{code: r4.CodeUnknownType, diagnostics: "the resource has no resourceType; send it first", expression: "resourceType"}
+	return r4.Type{}, &invalidError{code: r4.CodeUnknownType, diagnostics: "the resource has no resourceType; send the name of its type, such as Patient", expression: "resourceType"}
 }
 
 // hasRight reports whether the caller has a verb on all records of the type of a line. If only the

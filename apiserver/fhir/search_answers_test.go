@@ -278,7 +278,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 		}
 		for i, want := range []string{
 			`"_has:Group:member:cod": _has number 1, of Group: "cod" is not known for Group; did you mean code?`,
-			`"birthdate": repetition 2 of 2: "1980-13" is not a date: there is no month 13`,
+			`"birthdate": repetition 2 of 2: "1980-13" is not a date: there is no month 13; correct the month`,
 			`"gender": value 2 of 2: "|" is not a token; write code, system|code, |code or system|`,
 			`"nme": "nme" is not known for Patient; did you mean name?`,
 			`"organization.partof.active": chain link 1, to Organization: chain link 2, to Organization: "maybe" is neither true nor false`,

@@ -13,7 +13,8 @@ import (
 type Issuer struct {
 	URL     string
 	JWKSURI string
-	// An endpoint is empty if the issuer does not publish one.
+	// AuthorizationEndpoint and the others are the URLs of the issuer's endpoints. A URL is empty
+	// if the issuer does not publish that endpoint.
 	AuthorizationEndpoint, TokenEndpoint, RegistrationEndpoint, IntrospectionEndpoint, RevocationEndpoint string
 
 	GrantTypes, ResponseTypes, Scopes, TokenAuthMethods []string
@@ -39,7 +40,8 @@ type SMARTConfiguration struct {
 	ResponseTypes         []string `json:"response_types_supported,omitempty"`
 	Capabilities          []string `json:"capabilities"`
 	CodeChallengeMethods  []string `json:"code_challenge_methods_supported"`
-	// Consoles is not of SMART App Launch.
+	// Consoles are the clients with which the console signs people in. SMART App Launch does not
+	// define this member.
 	Consoles []ConsoleClient `json:"console_clients,omitempty"`
 }
 

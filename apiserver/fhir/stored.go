@@ -8,11 +8,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// codeNotStored is the code of a body that has not the form in which bodies are stored.
+// codeNotStored is the code of a body that does not have the form in which bodies are stored.
 const codeNotStored = "not_stored_form"
 
-// CheckStored returns what is wrong with the stored body of a record, which another site may have
-// written. It applies the rules of both dialects, so it accepts what either stores.
+// CheckStored returns the issues in the stored body of a record, or nil if there are none. Another
+// site may have written the body. A body is accepted if one of the two dialects would store it.
 func CheckStored(key store.Key, body store.Body) []r4.Issue {
 	notStored := []r4.Issue{{Code: codeNotStored, Expression: key.Type, Diagnostics: "the body must have an empty id at idOffset, and a meta without versionId and lastUpdated at metaOffset"}}
 	if !r4.ValidID(key.ID) || !inside(body.IDOffset, body.JSON) || !inside(body.MetaOffset, body.JSON) {

@@ -158,7 +158,7 @@ func (b *twins) controlQuestions(kind string) []question {
 		"_include:x":    {"*"},
 		"_revinclude:x": {"*"},
 	}
-	for _, name := range b.with.known(kind, "nosuch=x", `known are (.*?)"`) {
+	for _, name := range b.with.known(kind, "nosuch=x", `supported parameters: (.*?)"`) {
 		if isParameter(kind, name) {
 			continue
 		}

@@ -115,7 +115,7 @@ var _ = Describe("What a caller may not see", func() {
 				Expect(silent).To(BeEmpty(), "no question about these is answered differently to a privileged caller")
 			})
 			It("is asked about at each route by each method, and by each parameter of a history", func() {
-				Expect(both.with.known("Patient/_history", "nosuch=x", `known are (.*?)"`)).To(ConsistOf(historyControls))
+				Expect(both.with.known("Patient/_history", "nosuch=x", `supported parameters: (.*?)"`)).To(ConsistOf(historyControls))
 				for _, door := range both.doors() {
 					Expect(both.asked[door]).To(BeTrue(), "the sweep has no question at %s", door)
 				}

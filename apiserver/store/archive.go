@@ -14,21 +14,23 @@ import (
 // knows no caller: it neither applies privacy rules nor makes events. Engines implement it in
 // addition to Store.
 type Archive interface {
-	// Dump returns a page of records with all their versions, tombstones included, in the order of
-	// type and id in lower case, as bytes. It leaves out jobs. Each record is in the state of one
-	// moment; it is as fresh as Search. Errors: ErrNotReady, ErrQueryTimeout, ErrUnavailable.
+	// Dump returns a page of records with all their versions, tombstones included, ordered by type
+	// and then by the bytes of the id in lower case. It leaves out jobs. Each record is as it was
+	// at one moment. The page is as fresh as that of a Search. Errors: ErrNotReady,
+	// ErrQueryTimeout, ErrUnavailable.
 	Dump(ctx context.Context, query DumpQuery) (DumpPage, error)
-	// Restore stores records as another engine dumped them: ids, versions, times, bodies, claims and
-	// metadata. UIDs and revisions are new. A record that exists already gets the versions that it
-	// lacks. Restore returns a result for each record, in the same order. An error means that it is
-	// unknown which records are stored; Restore can be repeated with any records. It does not check
-	// references. Errors: ErrNotReady, ErrUnavailable.
+	// Restore stores records as another engine dumped them: ids, versions, times, bodies, claims
+	// and metadata. UIDs and revisions are new. A record that exists already gets the versions that
+	// it lacks. Restore returns a result for each record, in the same order. After an error, it is
+	// unknown which of the records are stored. Restore can be repeated with records that are stored
+	// already. It does not check references. Errors: ErrNotReady, ErrUnavailable.
 	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
 }
 
 // DumpQuery selects a page of a dump.
 type DumpQuery struct {
-	// After is the last record of the page before. The zero value selects the first page.
+	// After is the key of the last record of the previous page. The zero value selects the first
+	// page.
 	After Key
 	// Since selects only records that have a version from this time or later. The zero value selects
 	// all.
@@ -59,7 +61,7 @@ type Dumped struct {
 // Newest returns the newest version.
 func (d *Dumped) Newest() *Record { return &d.Versions[len(d.Versions)-1] }
 
-// Compare compares the keys of two records by their place in a dump.
+// Compare compares the places of two keys in a dump, as cmp.Compare does.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Type, other.Type), strings.Compare(strings.ToLower(k.ID), strings.ToLower(other.ID)))
 }
@@ -110,7 +112,8 @@ var (
 	latestDump   = time.Date(2089, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Check returns an error unless an engine can have the record. Errors: *InvalidDumpError.
+// Check returns an error if the record is not in a state that an engine can have. Errors:
+// *InvalidDumpError.
 func (d *Dumped) Check() error {
 	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
 		return &InvalidDumpError{"type", "and id must be those of a record"}
@@ -198,8 +201,9 @@ func (d *Dumped) IsOlder(current *Record) bool {
 }
 
 // Missing returns the versions that a stored record lacks. current is its newest version, or nil if
-// there is none. If changed is true, only the claims or the metadata of the newest version differ.
-// IsOlder must be false. Claims that have expired at now are not compared. Errors: *DivergedError.
+// there is none. changed is true if the stored record lacks no version, but its claims or metadata
+// differ. IsOlder must be false. Claims that have expired at now are not compared. Errors:
+// *DivergedError.
 func (d *Dumped) Missing(current *Record, now time.Time) (missing []Record, changed bool, err error) {
 	if current == nil {
 		return d.Versions, false, nil

@@ -72,8 +72,8 @@ type PeriodIs struct {
 
 // SinglePeriodIn holds if the period of the parameter is in one of the areas. It combines all
 // conditions on a parameter of which no record has more than one period. If results are sorted by
-// that parameter, an engine can scan the areas only. Whether it finds a record with several periods
-// is undefined.
+// that parameter, an engine can scan only the areas. Whether the condition holds for a record with
+// several periods is undefined.
 type SinglePeriodIn struct {
 	Param string
 	// Areas has at least one area. The From bounds of the areas are in ascending order and do not

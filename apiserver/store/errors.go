@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrNotFound means that the record or the version never existed, was purged or is hidden.
+	// ErrNotFound means that the record or the version never existed, was purged or dropped, or is
+	// hidden.
 	ErrNotFound = errors.New("record not found")
 	// ErrUnavailable means that the database or the Kubernetes API failed or did not answer in time.
 	ErrUnavailable = errors.New("storage is unavailable")
@@ -162,8 +163,8 @@ const (
 // LimitError means that a write would exceed a storage limit.
 type LimitError struct {
 	Scope LimitScope
-	// Max is the limit. What is its unit: "records", "bytes", "bytes of events", or one of the
-	// constants below.
+	// What is the unit of Max: "records", "bytes", "bytes of events", or one of the constants
+	// below. Max is the limit.
 	What string
 	Max  int64
 }
@@ -174,7 +175,7 @@ const (
 	PendingEventBytes = "bytes of events waiting for delivery"
 	// PendingDeliveries counts the deliveries whose next attempt is due or scheduled.
 	PendingDeliveries = "pending webhook deliveries"
-	// KeptDeliveries counts the pending deliveries, and the dead letters of the last seven days.
+	// KeptDeliveries counts the pending deliveries, and the dead letters that are still kept.
 	KeptDeliveries = "pending or dead-lettered webhook deliveries"
 )
 

@@ -30,7 +30,7 @@ type Op struct {
 	// removes the metadata, one with nil leaves it as it is. A Put that changes nothing but metadata
 	// makes a new revision, but no version. Delete and Purge remove the metadata.
 	Metadata []byte
-	// If is the precondition. The zero value is no precondition.
+	// If is the precondition. The zero value always holds.
 	If Precondition
 	// Requires are records that must be live when the Write is done. They may be stored already, or
 	// put by the same Write. Only a Put has it.

@@ -144,7 +144,8 @@ type HistoryQuery struct {
 	// Key selects the history of one record. If its ID is empty, it selects that of all records of the
 	// type. The zero Key selects the history of the whole site.
 	Key Key
-	// Types are the record types in the history of the whole site. If it is nil, all types are.
+	// Types are the record types in the history of the whole site. If it is nil, the history has
+	// all types.
 	Types []string
 	// Deletions adds tombstones to the history. If it is false, they are left out.
 	Deletions bool

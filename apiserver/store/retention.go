@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// Retention is how long a site keeps what is no longer current. A zero duration is no limit, or for
-// Deliveries the default of the engine.
+// Retention is how long a site keeps what is no longer current. A zero duration means no limit, or
+// for Deliveries the default of the engine.
 type Retention struct {
 	// Tombstones is how long deleted records are kept, with their histories.
 	Tombstones time.Duration

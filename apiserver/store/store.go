@@ -79,11 +79,11 @@ type Restricted interface {
 
 // Stats is the storage that a site uses, and its limits.
 type Stats struct {
-	// Records is the number of live records. Tombstones do not count. MaxRecords is its limit; 0 is
-	// no limit.
+	// Records is the number of live records. Tombstones do not count. MaxRecords is the maximum of
+	// Records; 0 means no limit.
 	Records, MaxRecords int64
-	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is its limit; 0 is
-	// no limit.
+	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is the maximum of
+	// Bytes; 0 means no limit.
 	Bytes, MaxBytes int64
 	// Counted is when the storage was counted. It is zero if it could not be counted yet.
 	Counted time.Time

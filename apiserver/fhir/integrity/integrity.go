@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Writer writes for one caller to one site that enforces references.
+// Writer writes the records of a site that enforces references, on behalf of one caller.
 type Writer struct {
 	Store      store.Restricted
 	Authorizer access.Authorizer
@@ -52,8 +52,9 @@ func canonicalKey(key store.Key) store.Key {
 	return store.Key{Type: key.Type, ID: strings.ToLower(key.ID)}
 }
 
-// Write writes operations. It writes none unless all records that they refer to exist and no record
-// refers to one that they delete. Errors: *DanglingError, *ReferencedError, those of the store.
+// Write writes all of the operations or none. It fails if an operation refers to a record that does
+// not exist, or deletes a record to which another one refers. Errors: *DanglingError,
+// *ReferencedError, those of the store.
 func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	prepared, err := w.addPreconditions(ctx, ops)
 	if err != nil {

@@ -125,7 +125,7 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 			at = len(parent.children)
 		}
 		if at < 0 {
-			return path.String() + " is after the end of the array", nil
+			return path.String() + " names neither an element nor the end of the array", nil
 		}
 		e.visited += len(parent.children) - at
 		parent.children = slices.Insert(parent.children, at, child{value: value})

@@ -18,7 +18,7 @@ type Compartment struct {
 type Membership struct {
 	Type   string
 	Params []string
-	// Self is set if the owner itself is in the compartment too. It is then of this type.
+	// Self is set if the owner itself is in the compartment too. The owner then has the type Type.
 	Self bool
 }
 
@@ -37,7 +37,8 @@ func CompartmentOf(typeName string) (Compartment, bool) {
 // defines.
 var devicesOfPatient = Membership{Type: "Device", Params: []string{"patient"}}
 
-// Member returns the membership of a type that a search may name, and false for another type.
+// Member returns the membership of a type that a search in the compartment may name. In addition to
+// Members, this is Device for a Patient. Member returns false for all other types.
 func (c Compartment) Member(typeName string) (Membership, bool) {
 	if c.Type == "Patient" && typeName == devicesOfPatient.Type {
 		return devicesOfPatient, true

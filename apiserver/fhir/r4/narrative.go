@@ -56,7 +56,7 @@ type narrative struct {
 func checkNarrative(text []byte) (invariant, problem string) {
 	n := narrative{rest: bytes.Trim(text, " \t\r\n"), open: make([][]byte, 0, 16)}
 	if !isXMLText(text) {
-		return invariantXHTML, "the narrative has a character that XML cannot have"
+		return invariantXHTML, "the narrative has a character that XML does not allow; remove it"
 	}
 	if !bytes.HasPrefix(n.rest, []byte("<div")) {
 		return invariantXHTML, "a narrative must be one div element"

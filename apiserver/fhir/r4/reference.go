@@ -40,7 +40,7 @@ func (r *reader) checkReference(f *frame) bool {
 		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a reference: "+problem)
 	case l.typed && named.typed && l.typ != named.typ:
 		return r.reportBelow("type", IssueValue, CodeWrongReferenceType,
-			"the reference is to a "+types[l.typ].name+", but its type is "+types[named.typ].name)
+			"the reference is to a "+types[l.typ].name+", but Reference.type is "+types[named.typ].name+"; send the same type in both")
 	case l.typed && !isTarget(targets, l.typ):
 		return r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
 			"the reference is to a "+types[l.typ].name+"; "+describeTargets(targets))
@@ -90,10 +90,10 @@ func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
 	scheme, rest, hasScheme := bytes.Cut(text, []byte{':'})
 	switch {
 	case !isURI(text):
-		return l, "it has white space"
+		return l, "it has white space; percent-encode it"
 	case hasScheme && string(scheme) == "urn":
 		if bytes.HasPrefix(rest, []byte("uuid:")) && !isUUID(bytes.ToLower(text)) || bytes.HasPrefix(rest, []byte("oid:")) && !isOID(text) {
-			return l, "the URN is not well-formed"
+			return l, "the URN is not well-formed; send urn:uuid: with a UUID or urn:oid: with an OID"
 		}
 		return l, ""
 	case hasScheme && (string(scheme) == "http" || string(scheme) == "https"):

@@ -33,8 +33,9 @@ type SearchParameter struct {
 	codes valueSetIndex
 }
 
-// SearchComponent is a component of a composite parameter. Name is the name of its search
-// parameter, and Element the element that has its value in each value of the composite.
+// SearchComponent is a component of a composite parameter. Name is the name of the search parameter
+// of the component. Element is the name of the element that has the component's value, in each
+// value of the composite parameter.
 type SearchComponent struct {
 	Name    string
 	Element string

@@ -32,9 +32,9 @@ func (c *Compartment) condition(m r4.Membership) store.Condition {
 	return either
 }
 
-// InCompartment returns the condition that a record of type typeName meets if it is in the
-// compartment of the record whose type is of and whose id is id. It returns false if that
-// compartment has no records of the type.
+// InCompartment returns the condition that the records of type typeName in a compartment meet. The
+// parameters of and id are the type and the id of the owner of the compartment. InCompartment
+// returns false if the compartment has no records of type typeName.
 func InCompartment(of, id, typeName string) (store.Condition, bool) {
 	definition, ok := r4.CompartmentOf(of)
 	if !ok {

@@ -116,7 +116,7 @@ func parseDate(value string, zone *time.Location) (dateRange, error) {
 }
 
 func notADate(value, part string, n int) error {
-	return fmt.Errorf("%s is not a date: there is no %s %d", r4.Quote(value), part, n)
+	return fmt.Errorf("%s is not a date: there is no %s %d; correct the %s", r4.Quote(value), part, n, part)
 }
 
 // daysIn returns the number of days in a month: day 0 of the next month is its last day.

@@ -78,7 +78,7 @@ func TestParseEverything(t *testing.T) {
 
 func TestParseEverythingRejects(t *testing.T) {
 	for query, want := range map[string]string{
-		"start=2026":          `search parameter "start": "start" is not known for $everything; known are _count, _elements, _format, _page_token, _pretty, _since, _summary, _type`,
+		"start=2026":          `search parameter "start": "start" is not known for $everything; supported parameters: _count, _elements, _format, _page_token, _pretty, _since, _summary, _type`,
 		"name=x":              `"name" is not known for $everything`,
 		"_include=*":          `"_include" is not known for $everything`,
 		"_type=Observation":   `search parameter "_type": "Observation" is not a supported resource type`,

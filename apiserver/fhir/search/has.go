@@ -39,7 +39,7 @@ func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 	}
 	at.reversals++
 	if at.reversals > maxDepth {
-		return nil, fmt.Errorf("_has is nested more than %d deep; nest it less deeply", maxDepth)
+		return nil, fmt.Errorf("_has is nested more than %d deep; use fewer levels", maxDepth)
 	}
 	at.types = []string{typeName}
 	where, err := p.parseFilter(at, param, value)

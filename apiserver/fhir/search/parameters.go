@@ -25,7 +25,7 @@ func ParametersOf(typeName string) []Parameter {
 	return all
 }
 
-// CommonParameters returns the search parameters that HL7 defines for all types at once.
+// CommonParameters returns the search parameters that HL7 defines for all types.
 func CommonParameters() []Parameter {
 	types := namesOfTypes()
 	return slices.DeleteFunc(ParametersOf(types[0]), func(p Parameter) bool {

@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/suggest"
 )
 
-// Options say in which context a query is parsed, and how.
+// Options are the options of the functions that parse a query. The zero value parses a search for
+// all types.
 type Options struct {
 	// Type is the name of the resource type in the path. It is empty if the path has none.
 	Type string
@@ -256,7 +257,7 @@ func (p *parser) subject() string {
 	}
 }
 
-// unsupported are parameters of R4 that this server does not have. They are no misspellings.
+// unsupported are parameters of R4 that this server does not have. They are not misspellings.
 var unsupported = []string{"_content", "_filter", "_list", "_query", "_text"}
 
 // unknownError is the error of an unknown parameter. It is the only error that lenient handling
@@ -269,9 +270,9 @@ type unknownError struct {
 func (e *unknownError) Error() string {
 	message := r4.Quote(e.name) + " is not known for " + e.of
 	if slices.Contains(unsupported, e.name) {
-		return message + "; known are " + strings.Join(e.known, ", ")
+		return message + "; supported parameters: " + strings.Join(e.known, ", ")
 	}
-	return message + suggest.Among(e.name, e.known, "known are")
+	return message + suggest.Among(e.name, e.known, "supported parameters:")
 }
 
 func within(place string, err error) error {

@@ -96,7 +96,7 @@ func TestParseRefuses(t *testing.T) {
 		want  []Error
 	}{
 		"unknown":                      {"nme=x", Options{}, []Error{{"nme", `"nme" is not known for Patient; did you mean name?`}}},
-		"not supported":                {"_text=x", Options{}, []Error{{"_text", `"_text" is not known for Patient; known are ` + known}}},
+		"not supported":                {"_text=x", Options{}, []Error{{"_text", `"_text" is not known for Patient; supported parameters: ` + known}}},
 		"modifier":                     {"_id:exact=x", Options{}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
 		"modifier, leniently":          {"_id:exact=x", Options{Lenient: true}, []Error{{"_id:exact", `the modifier "exact" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
 		"no modifier":                  {"_id:=x", Options{}, []Error{{"_id:", `the modifier "" is not supported for _id, a token parameter; supported modifiers: missing, not`}}},
@@ -119,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 		"elements below the top":       {"_elements=name.family", Options{}, []Error{{"_elements", `"name.family" is not a top-level element of Patient; give names such as identifier,name`}}},
 		"elements of another type":     {"_elements=Person.name", Options{}, []Error{{"_elements", `"Person.name" is not a top-level element of Patient; give names such as identifier,name`}}},
 		"page token":                   {"_page_token=" + strings.Repeat("a", maxTokenSize+1), Options{}, []Error{{"_page_token", "is longer than any page token; follow the next link unchanged, or start again without it"}}},
-		"date":                         {"_lastUpdated=2026-13", Options{}, []Error{{"_lastUpdated", `"2026-13" is not a date: there is no month 13`}}},
+		"date":                         {"_lastUpdated=2026-13", Options{}, []Error{{"_lastUpdated", `"2026-13" is not a date: there is no month 13; correct the month`}}},
 		"everything at once, in order": {"_total=x&_count=x", Options{}, []Error{{"_count", `"x" is not a number of items; give 0 to 1000`}, {"_total", `"x" is not a kind of total; give one of accurate, estimate, none`}}},
 	}
 	for name, test := range tests {

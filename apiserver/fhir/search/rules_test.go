@@ -294,7 +294,7 @@ func TestRule11ChainsAndHas(t *testing.T) {
 	})
 	for query, want := range map[string]string{
 		"organization.nme=x":         `search parameter "organization.nme": chain link 1: "nme" is not known for Organization; did you mean name?`,
-		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has number 1, of Group: "x" is not known for Group; known are _id,`,
+		"_has:Group:member:x=y":      `search parameter "_has:Group:member:x": _has number 1, of Group: "x" is not known for Group; supported parameters: _id,`,
 		"general-practitioner.nme=x": `search parameter "general-practitioner.nme": chain link 1: "nme" is not known for Organization, Practitioner, PractitionerRole; did you mean name?`,
 		"general-practitioner.=":     "",
 	} {

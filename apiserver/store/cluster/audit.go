@@ -33,8 +33,8 @@ const (
 	MaxAuditBytes = 32 << 20
 	// segmentsKnown is the time after which the size of all segments of a site is counted again.
 	segmentsKnown = time.Minute
-	// sizeAnnotation is the annotation with the compressed size in bytes of the entries of a segment.
-	// It allows to count the size without reading the entries.
+	// sizeAnnotation is the annotation with the compressed size in bytes of the entries of a
+	// segment. With it, the size of a log is counted without reading the entries.
 	sizeAnnotation = "records.paddock.health/size"
 	// segmentPrefix is the prefix of the names of segments. The start of the hour follows it, in
 	// seconds since 1970.
@@ -322,8 +322,8 @@ func (l *auditLog) searchHour(ctx context.Context, infos []segmentInfo, query au
 	return slices.CompactFunc(found, func(a, b audit.Entry) bool { return a.Position() == b.Position() }), nil
 }
 
-// Trim implements audit.Storage. Each replica calls it. It ignores that another replica has deleted
-// a segment first.
+// Trim implements audit.Storage. Each replica calls it. It ignores segments that another replica
+// has deleted already.
 func (l *auditLog) Trim(ctx context.Context, retention time.Duration) error {
 	l.mu.Lock()
 	infos, err := l.segments(ctx)

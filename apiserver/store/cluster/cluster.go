@@ -34,7 +34,7 @@ type Options struct {
 	// QueryTimeout limits how long a search may hold the read lock of a site's index. Writers of the
 	// site wait for that lock. At the limit the search fails with store.ErrQueryTimeout. Default: 2 s.
 	QueryTimeout time.Duration
-	// Now is the clock. If it is nil, it is time.Now.
+	// Now is the clock. If it is nil, time.Now is used.
 	Now func() time.Time
 	// AfterStep, if not nil, is called after each step of a write. Tests of crashes end the process in
 	// it.
@@ -188,7 +188,7 @@ type Store struct {
 	paused bool
 }
 
-// Paused returns the same store, in which writes fail with store.ErrMoving.
+// Paused returns a store of the same records whose writes fail with store.ErrMoving.
 func (s *Store) Paused() *Store {
 	paused := *s
 	paused.paused = true

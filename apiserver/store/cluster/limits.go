@@ -9,7 +9,8 @@ import (
 // Limits are the limits of a site. A write that would exceed one fails with *store.LimitError. At
 // MaxVersions, the write drops the oldest version instead. DefaultLimits has the defaults.
 type Limits struct {
-	// MaxRecords is the maximum number of live records. Tombstones do not count.
+	// MaxRecords is the maximum number of live records. Tombstones, jobs and records of type Event
+	// do not count.
 	MaxRecords int64
 	// MaxVersions is the maximum number of superseded versions of a record.
 	MaxVersions int

@@ -17,8 +17,8 @@ const retentionBatch = 200
 
 // Retain purges the tombstones and removes the superseded versions from before the cutoffs, of at
 // most retentionBatch records. The other versions keep their numbers. Several replicas may do this
-// at the same time: each removal is one guarded write, and does nothing if another was first.
-// Errors: store.ErrUnavailable.
+// at the same time: each removal is one guarded write, and does nothing if another replica was
+// faster. Errors: store.ErrUnavailable.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	for _, obj := range s.index.outdated(before, retentionBatch) {
 		if isOldTombstone(&obj.Spec, before.Tombstones) {
@@ -101,7 +101,7 @@ func (c *Cluster) sweepRetention(ctx context.Context) {
 		c.retainedTombstones.Add(removed.Tombstones)
 		c.retainedVersions.Add(removed.Versions)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-			slog.WarnContext(ctx, "cannot enforce the retention of a site; it will be retried", "namespace", id.namespace, "error", err)
+			slog.WarnContext(ctx, "cannot enforce the retention of a site; the server will retry", "namespace", id.namespace, "error", err)
 		}
 	}
 }

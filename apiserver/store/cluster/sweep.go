@@ -41,7 +41,7 @@ func (c *Cluster) sweep(ctx context.Context) {
 		c.sweepRetention(ctx)
 		if now := c.now(); now.Sub(listed) >= listSweepInterval {
 			if err := errors.Join(c.sweepHistories(ctx), c.sweepClaimObjects(ctx)); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot remove orphaned histories and claims; it will be retried", "error", err)
+				slog.WarnContext(ctx, "cannot remove orphaned histories and claims; the server will retry", "error", err)
 			} else {
 				listed = now
 			}
@@ -60,7 +60,7 @@ func (c *Cluster) sweepPurges(ctx context.Context) {
 		site := &Store{engine: c, namespace: id.namespace, key: id.key, index: index}
 		for _, obj := range index.unfinishedPurges(c.now().Add(-2 * claimDeadline)) {
 			if err := site.finishPurge(ctx, obj); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot finish a purge; it will be retried", "record", obj.Name, "namespace", id.namespace, "error", err)
+				slog.WarnContext(ctx, "cannot finish a purge; the server will retry", "record", obj.Name, "namespace", id.namespace, "error", err)
 			}
 		}
 	}

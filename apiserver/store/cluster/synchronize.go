@@ -17,9 +17,8 @@ const (
 	synchronizePause = 50 * time.Millisecond
 )
 
-// Synchronize returns when the index has the states of all Records that the site had when it was
-// called, or later ones, and no Record that was gone by then. The writes of other replicas are then
-// in a Dump too. Errors: store.ErrUnavailable, and that of ctx.
+// Synchronize waits until the index has all changes of the site's Records from before the call. A
+// Dump then has the writes of other replicas too. Errors: store.ErrUnavailable, and that of ctx.
 func (s *Store) Synchronize(ctx context.Context) error {
 	stored := map[string]string{}
 	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + s.key, Limit: synchronizePage}

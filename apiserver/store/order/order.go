@@ -1,6 +1,6 @@
-// Package order has the order of the results of a search: the values by which records are compared,
-// and the position at which a page ends. Both engines use it. How they find records in an order is
-// up to them.
+// Package order defines the order of the results of a search: the values by which records are
+// compared, and the position at which a page ends. Both engines use it. How they find records in an
+// order is up to them.
 package order
 
 import (

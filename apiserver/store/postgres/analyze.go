@@ -29,6 +29,6 @@ func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(indexedTables, ", "))
 	}
 	if err != nil {
-		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will do it later", "error", err)
+		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will analyze them later", "error", err)
 	}
 }

@@ -29,8 +29,9 @@ func (s *Store) loadTimeoutMillis() string {
 }
 
 // Load stores new records, all or none. It is faster than Write, and made for imports in portions
-// of some thousands. It accepts only Puts that have a valid type and id, and no claims, metadata,
-// events or preconditions. It does not check Op.Requires. Errors: ErrExists, store.ErrUnavailable.
+// of some thousand records. It accepts only Puts that have a valid type and id, and no claims,
+// metadata, events or preconditions. It does not check Op.Requires. Errors: ErrExists,
+// store.ErrUnavailable.
 func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 	all, paths := make([]indexrow.Rows, len(ops)), []indexrow.ReferencePath{}
 	for i, op := range ops {

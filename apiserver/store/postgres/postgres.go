@@ -34,8 +34,8 @@ type Options struct {
 	// QueryTimeout is the maximum duration of a call of a method. At the limit the call fails. Each
 	// statement is also limited by the statement_timeout of 5 s. Default: 7 s.
 	QueryTimeout time.Duration
-	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database is
-	// used. Clients that poll miss nothing only with that clock.
+	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
+	// is used. With another clock, clients that poll may miss versions.
 	Now func() time.Time
 }
 

@@ -21,7 +21,7 @@ const retentionBatch = 1000
 // SetRetention sets the retention of the site. The delivery queue reads Deliveries at its next trim.
 func (s *Store) SetRetention(retention store.Retention) { s.retention.Store(&retention) }
 
-// Retention returns what SetRetention has set, or zero.
+// Retention returns the retention that SetRetention has set, or the zero value.
 func (s *Store) Retention() store.Retention {
 	if retention := s.retention.Load(); retention != nil {
 		return *retention

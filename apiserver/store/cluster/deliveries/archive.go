@@ -155,8 +155,8 @@ func (a archive) eachRing(ctx context.Context, visit func(webhook string, r *rin
 	}
 }
 
-// DumpEnded implements delivery.Archive. It returns all of them at once, since their number is
-// limited. Deliveries whose envelope was dropped have none.
+// DumpEnded implements delivery.Archive. It returns all ended deliveries at once, since their
+// number is limited. A delivery whose envelope was dropped is returned without an envelope.
 func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Archived, string, error) {
 	var ended []delivery.Archived
 	err := a.eachObject(ctx, func(obj *recordsv1.WebhookDelivery) error {
@@ -191,5 +191,6 @@ func (a archive) RestorePending(_ context.Context, pending delivery.Backlog, _ f
 	return nil
 }
 
-// RestoreEnded implements delivery.Archive. It does nothing: the log of deliveries stays behind.
+// RestoreEnded implements delivery.Archive. It does nothing, because ended deliveries are not moved
+// to this engine.
 func (a archive) RestoreEnded(context.Context, []delivery.Archived) error { return nil }

@@ -123,7 +123,7 @@ func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 			q.postpone(ctx, e, "", nil)
 			return
 		}
-		slog.WarnContext(ctx, "cannot create a delivery; it will be retried", "namespace", q.namespace, "delivery", e.name, "error", err)
+		slog.WarnContext(ctx, "cannot create a delivery; the server will retry", "namespace", q.namespace, "delivery", e.name, "error", err)
 		q.sleep(ctx, retryDelay)
 	}
 	meta := e.meta
@@ -159,7 +159,7 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			break
 		}
-		slog.WarnContext(ctx, "cannot write a delivery; it will be retried", "namespace", q.namespace, "delivery", e.name, "error", err)
+		slog.WarnContext(ctx, "cannot write a delivery; the server will retry", "namespace", q.namespace, "delivery", e.name, "error", err)
 		q.sleep(ctx, retryDelay)
 		err = nil
 	}

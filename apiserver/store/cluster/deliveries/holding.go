@@ -136,7 +136,7 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 		case err == nil && q.tookOut(h, last), ctx.Err() != nil:
 			return
 		case err != nil:
-			slog.WarnContext(ctx, "cannot remove events from a record; it will be retried", "namespace", q.namespace, "error", err)
+			slog.WarnContext(ctx, "cannot remove events from a record; the server will retry", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 		}
 	}
@@ -175,7 +175,7 @@ func (q *queue) keepHeld(ctx context.Context) {
 		for _, entries := range q.overdue() {
 			if err := q.keep(ctx, entries); err != nil {
 				if ctx.Err() == nil {
-					slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
+					slog.WarnContext(ctx, "cannot create deliveries of events; the server will retry", "namespace", q.namespace, "error", err)
 				}
 				break
 			}

@@ -137,7 +137,7 @@ func (q *queue) writeLog(ctx, late context.Context, h *hook) {
 // changed by another writer, keepLog reads it again.
 func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed error) {
 	if ctx.Err() == nil {
-		slog.WarnContext(ctx, "cannot write a delivery log; it will be retried", "namespace", q.namespace, "webhook", h.id.webhook, "error", failed)
+		slog.WarnContext(ctx, "cannot write a delivery log; the server will retry", "namespace", q.namespace, "webhook", h.id.webhook, "error", failed)
 	}
 	var read *ring
 	if apierrors.IsConflict(failed) || apierrors.IsAlreadyExists(failed) || apierrors.IsNotFound(failed) {
@@ -175,7 +175,7 @@ func (q *queue) finish(ctx context.Context, f *finished) {
 			q.finished(e, err == nil)
 			return
 		}
-		slog.WarnContext(ctx, "cannot delete a successful delivery; it will be retried", "namespace", q.namespace, "delivery", f.object.Name, "error", err)
+		slog.WarnContext(ctx, "cannot delete a successful delivery; the server will retry", "namespace", q.namespace, "delivery", f.object.Name, "error", err)
 		q.sleep(ctx, retryDelay)
 	}
 }

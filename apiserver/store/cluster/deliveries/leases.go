@@ -63,7 +63,7 @@ func (l *leases) run(ctx context.Context) {
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		if err := l.tick(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot distribute shards of event delivery among replicas; it will be retried", "error", err)
+			slog.WarnContext(ctx, "cannot distribute shards of event delivery among replicas; the server will retry", "error", err)
 		}
 		l.dropOverdue()
 		select {
@@ -143,7 +143,7 @@ func (l *leases) look(ctx context.Context, shard int, lease *coordinationv1.Leas
 		at := time.Now()
 		if err := l.renew(ctx, name, shardLease, lease); err != nil {
 			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-				slog.WarnContext(ctx, "cannot take or renew a shard; it will be retried", "shard", shard, "error", err)
+				slog.WarnContext(ctx, "cannot take or renew a shard; the server will retry", "shard", shard, "error", err)
 			}
 			return
 		}

@@ -189,7 +189,7 @@ func (q *queue) takeIn(ctx context.Context) {
 		}
 		began := time.Now()
 		if err := q.takeInOnce(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot create deliveries of events; it will be retried", "namespace", q.namespace, "error", err)
+			slog.WarnContext(ctx, "cannot create deliveries of events; the server will retry", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 			q.expectEvents()
 		}

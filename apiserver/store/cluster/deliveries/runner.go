@@ -25,7 +25,8 @@ import (
 // Target sends the events of a site to its webhooks.
 type Target interface {
 	delivery.Attempter
-	// After returns the breaker state of a webhook after an attempt. state is the one before it.
+	// After returns the breaker state of a webhook after an attempt. state is the breaker state
+	// before the attempt.
 	After(state delivery.State, attempt delivery.Attempt) delivery.State
 	// Ordered reports whether a webhook gets the events of a subject one after the other.
 	Ordered(webhook string) bool
@@ -89,7 +90,7 @@ type shard struct {
 	queues map[string]*queue
 }
 
-// New returns a Runner. Errors: only those of the host name and of the clients.
+// New returns a Runner. It fails only if the host name cannot be read or a client cannot be made.
 func New(config *rest.Config, options Options) (*Runner, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -189,7 +190,7 @@ func (r *Runner) relist(ctx context.Context) {
 			err = r.eachMetadata(ctx, objects.Delivery, metav1.NamespaceAll, "", deliveryFeed{r}.Add)
 		}
 		if err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot list events and deliveries; it will be retried", "error", err)
+			slog.WarnContext(ctx, "cannot list events and deliveries; the server will retry", "error", err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (q *queue) keepTrimmed(ctx context.Context) {
 		case <-q.trims:
 		}
 		if err := q.trim(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot trim deliveries and events; it will be retried", "namespace", q.namespace, "error", err)
+			slog.WarnContext(ctx, "cannot trim deliveries and events; the server will retry", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 			signal(q.trims)
 		}

@@ -84,7 +84,7 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{rest: c}, nil
 }
 
-// Get reads an object into into.
+// Get reads an object and stores it in into.
 func (c *Client) Get(ctx context.Context, resource, namespace, name string, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -158,7 +158,8 @@ func (c *Client) write(ctx context.Context, request *rest.Request) (metav1.Objec
 }
 
 // Delete deletes an object. It fails with a conflict if the object no longer has the UID and
-// resourceVersion of state. If state is nil, any object is deleted. A missing object is no error.
+// resourceVersion of state. If state is nil, any object is deleted. It returns nil if the object
+// does not exist.
 func (c *Client) Delete(ctx context.Context, resource, namespace, name string, state *metav1.ObjectMeta) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()

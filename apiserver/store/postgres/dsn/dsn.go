@@ -198,7 +198,8 @@ func (c Connection) Data(key string) map[string][]byte {
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Apply adds the dial function, the trusted authorities and the client certificate of c to config,
-// which must have been parsed from c.URI. It changes no certificates if the sslmode is disable.
+// which must have been parsed from c.URI. If the sslmode is disable, it adds the dial function
+// only.
 func (c Connection) Apply(config *pgx.ConnConfig, dial Dial) error {
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
@@ -220,9 +221,9 @@ func (c Connection) Apply(config *pgx.ConnConfig, dial Dial) error {
 	return nil
 }
 
-// Bound sets the maximum size of messages from the server in bytes. A larger message
-// ends the connection before memory is allocated for the message. The limit is needed because a tenant chooses the
-// server, and the protocol allows messages of 1 GiB.
+// Bound sets the maximum size of messages from the server, in bytes. A larger message ends the
+// connection before memory is allocated for the message. The limit is needed because a tenant
+// chooses the server, and the protocol allows messages of 1 GiB.
 func Bound(config *pgx.ConnConfig, bytes int) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		frontend := pgproto3.NewFrontend(r, w)

@@ -7,8 +7,8 @@ import "strings"
 // the same pages. The zero value is empty.
 type Batch struct{ rows Rows }
 
-// Add adds rows of the record with a number in the batch. Numbers start at 1, as the subscripts of
-// arrays do.
+// Add adds rows of a record. of is the number of the record in the batch, counted from 1 as the
+// subscripts of arrays are.
 func (b *Batch) Add(of int32, rows *Rows) {
 	b.rows.tokens = numbered(b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
 	b.rows.references = numbered(b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })

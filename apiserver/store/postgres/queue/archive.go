@@ -126,7 +126,7 @@ const deletePendingEvents = `DELETE FROM event e USING (SELECT DISTINCT seq FROM
 	WHERE e.site = $1 AND e.seq = p.seq AND NOT EXISTS (SELECT FROM delivery d WHERE d.site = $1 AND d.seq = e.seq AND d.status <> 0)`
 
 // RestorePending implements delivery.Archive, in one transaction. The breakers of webhooks are
-// closed: the next failure opens that of a failing webhook again.
+// closed: the next failure opens the breaker of a failing webhook again.
 func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, ordered func(string) bool) error {
 	now := time.Now()
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
@@ -183,8 +183,8 @@ func (a archive) insertStates(ctx context.Context, tx pgx.Tx, states map[string]
 	return err
 }
 
-// RestoreEnded implements delivery.Archive. It holds the lock of the relay, as a purge does, so that
-// a purge that has not seen what is restored ends before RestoreEnded returns.
+// RestoreEnded implements delivery.Archive. It holds the lock of the relay, as a purge does. A
+// purge that did not see the restored deliveries has therefore ended before RestoreEnded returns.
 func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, restoreTimeout); err != nil {

@@ -70,7 +70,7 @@ func (q *Queue) pump(ctx context.Context) error {
 // complain logs an error, unless ctx has ended. The next poll tries again.
 func (q *Queue) complain(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		q.options.Log.WarnContext(ctx, "cannot insert jobs for deliveries; it will be retried", "error", err)
+		q.options.Log.WarnContext(ctx, "cannot insert jobs for deliveries; the server will retry", "error", err)
 	}
 }
 

@@ -41,8 +41,8 @@ type Sender interface {
 
 // Breaker decides when attempts of a webhook pause, because its receiver fails.
 type Breaker interface {
-	// After returns the breaker state of a webhook after an attempt. state is the one before it. After a
-	// success, the new state has LastSuccess and nothing else.
+	// After returns the breaker state of a webhook after an attempt. state is the breaker state
+	// before the attempt. After a success, the new state has LastSuccess and nothing else.
 	After(state delivery.State, attempt delivery.Attempt) delivery.State
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FencedState is the SQLSTATE of a change of a site that is fenced. Its class is of no other error.
+// FencedState is the SQLSTATE with which changes of a fenced site fail. No other error has its
+// class.
 const FencedState = "PDF01"
 
 // fencedTables are the tables whose rows of a fenced site cannot be changed. Each write of a record
@@ -18,10 +19,10 @@ var fencedTables = []string{"res", "outbox", "delivery"}
 // ErrFenced means that a move has taken the data of the site to another storage.
 var ErrFenced = errors.New("the data of the site was moved to another storage")
 
-// Fence refuses all changes of the rows of the site with the key, by any process, until Unfence is
-// called. It waits for the transactions that are changing rows. A fence is a trigger, so that it
-// costs nothing in databases without one. Fence can be repeated. It does nothing if there is no such
-// site.
+// Fence makes all writes of records, events and deliveries of the site with the key fail, in any
+// process, until Unfence is called. It waits for the transactions that are changing rows. A fence
+// is a trigger, so that it costs nothing in databases without one. Fence can be repeated. It does
+// nothing if there is no such site.
 func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {

@@ -44,7 +44,8 @@ func (c *Config) audited(next http.Handler, sites Sites, resolver request.Reques
 func auditUnavailable(err error) *apierrors.StatusError {
 	answer := apierrors.NewServiceUnavailable(err.Error())
 	answer.ErrStatus.Details = &metav1.StatusDetails{
-		Group: r4v1.GroupVersion.Group, Causes: []metav1.StatusCause{{Type: "audit_unavailable", Message: err.Error()}},
+		Group: r4v1.GroupVersion.Group, RetryAfterSeconds: retryAfter,
+		Causes: []metav1.StatusCause{{Type: "audit_unavailable", Message: err.Error()}},
 	}
 	return answer
 }

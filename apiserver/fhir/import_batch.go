@@ -289,7 +289,11 @@ func (i *importer) fail(number int, err error) {
 // isTransient reports whether err does not concern a line, so that the client must send the request
 // again.
 func isTransient(err error) bool {
-	for _, each := range []error{store.ErrUnavailable, store.ErrNotReady, store.ErrMoving, access.ErrUnavailable, access.ErrSiteHidden, audit.ErrUnavailable, context.Canceled, context.DeadlineExceeded} {
+	var limit *store.LimitError
+	if errors.As(err, &limit) && limit.IsBacklog() {
+		return true
+	}
+	for _, each := range []error{store.ErrUnavailable, store.ErrNotReady, store.ErrMoving, store.ErrQueryTimeout, access.ErrUnavailable, access.ErrSiteHidden, audit.ErrUnavailable, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, each) {
 			return true
 		}

@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -104,16 +105,20 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.status.Phase.Ended() {
-		return ctrl.Result{}, r.endMove(ctx, s)
+		if err := r.endMove(ctx, s); !apierrors.IsConflict(err) {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: moveRetry}, nil
 	}
 	phase, direction := s.status.Phase, s.status.Direction
 	if err = r.mirror(ctx, s); err == nil {
 		err = r.step(ctx, s)
 	}
 	if err != nil {
-		// The pause of writes must not grow by the delays of the work queue.
-		log.FromContext(ctx).Error(err, "a step of the move failed", "phase", phase)
-		s.requeueAfter = moveRetry
+		if !apierrors.IsConflict(err) {
+			log.FromContext(ctx).Error(err, "a step of the move failed", "phase", phase)
+		}
+		s.requeueAfter = moveRetry // the pause of writes must not grow by the delays of the work queue
 	}
 	if s.status.Phase != phase || s.status.Direction != direction {
 		now := metav1.NewMicroTime(r.Now())
@@ -217,7 +222,11 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 		return nil
 	}
 	defer closeConnection(ctx, conn)
-	if _, err := schema.Migrate(ctx, conn); err != nil {
+	switch _, err := schema.Migrate(ctx, conn); {
+	case errors.Is(err, schema.ErrNewer):
+		s.stall(newerSchema.reason, newerSchema.message)
+		return nil
+	case err != nil:
 		s.stall(v1alpha1.ReasonMigrationFailed, "The tables of the new database cannot be created or migrated. See the error in the controller's log.")
 		return err
 	}

@@ -46,7 +46,7 @@ func (r *MoveReconciler) applyMove(ctx context.Context, site *v1alpha1.Site, ref
 		}
 	}
 	config := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": site.Namespace, "name": site.Name, "uid": string(site.UID)},
+		"metadata": map[string]any{"namespace": site.Namespace, "name": site.Name, "uid": string(site.UID), "resourceVersion": site.ResourceVersion},
 		"status":   status,
 	}}
 	config.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Site"))
@@ -70,11 +70,9 @@ func (r *MoveReconciler) writeMove(ctx context.Context, s *moveScope) error {
 	if equality.Semantic.DeepEqual(before, s.status) {
 		return nil
 	}
-	// API servers write status.copy meanwhile, so the resourceVersion is not compared. Only one
-	// controller is the leader, and it reconciles a SiteMove once at a time.
-	object := s.move.DeepCopy()
-	object.ResourceVersion = ""
-	return apply.Status(ctx, r.Client, object, &s.status)
+	// With the resourceVersion that was read, so that a controller that was paused, and is no longer the
+	// leader, does not write an earlier phase. A report of an API server meanwhile causes a conflict, too.
+	return apply.Status(ctx, r.Client, s.move, &s.status)
 }
 
 // moveConditions returns the conditions Ready, Reconciling and Stalled (kstatus).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
@@ -15,9 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/site/provision"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
@@ -93,6 +96,35 @@ var _ = Describe("A move", func() {
 		expectReady(ctx, s)
 	})
 
+	It("is not set back by a controller that is no longer the leader", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-once")
+		expectReady(ctx, s)
+		startExternal(ctx, s.Namespace, "target")
+		m := createMove(ctx, s, "led", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		moveOfSite := func() v1alpha1.MovePhase { return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Phase }
+		Eventually(moveOfSite).WithContext(ctx).Should(Equal(v1alpha1.MoveCopying))
+		before := frozen{admin, get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name), reload(ctx, s)}
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		Eventually(moveOfSite).WithContext(ctx).Should(Equal(v1alpha1.MoveCatchingUp))
+
+		reconcileAs := func(seen frozen) {
+			former := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: seen, Now: time.Now}}
+			_, err := former.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase).To(Equal(v1alpha1.MoveCatchingUp))
+			Expect(moveOfSite()).To(Equal(v1alpha1.MoveCatchingUp))
+		}
+		By("writing the next phase")
+		before.move.Status.Copy = &v1alpha1.MoveCopy{Direction: v1alpha1.MoveForward, Phase: v1alpha1.MoveCopying, Done: true}
+		reconcileAs(before)
+		By("writing the phase to the Site")
+		before.site.Status.Move.Phase = v1alpha1.MovePending
+		reconcileAs(before)
+	})
+
 	It("deletes the database that it has provisioned, and no other, when it is given up", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-back")
@@ -131,6 +163,25 @@ var _ = Describe("A move", func() {
 		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
 	})
 })
+
+// frozen reads a SiteMove and its Site as they were.
+type frozen struct {
+	client.Reader
+	move *v1alpha1.SiteMove
+	site *v1alpha1.Site
+}
+
+func (f frozen) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	switch object := into.(type) {
+	case *v1alpha1.SiteMove:
+		f.move.DeepCopyInto(object)
+		return nil
+	case *v1alpha1.Site:
+		f.site.DeepCopyInto(object)
+		return nil
+	}
+	return f.Reader.Get(ctx, key, into, opts...)
+}
 
 func provisionedStorage(engine v1alpha1.PostgresEngine) v1alpha1.Storage {
 	return newProvisionedSite("", "", engine).Spec.Storage

@@ -23,11 +23,14 @@ const (
 	deadlockDetected     = "40P01"
 	queryCanceled        = "57014"
 	undefinedTable       = "42P01"
+	undefinedColumn      = "42703"
+	insufficientRight    = "42501"
 )
 
-// unavailableClasses are the SQLSTATE classes of errors that the state of the server causes rather
-// than the statement: connections, resources, operator intervention, system errors.
-var unavailableClasses = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX"}
+// unavailableStates are the SQLSTATEs, and their classes of two characters, of errors that the state of
+// the database causes rather than the statement: connections, resources, operator intervention, system
+// errors, a later release that has removed a table or column, and rights that were revoked.
+var unavailableStates = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX", undefinedTable, undefinedColumn, insufficientRight}
 
 // storeError wraps an error with the operation doing, and with store.ErrUnavailable if the database
 // was not available. It returns nil if err is nil.
@@ -43,8 +46,8 @@ func storeError(doing string, err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
-		for _, class := range unavailableClasses {
-			if strings.HasPrefix(answer.Code, class) {
+		for _, state := range unavailableStates {
+			if strings.HasPrefix(answer.Code, state) {
 				return fmt.Errorf("%s: %w: %w", doing, store.ErrUnavailable, err)
 			}
 		}

@@ -17,8 +17,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
-// archivePage is the number of audit entries or ended deliveries that are copied at a time.
-const archivePage = 500
+const (
+	// archivePage is the number of audit entries or ended deliveries that are written at a time.
+	archivePage = 500
+	// auditPage is the number of audit entries that are read at a time, some 10 MB. A search in the cluster
+	// reads all entries of an hour, so smaller pages read them more often.
+	auditPage = 10_000
+)
 
 // copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
 // switch, or until the return.
@@ -111,7 +116,7 @@ func copyAudit(ctx context.Context, from, to store.Store) error {
 	_, source := auditPlace(from)
 	_, target := auditPlace(to)
 	reader, writer := source(), target()
-	query := audit.Query{Count: archivePage}
+	query := audit.Query{Count: auditPage}
 	for {
 		found, err := reader.Search(ctx, query)
 		if err != nil {
@@ -124,8 +129,8 @@ func copyAudit(ctx context.Context, from, to store.Store) error {
 		if err != nil {
 			return err
 		}
-		if len(entries) > 0 {
-			if err := writer.Append(ctx, entries); err != nil {
+		for batch := range slices.Chunk(entries, archivePage) {
+			if err := writer.Append(ctx, batch); err != nil {
 				return err
 			}
 		}
@@ -137,7 +142,7 @@ func copyAudit(ctx context.Context, from, to store.Store) error {
 // take space, although a search returns them once.
 func missing(ctx context.Context, log audit.Storage, entries []audit.Entry) ([]*audit.Entry, error) {
 	there := map[audit.Position]bool{}
-	query := audit.Query{From: entries[len(entries)-1].Time, Until: entries[0].Time.Add(time.Millisecond), Count: archivePage}
+	query := audit.Query{From: entries[len(entries)-1].Time, Until: entries[0].Time.Add(time.Millisecond), Count: auditPage}
 	for {
 		found, err := log.Search(ctx, query)
 		if err != nil {

@@ -93,7 +93,8 @@ func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*sh
 // limit of the requests that still use it.
 const closeDelay = 90 * time.Second
 
-// release ends one store's use of a pool. After the last one, the pool is closed closeDelay later.
+// release ends one store's use of a pool. After the last one, the idle connections are closed at once, so
+// that moves of Sites do not use up those of a server, and the pool closeDelay later.
 func (d *databases) release(connection dsn.Connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,6 +104,7 @@ func (d *databases) release(connection dsn.Connection) {
 		if shared.queue != nil {
 			shared.queue.cancel()
 		}
+		shared.Reset()
 		time.AfterFunc(closeDelay, shared.Close)
 	}
 }

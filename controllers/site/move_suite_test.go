@@ -103,7 +103,9 @@ var _ = Describe("A move", func() {
 		startExternal(ctx, s.Namespace, "target")
 		m := createMove(ctx, s, "led", externalStorage("target"))
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
-		moveOfSite := func() v1alpha1.MovePhase { return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Phase }
+		moveOfSite := func() v1alpha1.MovePhase {
+			return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Phase
+		}
 		Eventually(moveOfSite).WithContext(ctx).Should(Equal(v1alpha1.MoveCopying))
 		before := frozen{admin, get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name), reload(ctx, s)}
 		copied(ctx, m, v1alpha1.MoveCopying)

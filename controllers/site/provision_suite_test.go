@@ -140,6 +140,7 @@ var _ = Describe("A provisioned database", func() {
 
 		By("adopting it with a Site of the same name")
 		again := newProvisionedSite(s.Namespace, "made", v1alpha1.EngineStatefulSet)
+		again.Spec.Storage.Postgres.Provisioned.Version = "17.6" // that of the running Pod, which is not replaced
 		Expect(admin.Create(ctx, again)).To(Succeed())
 		expectReady(ctx, again)
 		Expect(get[corev1.PersistentVolumeClaim](ctx, s.Namespace, provision.Name).UID).To(Equal(volume.UID))

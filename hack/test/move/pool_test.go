@@ -2,7 +2,6 @@ package move
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -53,7 +52,6 @@ func poolSpecs() {
 			return kubectl(ctx, "get", "siteclass", "pooled", "-o", "jsonpath={range .status.databases[*]}{.name} {.sites},{end}") +
 				kubectl(ctx, "get", "sitemoves", "-n", "demo", "-l", "paddock.health/drain=pooled", "-o", "name")
 		}).WithContext(ctx).WithTimeout(patience).Should(Equal("pool-a 0,pool-b 1,"))
-		time.Sleep(500 * time.Millisecond)
 		l.stop(ctx)
 		Expect(status(ctx, "siteKey")).To(Equal(key))
 		expectNothing(ctx, "pool-a")

@@ -16,8 +16,8 @@ import (
 )
 
 // maxGenerated is the maximum number of slots that one request generates. A request for more is
-// refused with 400. It is that of a batch, so that a request ends within requestTimeout.
-const maxGenerated = MaxSlotBatch
+// refused with 400. A request for this many ends within requestTimeout on either storage.
+const maxGenerated = 500
 
 // generateSlots serves POST …/availability-slot/generate. It creates the slots of a schedule that
 // do not exist yet, and leaves the others as they are. The id of a slot is computed from its time,

@@ -38,38 +38,42 @@ const (
 	maxAttempts = 10
 )
 
-// Copier copies the records of a site. It is for one goroutine.
+// Copier copies the records of a site from Source to Target. It is not safe for concurrent use.
 type Copier struct {
-	// Source serves the site. Target has no other writer.
+	// Source is the storage that serves the site. Target is the storage to copy to. Only the Copier
+	// may write to Target.
 	Source, Target Storage
-	// Report is called after each batch, with the state of the pass.
+	// Report is called with the state of the pass: after 5000 records were compared, after each batch
+	// of copies, and at the end of the pass. It must not be nil.
 	Report func(Pass)
 }
 
-// Pass is the result of a comparison of both storages.
+// Pass is the state or the result of one pass of a Copier.
 type Pass struct {
 	// Compared is the number of records compared so far, tombstones included.
 	Compared int64
-	// Copied is the number of records that differed and were copied, and Removed is the number of
-	// records that the source does not have.
+	// Copied is the number of records that differed and were copied. Removed is the number of records
+	// that were removed from the target because the source does not have them.
 	Copied, Removed int64
 	// Records and Tombstones are the numbers of live records and of tombstones in the source.
 	Records, Tombstones int64
 	// Newest is the time of the latest version in the source.
 	Newest time.Time
-	// Source and Target are digests of the heads of all records, as they were compared. They are equal
-	// if nothing was copied or removed.
+	// Source and Target are digests of the newest versions of all records of the storages, without
+	// bodies, as the pass compared them. Both are empty until the pass ends. They are equal if no record
+	// was copied or removed.
 	Source, Target string
 }
 
 // Changed returns the number of records that differed and were copied or removed.
 func (p *Pass) Changed() int64 { return p.Copied + p.Removed }
 
-// DifferentError means that a record that was copied is not the same in the target.
+// DifferentError means that a record, after it was copied, has other versions in the target than in
+// the source.
 type DifferentError struct{ Key store.Key }
 
 func (e *DifferentError) Error() string {
-	return fmt.Sprintf("the copy of %s/%s is not the same as the record", e.Key.Type, e.Key.ID)
+	return fmt.Sprintf("the copy of %s/%s in the target storage differs from the record in the source storage", e.Key.Type, e.Key.ID)
 }
 
 // Run makes one pass: it compares all records and copies those that differ. Errors: *DifferentError,

@@ -88,7 +88,8 @@ func auditSettings(spec *sitesv1.Audit, retention *sitesv1.Retention) audit.Sett
 	return settings
 }
 
-// CloseAudit stores the pending entries of all Sites' logs until ctx ends, and closes the logs.
+// CloseAudit stores the pending entries of the audit logs of all Sites and closes the logs. Entries
+// that are not stored when ctx ends are lost.
 func (s *Sites) CloseAudit(ctx context.Context) {
 	s.mu.Lock()
 	logs := s.audits

@@ -21,7 +21,7 @@ import (
 // Sender attempts to deliver the events of a Site.
 type Sender interface {
 	delivery.Attempter
-	// After returns the state of a webhook after an attempt.
+	// After returns the state of a webhook after an attempt, given its state before the attempt.
 	After(state delivery.State, attempt delivery.Attempt) delivery.State
 	// Ordered reports whether a webhook gets the events of a subject one at a time, in order.
 	Ordered(webhook string) bool
@@ -48,8 +48,8 @@ func deliveriesOf(opened store.Store) (delivery.Log, delivery.Tail) {
 	}
 }
 
-// Target returns the target for the events of an etcd-backed Site, by its namespace and the key of
-// its data. It reports false if there is no such Site, or while its storage is not ready.
+// Target returns the target for the events of the etcd-backed Site in a namespace that has the site
+// key. It reports false if there is no such Site, or while the storage of the Site is not ready.
 func (s *Sites) Target(namespace, key string) (deliveries.Target, bool) {
 	site, served := s.InNamespace(namespace)
 	if !served || site.key != key || site.sender == nil {
@@ -58,8 +58,8 @@ func (s *Sites) Target(namespace, key string) (deliveries.Target, bool) {
 	return site.sender, true
 }
 
-// Health returns the health of the webhooks of the Site in a namespace, by id. It returns nil if
-// there is no such Site, or while its storage is not ready.
+// Health returns the health of each webhook of the Site in a namespace, by the id of the webhook. It
+// returns nil if there is no such Site, or while the storage of the Site is not ready.
 func (s *Sites) Health(ctx context.Context, namespace string) (map[string]delivery.Health, error) {
 	site, served := s.InNamespace(namespace)
 	if !served || site.Deliveries == nil {
@@ -74,7 +74,7 @@ func (s *Sites) describeDelivery(site *ServedSite, namespace string) {
 	site.sender = s.options.Delivery.Sender(namespace, site.ID, site.Deliveries)
 }
 
-// CloseQueues ends the delivery of events in Postgres after the attempts in flight.
+// CloseQueues ends the delivery of the events of Sites in Postgres. It waits for attempts in flight.
 func (s *Sites) CloseQueues() { s.databases.closeQueues() }
 
 const (

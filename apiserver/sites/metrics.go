@@ -70,7 +70,7 @@ var (
 	poolConnections = prometheus.NewDesc("paddock_postgres_pool_connections",
 		"Connections of a pool, by state: acquired for a statement or a transaction, idle, or constructing.", []string{"namespace", "name", "state"}, nil)
 	poolMax = prometheus.NewDesc("paddock_postgres_pool_max_connections",
-		"Maximum number of connections of a pool. Statements wait for a connection beyond it.", siteLabels, nil)
+		"Maximum number of connections of a pool. When all are acquired, further statements wait for one.", siteLabels, nil)
 	poolAcquires = prometheus.NewDesc("paddock_postgres_pool_acquires_total",
 		"Acquisitions of a connection from a pool.", siteLabels, nil)
 	poolWaits = prometheus.NewDesc("paddock_postgres_pool_waited_acquires_total",
@@ -81,7 +81,7 @@ var (
 		"Acquisitions that were canceled, for example because the client disconnected.", siteLabels, nil)
 )
 
-// Collector returns a collector of the state of served Sites. It reads only memory.
+// Collector returns a Prometheus collector of the metrics of served Sites. It reads only memory.
 func (s *Sites) Collector() prometheus.Collector { return (*collector)(s) }
 
 type collector Sites

@@ -66,7 +66,8 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 	return true, nil
 }
 
-// Reindexed returns how many records this process has checked for an outdated index.
+// Reindexed returns the number of records of all Sites that this process has checked for outdated
+// index rows.
 func (s *Sites) Reindexed() int64 { return s.databases.reindexed.Load() }
 
 // reportIndex calls set if the index's state has changed in this process, or if last has the same

@@ -46,8 +46,9 @@ func setRetention(opened store.Store, retention store.Retention) {
 	}
 }
 
-// DeliveryRetention returns how long the failed deliveries of an etcd-backed Site are kept, by its
-// namespace and the key of its data. It returns 0 for the default.
+// DeliveryRetention returns how long the failed deliveries of the etcd-backed Site in a namespace that
+// has the site key are kept. It returns 0, which means the default of 7 days, if the Site does not set
+// a retention of deliveries, or if there is no such Site.
 func (s *Sites) DeliveryRetention(namespace, key string) time.Duration {
 	site, served := s.InNamespace(namespace)
 	if !served || site.key != key {
@@ -82,7 +83,8 @@ func (d *databases) retained(removed store.Retained) {
 	d.retainedVersions.Add(removed.Versions)
 }
 
-// Retained returns what retention has removed in this process, from all Sites.
+// Retained returns the numbers of tombstones and superseded versions of all Sites that this process
+// has removed because of their retention.
 func (s *Sites) Retained() store.Retained {
 	removed := store.Retained{Tombstones: s.databases.retainedTombstones.Load(), Versions: s.databases.retainedVersions.Load()}
 	if s.options.Cluster != nil {

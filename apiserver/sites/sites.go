@@ -32,11 +32,11 @@ import (
 // ServedSite is a Site with its settings and its open store.
 type ServedSite struct {
 	settings.Settings
-	// Store is nil while the storage is not ready.
+	// Store is the open store of the Site. It is nil while the storage is not ready.
 	Store store.Store
-	// Audit is nil while the storage is not ready.
+	// Audit is the audit log of the Site. It is nil while the storage is not ready.
 	Audit *audit.Log
-	// Issuers verifies tokens of the Site's own issuers. It is nil if there are none.
+	// Issuers verifies tokens of the Site's own issuers. It is nil if the Site has none.
 	Issuers *oidc.Issuers
 	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not ready.
 	Deliveries delivery.Log
@@ -51,7 +51,7 @@ type ServedSite struct {
 	retention store.Retention
 }
 
-// Options configure how stores are opened.
+// Options configure the registry of Sites and how it opens stores.
 type Options struct {
 	// Cluster is the engine of etcd-backed storage.
 	Cluster *cluster.Cluster
@@ -63,10 +63,10 @@ type Options struct {
 	DialIssuers discovery.Dial
 	// Tracer, if set, traces SQL statements.
 	Tracer pgx.QueryTracer
-	// Extractor finds what is indexed of records in Postgres.
+	// Extractor finds the searchable values and labels that Postgres stores index.
 	Extractor store.Extractor
-	// Delivery, if set, makes this process deliver events and nothing else. Cluster is then not used,
-	// and indexes and audit logs are left to the API servers.
+	// Delivery, if set, makes this process deliver events and nothing else. It then does not use
+	// Cluster, reindexes no records and writes no audit logs: the API servers do.
 	Delivery *Delivery
 }
 
@@ -87,7 +87,7 @@ type Sites struct {
 	movers map[string]*mover
 }
 
-// New returns a registry of the Sites of a cluster. It is empty until Run is called.
+// New returns a registry of the Sites of a cluster. The registry is empty until Run is called.
 func New(config *rest.Config, options Options) (*Sites, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{sitesv1.AddToScheme, corev1.AddToScheme} {
@@ -117,7 +117,8 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 	}, nil
 }
 
-// Run watches Sites until ctx ends. It calls started once all existing Sites are known.
+// Run watches Sites until ctx ends. It calls started once, when it knows all existing Sites and has
+// the connections of those in Postgres, or has waited 30 s for the connections.
 func (s *Sites) Run(ctx context.Context, started func()) error {
 	synced := []toolscache.InformerSynced{}
 	for _, object := range []client.Object{&sitesv1.SiteClass{}, &sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {
@@ -166,7 +167,7 @@ func (s *Sites) handler(ctx context.Context) toolscache.ResourceEventHandler {
 	}
 }
 
-// Find returns the Site that holds a siteID, if there is one.
+// Find returns the Site that holds a siteID. It reports false if there is none.
 func (s *Sites) Find(siteID string) (ServedSite, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -174,7 +175,7 @@ func (s *Sites) Find(siteID string) (ServedSite, bool) {
 	return site, ok
 }
 
-// InNamespace returns the Site of a namespace, if there is one.
+// InNamespace returns the Site of a namespace. It reports false if there is none.
 func (s *Sites) InNamespace(namespace string) (ServedSite, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

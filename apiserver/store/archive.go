@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Archive copies records from one engine to another, with everything that is stored of them. It
-// knows no caller: it neither applies privacy rules nor makes events. Engines implement it in
+// Archive dumps the records of one engine and restores them in another, with everything that is
+// stored of them. It does not apply privacy rules and makes no events. Engines implement Archive in
 // addition to Store.
 type Archive interface {
 	// Dump returns a page of records with all their versions, tombstones included, ordered by type
-	// and then by the bytes of the id in lower case. It leaves out jobs. Each record is as it was
-	// at one moment. The page is as fresh as that of a Search. Errors: ErrNotReady,
+	// and then by the bytes of the id in lower case. It leaves out jobs. All versions of a record are
+	// read at the same point in time. The page is as fresh as that of a Search. Errors: ErrNotReady,
 	// ErrQueryTimeout, ErrUnavailable.
 	Dump(ctx context.Context, query DumpQuery) (DumpPage, error)
 	// Restore stores records as another engine dumped them: ids, versions, times, bodies, claims
@@ -39,8 +39,8 @@ type DumpQuery struct {
 	Keys []Key
 	// Heads leaves out superseded versions and all bodies.
 	Heads bool
-	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold:
-	// when the bodies of the page exceed it, in bytes, no further record is added.
+	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold in
+	// bytes: when the bodies of the page exceed MaxBytes, no further record is added.
 	MaxRecords, MaxBytes int
 }
 
@@ -53,12 +53,12 @@ type DumpPage struct {
 // Dumped is a record with all its versions.
 type Dumped struct {
 	Key Key
-	// Versions are in ascending order. Old ones may be missing. Only the last one has Claims,
+	// Versions are in ascending order. Old versions may be missing. Only the last version has Claims,
 	// Metadata and MetadataVersion.
 	Versions []Record
 }
 
-// Newest returns the newest version.
+// Newest returns the newest version. The record must have at least one version.
 func (d *Dumped) Newest() *Record { return &d.Versions[len(d.Versions)-1] }
 
 // Compare compares the places of two keys in a dump, as cmp.Compare does.
@@ -73,10 +73,10 @@ func SameHead(a, b *Record, now time.Time) bool {
 		a.Deleted == b.Deleted && a.Method == b.Method && sameExtras(a, b, now) && (len(a.Metadata) == 0 || a.MetadataVersion == b.MetadataVersion)
 }
 
-// Restored is the result of one record of Archive.Restore.
+// Restored is the result of Archive.Restore for one record.
 type Restored struct {
-	// Outcome is Created for a new record, Updated for one that got versions, claims or metadata, and
-	// Unchanged for one that had all of them.
+	// Outcome is Created if the record is new, Updated if it got versions, claims or metadata, and
+	// Unchanged if it already had all of them.
 	Outcome Outcome
 	// Dropped is the number of versions that the engine did not store because of its limits.
 	Dropped int
@@ -89,18 +89,20 @@ type Restored struct {
 // have, or has with other content.
 type DivergedError struct {
 	Key Key
-	// Version is the number of the version that differs.
+	// Version is the number of the stored version that the record to restore lacks, or has with other
+	// content.
 	Version int64
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s/%s exists with another version %d; restore into an empty site, or purge the record first", e.Key.Type, e.Key.ID, e.Version)
+	return fmt.Sprintf("%s/%s is stored with a version %d that the dump does not have, or has with other content; restore into an empty site, or purge the record first", e.Key.Type, e.Key.ID, e.Version)
 }
 
 // InvalidDumpError means that a record to restore is not in a state that an engine can have.
 type InvalidDumpError struct {
 	// At is the member that is wrong, such as versions[2].updated.
-	At      string
+	At string
+	// Problem says what is wrong. It continues a sentence that begins with At.
 	Problem string
 }
 
@@ -116,7 +118,7 @@ var (
 // *InvalidDumpError.
 func (d *Dumped) Check() error {
 	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
-		return &InvalidDumpError{"type", "and id must be those of a record"}
+		return &InvalidDumpError{"type", "and id must not be empty, and the type must not be that of export jobs"}
 	}
 	if len(d.Versions) == 0 {
 		return &InvalidDumpError{"versions", "must have at least one version"}
@@ -156,7 +158,7 @@ func checkDumped(before, v *Record) (member, problem string) {
 	case v.Version > before.Version+1: // versions between them are missing
 		return "", ""
 	case !before.Deleted && !v.Created.Equal(before.Created):
-		return "created", "must be that of the version before, unless that is deleted"
+		return "created", "must be that of the version before, unless the version before is deleted"
 	case before.Deleted && (v.Deleted || v.Created.Before(before.Updated)):
 		return "created", "must be later than the deletion of the version before"
 	}
@@ -172,7 +174,7 @@ func checkNewest(v *Record) error {
 		return &InvalidDumpError{"claims", "and metadata must be missing if the newest version is deleted"}
 	}
 	if len(v.Metadata) > 0 && (v.MetadataVersion < 1 || v.MetadataVersion > v.Version) {
-		return &InvalidDumpError{"metadataVersion", "must be that of a version of the record"}
+		return &InvalidDumpError{"metadataVersion", "must be between 1 and the newest version of the record"}
 	}
 	for i, claim := range v.Claims {
 		if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
@@ -194,8 +196,9 @@ func ActiveClaims(claims []Claim, now time.Time) []Claim {
 	return active
 }
 
-// IsOlder reports whether the stored record has a newer version than the dumped one. The engine then
-// compares the dumped version with the stored one of the same number by SameVersion.
+// IsOlder reports whether the newest dumped version is older than current, the newest stored version.
+// current is nil if the record is not stored. If IsOlder is true, the engine compares the newest
+// dumped version with the stored version of the same number by SameVersion.
 func (d *Dumped) IsOlder(current *Record) bool {
 	return current != nil && d.Newest().Version < current.Version
 }

@@ -47,19 +47,22 @@ type TextMatch int
 
 // The ways to compare a text.
 const (
-	// StartsWith and Contains compare Text.Folded.
+	// StartsWith matches texts whose Folded form starts with TextIs.Text.
 	StartsWith TextMatch = iota
+	// Contains matches texts whose Folded form contains TextIs.Text.
 	Contains
-	// Exactly and StartsExactly compare Text.Original.
+	// Exactly matches texts whose Original form equals TextIs.Text.
 	Exactly
+	// StartsExactly matches texts whose Original form starts with TextIs.Text.
 	StartsExactly
 )
 
-// TextIs holds if a text of the parameter matches.
+// TextIs holds if a text of the parameter matches Text in the way that Match selects.
 type TextIs struct {
 	Param string
 	Match TextMatch
-	// Text is folded if Match compares Text.Folded.
+	// Text is the text to compare with. It must be folded for StartsWith and Contains, and unchanged
+	// for Exactly and StartsExactly.
 	Text string
 }
 
@@ -90,12 +93,12 @@ type Bounds struct{ Least, Most int64 }
 // Unbounded contains every time.
 var Unbounded = Bounds{TheBeginning, TheEnd}
 
-// Intersection returns what is within both bounds.
+// Intersection returns the range of the times that are within both bounds.
 func (b Bounds) Intersection(other Bounds) Bounds {
 	return Bounds{Least: max(b.Least, other.Least), Most: min(b.Most, other.Most)}
 }
 
-// Empty reports whether nothing is within the bounds.
+// Empty reports whether no time is within the bounds.
 func (b Bounds) Empty() bool { return b.Least > b.Most }
 
 // RefersTo holds if a reference of the parameter equals To. A base URL of this site (Query.Bases)
@@ -109,7 +112,7 @@ type RefersTo struct {
 // matching references are to records of several types, Search returns *AmbiguousError.
 type RefersToID struct {
 	Param string
-	// Types are the types of the record referred to. If it is empty, all types match.
+	// Types are the possible types of the record referred to. If Types is empty, all types match.
 	Types []string
 	ID    string
 }

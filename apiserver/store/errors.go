@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrNotFound means that the record or the version never existed, was purged or dropped, or is
-	// hidden.
+	// ErrNotFound means that the record or the version never existed, was purged, was dropped by the
+	// engine, or is hidden from the caller.
 	ErrNotFound = errors.New("record not found")
 	// ErrUnavailable means that the database or the Kubernetes API failed or did not answer in time.
 	ErrUnavailable = errors.New("storage is unavailable")
@@ -78,8 +78,9 @@ func (e *IDTakenError) Error() string {
 	return fmt.Sprintf("the id of %s/%s is taken; choose another one", e.Key.Type, e.Key.ID)
 }
 
-// ClaimError means that another record holds an overlapping claim.
+// ClaimError means that another record holds a claim that overlaps a claim of the operation.
 type ClaimError struct {
+	// Claim is the claim of the operation.
 	Claim Claim
 	// Holder is the record that holds a claim that overlaps Claim.
 	Holder Key

@@ -76,7 +76,8 @@ type Change struct {
 	After *Record
 }
 
-// AcceptedEvent is a stored Event.
+// AcceptedEvent is a stored Event. Fields that Event also has have the same meaning as in Event, except
+// Envelope.
 type AcceptedEvent struct {
 	// Sequence orders the events of one subject. A later event of the subject has a greater
 	// sequence, even if the record was purged in between.
@@ -88,6 +89,6 @@ type AcceptedEvent struct {
 	Subject    string
 	Targets    []string
 	Restricted bool
-	// Envelope is the JSON text to deliver. It is filled once and kept byte for byte.
+	// Envelope is the complete JSON text to deliver: the result of Envelope.Fill, kept byte for byte.
 	Envelope []byte
 }

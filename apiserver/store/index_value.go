@@ -35,8 +35,9 @@ type Text struct {
 
 // Reference is a literal reference. R4 references.html#literal.
 type Reference struct {
-	// Base is the base URL of the record's server. It is empty or a base URL of this site if the
-	// record is one of this site. Without Type and ID, Base is a URL of another form.
+	// Base is the base URL of the server of the record referred to. It is empty or a base URL of this
+	// site if that record is a record of this site. If Type and ID are empty, Base is the whole text of
+	// a reference that does not end with a type and an id.
 	Base string
 	Type string
 	// ID is in lower case.

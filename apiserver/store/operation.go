@@ -14,33 +14,33 @@ const (
 	Purge
 )
 
-// Op is one operation of a Write.
+// Op is one operation of Store.Write: a change to the record with the key Key.
 type Op struct {
 	Kind OpKind
 	Key  Key
 	// Method becomes Record.Method of the new version.
 	Method Method
-	// Body is the new body. Only a Put has it.
+	// Body is the new body of a Put. It is empty for a Delete and a Purge.
 	Body Body
 	// Claims, if not nil, are all claims that the record holds after a Put. The record releases
 	// other claims that it held before. If Claims is nil, a Put leaves them as they are. Delete and
 	// Purge release all claims.
 	Claims []Claim
 	// Metadata, if not nil, is the metadata of the record after a Put. A Put with empty Metadata
-	// removes the metadata, one with nil leaves it as it is. A Put that changes nothing but metadata
+	// removes the metadata. A Put with nil Metadata keeps it. A Put that changes nothing but metadata
 	// makes a new revision, but no version. Delete and Purge remove the metadata.
 	Metadata []byte
-	// If is the precondition. The zero value always holds.
+	// If is the precondition of the operation. The zero value always holds.
 	If Precondition
 	// Requires are records that must be live when the Write is done. They may be stored already, or
-	// put by the same Write. Only a Put has it.
+	// put by the same Write. Only a Put may have Requires.
 	Requires []Key
 	// Unreferenced makes a Delete or a Purge fail if, when the Write is done, a live record has a
 	// Reference or a Mention of the removed one. It has no effect if there is nothing to remove.
 	Unreferenced bool
-	// Erase makes a Purge also remove the events about the record and their deliveries, pending ones
-	// included: the events whose Subject is its type and id, whatever their case. It does so even if
-	// there is no such record, so that an interrupted Purge can be repeated.
+	// Erase makes a Purge also remove the events about the record and their deliveries, pending
+	// deliveries included: the events whose Subject is the type and id of the record, in any case. They
+	// are removed even if there is no such record, so that an interrupted Purge can be repeated.
 	Erase bool
 	// Referrers, if not nil, returns the condition of those records of a type that a
 	// *ReferencedError may name and count. The condition consists of All, Any, Not, HasLabel and

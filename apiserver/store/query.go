@@ -29,7 +29,7 @@ type Sort struct {
 	Descending bool
 }
 
-// TotalMode is the condition on which a page has the number of all matches. R4 search.html#total.
+// TotalMode selects when a page has the number of all matches. R4 search.html#total.
 type TotalMode int
 
 const (
@@ -97,13 +97,12 @@ type Query struct {
 	// Skip is the number of matches to omit after the position After, for lists with numbered pages.
 	// The cost grows with Skip. A page past the end is empty.
 	Skip int
-	// Total is the condition on which the page has the number of all matches. The zero value is
-	// TotalWhenFree.
+	// Total selects when the page has the number of all matches. The zero value is TotalWhenFree.
 	Total TotalMode
 	// Includes select related records to return with the page.
 	Includes []Include
-	// MaxIncluded is the maximum number of included records on the page. At the limit the others
-	// are left out and Page.IncludedCut is set.
+	// MaxIncluded is the maximum number of included records on the page. At the limit, further records
+	// are left out and Page.IncludedCut is set. With 0, no record is included.
 	MaxIncluded int
 }
 

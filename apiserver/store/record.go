@@ -24,7 +24,7 @@ type Body struct {
 }
 
 // JobType is the record type of the jobs of exports. Jobs do not count against the limits of a site,
-// so that a full one can be exported. The facade limits their number.
+// so that a site at its limits can be exported. The facade limits the number of jobs.
 const JobType = "BulkExport"
 
 // Method is the HTTP method of the interaction that made a version. A history Bundle shows it.

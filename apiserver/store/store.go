@@ -44,7 +44,8 @@ type Store interface {
 	// Watermark returns a time before which all versions are complete: a History or Search that begins
 	// afterwards sees every version from before it, and no further write has a time before it. It is
 	// later than the writes that this replica has acknowledged, unless other writes have been in
-	// progress since before them. The limits of History for several replicas apply. Errors:
+	// progress since before them. In an engine whose replicas see each other's writes with a delay, the
+	// time is valid only for reads from this replica, and for writes by it (see History). Errors:
 	// ErrUnavailable.
 	Watermark(ctx context.Context) (time.Time, error)
 
@@ -59,7 +60,7 @@ type Store interface {
 	// Atomic reports whether Write accepts several operations, Op.Requires and Op.Unreferenced.
 	Atomic() bool
 
-	// Stats returns how much the site stores, and its limits.
+	// Stats returns how much the site stores, and the limits of the site.
 	Stats() Stats
 }
 
@@ -68,7 +69,7 @@ type Store interface {
 // returns *IDTakenError.
 type Restricted interface {
 	Store
-	// Digest identifies what the caller may see of the types. A Position must be used only with the
+	// Digest identifies what the caller may see of the record types. A Position must be used only with the
 	// digest under which it was made: a position from another view could reveal hidden records.
 	// Errors: those of the lookup of the caller's rights.
 	Digest(recordTypes []string) (string, error)
@@ -77,7 +78,7 @@ type Restricted interface {
 	Hidden(ctx context.Context, keys []Key) ([]Key, error)
 }
 
-// Stats is the storage that a site uses, and its limits.
+// Stats is the storage that a site uses, and the limits of the site.
 type Stats struct {
 	// Records is the number of live records. Tombstones do not count. MaxRecords is the maximum of
 	// Records; 0 means no limit.
@@ -85,6 +86,6 @@ type Stats struct {
 	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is the maximum of
 	// Bytes; 0 means no limit.
 	Bytes, MaxBytes int64
-	// Counted is when the storage was counted. It is zero if it could not be counted yet.
+	// Counted is the time at which the storage was counted. It is zero if there is no count yet.
 	Counted time.Time
 }

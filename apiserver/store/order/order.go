@@ -46,14 +46,14 @@ func (r Rank) Compare(other Rank) int {
 type Place struct {
 	// Ranks has one rank for each key of the order.
 	Ranks []Rank
-	// Created, Type and ID order records of the same ranks. Created grows with the time of creation.
-	// Its unit depends on the engine.
+	// Created, Type and ID order records that have equal ranks. Created grows with the time of
+	// creation. The unit of Created depends on the engine.
 	Created  int64
 	Type, ID string
 }
 
 // Compare returns a negative number if a comes before b in the order, a positive one if a comes
-// after b, and 0 if both are the same place.
+// after b, and 0 if a and b are the same place.
 func (o Order) Compare(a, b *Place) int {
 	for i, part := range o {
 		x, y := a.Ranks[i], b.Ranks[i]

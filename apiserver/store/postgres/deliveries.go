@@ -64,7 +64,7 @@ func scanDelivery(row pgx.CollectableRow, more ...any) (delivery.Delivery, error
 }
 
 // Deliveries implements delivery.Log. The total is exact up to maxCountedDeliveries and never
-// greater. Pages after that are empty.
+// greater. Pages after the first maxCountedDeliveries deliveries are empty.
 func (s deliveryLog) Deliveries(ctx context.Context, query delivery.Query) ([]delivery.Delivery, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (s deliveryLog) Delivery(ctx context.Context, webhook, id string) (delivery
 const invalidText = "22P02"
 
 // Redeliver implements delivery.Log. If the webhook is ordered, the delivery waits for earlier
-// pending ones of its subject.
+// pending deliveries of the same subject to the webhook.
 func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (delivery.Delivery, error) {
 	if _, err := s.Delivery(ctx, webhook, id); err != nil {
 		return delivery.Delivery{}, err
@@ -140,8 +140,8 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 // replayBatch is the number of deliveries that one transaction makes pending.
 const replayBatch = 1000
 
-// Replay implements delivery.Log. It makes deliveries pending in batches, oldest first. After an
-// error, some of them are pending.
+// Replay implements delivery.Log. It makes the deliveries of one status after the other pending, in
+// batches, oldest first. Deliveries that are pending before an error remain pending.
 func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, error) {
 	statuses := query.Statuses
 	if len(statuses) == 0 {

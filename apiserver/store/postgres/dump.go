@@ -33,7 +33,7 @@ const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 const dumpHeads = `SELECT r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata
 	FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3) AND r.typ <> $4 ORDER BY r.typ, r.id LIMIT $5`
 
-// Dump implements store.Archive. Heads ignores Since and Keys.
+// Dump implements store.Archive. If query.Heads is set, it ignores query.Since and query.Keys.
 func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

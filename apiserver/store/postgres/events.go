@@ -134,8 +134,8 @@ const eventType = "Event"
 // purgeBatch is the number of records that one transaction purges.
 const purgeBatch = 200
 
-// PurgeEvents purges the records of events that were posted before a time. Errors: those of Write.
-// Records purged before an error remain purged.
+// PurgeEvents purges those records of posted events that were last written before a time. Errors:
+// those of Write. Records purged before an error remain purged.
 func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	for {
 		rows, err := s.pool.Query(ctx, `SELECT COALESCE(spelling, id) FROM res WHERE site = $1 AND typ = $2 AND upd < $3 ORDER BY upd LIMIT $4`,

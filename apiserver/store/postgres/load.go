@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// ErrExists is returned by Load if one of the records exists already.
+// ErrExists means that one of the records to Load exists already.
 var ErrExists = errors.New("a record to load exists already")
 
 // loadTimeouts is the maximum duration of a Load, in multiples of Options.QueryTimeout. At the
@@ -29,8 +29,8 @@ func (s *Store) loadTimeoutMillis() string {
 }
 
 // Load stores new records, all or none. It is faster than Write, and made for imports in portions
-// of some thousand records. It accepts only Puts that have a valid type and id, and no claims,
-// metadata, events or preconditions. It does not check Op.Requires. Errors: ErrExists,
+// of some thousand records. It accepts only Puts with a valid type and id that have no claims,
+// metadata, events and preconditions. It does not check Op.Requires. Errors: ErrExists,
 // store.ErrUnavailable.
 func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 	all, paths := make([]indexrow.Rows, len(ops)), []indexrow.ReferencePath{}

@@ -31,15 +31,17 @@ type Options struct {
 	// After an upgrade that changes the results, Store.Renew updates the index rows of existing
 	// records.
 	Extractor store.Extractor
-	// QueryTimeout is the maximum duration of a call of a method. At the limit the call fails. Each
-	// statement is also limited by the statement_timeout of 5 s. Default: 7 s.
+	// QueryTimeout is the maximum duration of a call of a method of store.Store, and of a batch of a
+	// background task. At the limit the call fails. Load, Restore and a batch of Reindex may take ten
+	// times as long. Other statements are also limited by the statement_timeout of 5 s. Default: 7 s.
 	QueryTimeout time.Duration
 	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
 	// is used. With another clock, clients that poll may miss versions.
 	Now func() time.Time
 }
 
-// Store is the store of one site. It is safe for concurrent use.
+// Store stores the records of one site in Postgres. It implements store.Store and store.Archive. It is
+// safe for concurrent use.
 type Store struct {
 	pool       *pgxpool.Pool
 	site       int32
@@ -168,7 +170,7 @@ var session = map[string]string{
 	"default_transaction_isolation": "read committed",
 }
 
-// Open returns the store of the site with the key. If the database does not know the site, Open
+// Open returns the store of the site with a site key. If the database does not have the site, Open
 // adds it. The schema must be migrated. Errors: store.ErrUnavailable, also if the schema is too old
 // or too new.
 func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) (*Store, error) {

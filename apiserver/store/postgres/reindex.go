@@ -15,18 +15,19 @@ import (
 // outdated ones of them in one transaction.
 const reindexBatch = 1000
 
-// Reindexed is the progress of a Reindex. After is the last record that it has read, Read the
-// number of records that it has read, and Changed the number of records and superseded versions
-// that it has updated.
+// Reindexed is the progress of a Reindex.
 type Reindexed struct {
-	After         store.Key
+	// After is the key of the last record that was read.
+	After store.Key
+	// Read is the number of records that were read. Changed is the number of records whose index rows
+	// were updated, and of superseded versions whose labels were updated.
 	Read, Changed int64
 }
 
-// Reindex updates the index rows of records that a release with another extraction wrote. It can
-// run during reads and writes. It starts after a key, or at the first record for the zero key, and
-// calls report after each batch. An interrupted Reindex can resume at Reindexed.After. When Reindex
-// returns nil, searches by newly extracted values find all records.
+// Reindex updates the index rows of records that a release with other results of store.Extractor
+// wrote. It can run during reads and writes. It starts after a key, or at the first record for the
+// zero key, and calls report after each batch of 1000 records. An interrupted Reindex can resume at
+// Reindexed.After. When Reindex returns nil, searches by newly extracted values find all records.
 func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
 	done := Reindexed{After: after}
 	for {

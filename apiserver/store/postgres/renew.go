@@ -9,12 +9,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Renewal is the result of a Renew.
+// Renewal is the result of Store.Renew.
 type Renewal int
 
 const (
-	// Current means that all records are indexed by the given version of the extraction or a later
-	// one.
+	// Current means that all records are indexed by the wanted version of the extraction
+	// (store.Extractor.Version) or a later version.
 	Current Renewal = iota
 	// Elsewhere means that another process is reindexing the site. The caller should try again later.
 	Elsewhere

@@ -18,7 +18,8 @@ const retentionLock = 0x70616467
 // within a second.
 const retentionBatch = 1000
 
-// SetRetention sets the retention of the site. The delivery queue reads Deliveries at its next trim.
+// SetRetention sets the retention of the site in this process. A change of Retention.Deliveries takes
+// effect when the delivery queue trims deliveries the next time.
 func (s *Store) SetRetention(retention store.Retention) { s.retention.Store(&retention) }
 
 // Retention returns the retention that SetRetention has set, or the zero value.
@@ -30,9 +31,9 @@ func (s *Store) Retention() store.Retention {
 }
 
 // Retain purges the tombstones and removes the superseded versions from before the cutoffs, in
-// batches. The other versions keep their numbers. One process at a time does this for a site. In
-// other processes Retain returns at once, with nothing removed. Errors: those of Write. What was
-// removed before an error remains removed.
+// batches. It does not purge the tombstones of posted events. The other versions keep their numbers.
+// One process at a time does this for a site. In other processes Retain returns at once, with nothing
+// removed. Errors: those of Write. What was removed before an error remains removed.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	if before == (store.Cutoffs{}) {
 		return removed, nil

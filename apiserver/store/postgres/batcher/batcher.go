@@ -40,7 +40,7 @@ type Batcher[Q any] struct {
 }
 
 // Limits are the limits of a Batcher that depend on what its queries cost. Fields that are 0 have
-// the values of New.
+// their defaults.
 type Limits struct {
 	// MaxBatch is the maximum number of queries in a batch. Further queries stay queued for the next
 	// batch. Default: 64.
@@ -60,7 +60,7 @@ type waiter[Q any] struct {
 }
 
 // New returns a Batcher that calls run with 1 to 64 queries. run stores each result in its
-// query, so Q is normally a pointer. run is called concurrently. Its context has the values of the
+// query, so Q is normally a pointer. run is called concurrently. The context of run has the values of the
 // leader's context, is not canceled with that of any caller, and ends timeout after the batch
 // started. If run panics, Do panics in the leader and returns nil to the other callers. So run must
 // first mark all queries as having no result.
@@ -68,7 +68,7 @@ func New[Q any](timeout time.Duration, run func(ctx context.Context, batch []Q))
 	return NewLimited(timeout, Limits{}, run)
 }
 
-// NewLimited is like New, but with other limits.
+// NewLimited is like New, but calls run with up to limits.MaxBatch queries.
 func NewLimited[Q any](timeout time.Duration, limits Limits, run func(ctx context.Context, batch []Q)) *Batcher[Q] {
 	limits.MaxBatch = cmp.Or(limits.MaxBatch, maxBatch)
 	limits.QueueThreshold = cmp.Or(limits.QueueThreshold, queueThreshold)

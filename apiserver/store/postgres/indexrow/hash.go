@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// HashKeySize is the length of a hash key in bytes.
+// HashKeySize is the length of the secret key of a Hasher in bytes.
 const HashKeySize = 16
 
 // Hasher computes the numbers that index rows have instead of names and codes. They are 64-bit
@@ -20,7 +20,8 @@ const HashKeySize = 16
 // search with code and system, both must collide.
 type Hasher struct{ k0, k1 uint64 }
 
-// NewHasher returns the hasher of a site with a key of HashKeySize bytes.
+// NewHasher returns the Hasher of a site. key is the secret key of the site. It returns an error if
+// key does not have HashKeySize bytes.
 func NewHasher(key []byte) (Hasher, error) {
 	if len(key) != HashKeySize {
 		return Hasher{}, fmt.Errorf("read hash key of site: the key has %d bytes; it must have %d", len(key), HashKeySize)
@@ -41,7 +42,7 @@ func (h Hasher) Of(kind byte, parts ...string) int64 {
 	return int64(siphash.Hash(h.k0, h.k1, text))
 }
 
-// Param returns the key of a parameter of a type.
+// Param returns the hash of a record type and a search parameter, which is the column key.
 func (h Hasher) Param(typeName, param string) int64 { return h.Of('k', typeName, param) }
 
 // Code returns the hash of a token's code.
@@ -76,7 +77,7 @@ func (h Hasher) Self(typeName, id string) int64 { return h.Of('r', typeName, str
 // Line returns the hash of a line that records claim.
 func (h Hasher) Line(line string) int64 { return h.Of('l', line) }
 
-// Base returns the hash of a base URL, or 0 for the empty one, which is that of this site.
+// Base returns the hash of a base URL, or 0 for the empty URL, which stands for this site.
 func (h Hasher) Base(base string) int64 {
 	if base == "" {
 		return 0

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// MaxIndexedBytes is the maximum length of the indexed prefix of a folded text, because Postgres
-// limits the size of an index row. Texts with the same prefix sort as equal; searches compare the
-// whole texts.
+// MaxIndexedBytes is the maximum length in bytes of the indexed prefix of a folded text, because
+// Postgres limits the size of an index row. Texts with the same prefix sort as equal. Searches compare
+// the whole texts.
 const MaxIndexedBytes = 1024
 
 // The rows of the index tables. of is the number of the row's record in a Batch, and 0 elsewhere.
@@ -48,7 +48,8 @@ type (
 		lat, lon float64
 		of       int32
 	}
-	// ReferencePath means that records of type Type refer by Param to records of type Target.
+	// ReferencePath is a search parameter Param by which records of type Type refer to records of type
+	// Target.
 	ReferencePath struct{ Type, Param, Target string }
 )
 
@@ -82,8 +83,8 @@ const (
 // so a row with the bit need not have the facet.
 func FacetBit(mark int64) int64 { return 1 << (uint64(mark) % facetBits) }
 
-// EndMark returns the bit in the column facets that marks the values by which records are sorted in
-// a direction.
+// EndMark returns the bit in the column facets that marks the text or period of a record by which a
+// sort in this direction orders the record.
 func EndMark(descending bool) int64 {
 	if descending {
 		return greatestValue
@@ -251,9 +252,9 @@ func comparePaths(a, b ReferencePath) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Param, b.Param), cmp.Compare(a.Target, b.Target))
 }
 
-// Sum returns the checksum of the rows. If it differs from the stored one (column ixsum), a release
-// with another extraction wrote the record's rows. An update must then remove all rows of the
-// record, because those that it computes from the old body are not the stored ones.
+// Sum returns the checksum of the rows. If it differs from the stored checksum (column ixsum), a
+// release with other results of store.Extractor wrote the record's rows. An update must then remove
+// all rows of the record, because the rows that it computes from the old body are not the stored rows.
 func (r *Rows) Sum() int64 {
 	sum := fnv.New64a()
 	buffer := make([]byte, 8)
@@ -289,7 +290,8 @@ func (r *Rows) Sum() int64 {
 	return int64(sum.Sum64())
 }
 
-// Without returns those of the rows that other does not have.
+// Without returns the rows of the index tables that other does not have. The result has no Marks,
+// Paths, Labels and Links.
 func (r *Rows) Without(other *Rows) Rows {
 	return Rows{
 		tokens:     missing(r.tokens, other.tokens),

@@ -14,7 +14,8 @@ type Arguments interface {
 // Tables are the names of the tables of index rows.
 var Tables = []string{"ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
 
-// CopyRows returns the rows of several records for COPY, by table.
+// CopyRows returns the index rows of several records for COPY, by the name of the table. The record
+// with the rows all[i] has the rid rids[i].
 func CopyRows(site int32, rids []int64, all []Rows) map[string]CopiedRows {
 	tables := map[string]CopiedRows{}
 	for i := range all {
@@ -142,8 +143,8 @@ func optional(value string, has bool) []byte {
 	return []byte(value)
 }
 
-// Insert returns CTEs that insert the rows with a rid. They insert nothing if the CTE named when
-// has no row.
+// Insert returns CTEs that insert the rows. rid is the SQL of the rid of the record. The CTEs insert
+// nothing if the CTE with the name when has no row.
 func (r *Rows) Insert(st Arguments, rid, when string) []string {
 	var parts []string
 	for _, t := range r.tables() {
@@ -154,8 +155,8 @@ func (r *Rows) Insert(st Arguments, rid, when string) []string {
 	return parts
 }
 
-// Remove returns CTEs that delete the rows with a rid. They delete nothing if the CTE named when
-// has no row.
+// Remove returns CTEs that delete the rows of the record with the rid. The CTEs delete nothing if the
+// CTE with the name when has no row.
 func (r *Rows) Remove(st Arguments, rid int64, when string) []string {
 	var parts []string
 	for _, t := range r.tables() {
@@ -177,8 +178,8 @@ func same(columns []column) string {
 	return strings.Join(equal, " AND ")
 }
 
-// InsertPaths returns a CTE that inserts those of the reference paths that are not stored yet. It
-// inserts nothing if the CTE w has no row.
+// InsertPaths returns a CTE that inserts those of the reference paths that are not stored yet. The
+// CTE inserts nothing if the CTE w has no row.
 func InsertPaths(st Arguments, paths []ReferencePath) string {
 	typ, param, target := Split3(paths, func(p ReferencePath) (string, string, string) { return p.Type, p.Param, p.Target })
 	table, names := unnest(st, []column{{"typ", "text", typ}, {"param", "text", param}, {"target", "text", target}})
@@ -186,9 +187,9 @@ func InsertPaths(st Arguments, paths []ReferencePath) string {
 		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
 }
 
-// RemoveAll are the statements that delete all index rows of some records. They are for rows that a
-// release with another extraction wrote. They are slow: they scan all of the site's rows in ix_tok,
-// which has no index by record.
+// RemoveAll are the statements that delete all index rows of some records. $1 is the site and $2 are
+// the rids of the records. They are for rows that a release with other results of store.Extractor
+// wrote. They are slow, because they scan all rows of the site in ix_tok, which has no index by record.
 var RemoveAll = []string{
 	`DELETE FROM ix_tok WHERE site = $1 AND rid = ANY($2::int8[])`,
 	`DELETE FROM ix_ref WHERE site = $1 AND rid = ANY($2::int8[])`,

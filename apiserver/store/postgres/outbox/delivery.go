@@ -30,8 +30,9 @@ func StatusOf(number int16) delivery.Status { return statuses[number] }
 // oldest one is dropped.
 const maxAttempts = 20
 
-// AddAttempt returns the column "attempts" with an attempt added. packed is the column before,
-// which is nil if there was no attempt.
+// AddAttempt returns the value of the column "attempts" with an attempt added. packed is the value
+// before, which is nil if there was no attempt. Only the latest 20 attempts are kept, and at most
+// delivery.MaxResponse bytes of the response.
 func AddAttempt(packed []byte, attempt delivery.Attempt) ([]byte, error) {
 	attempts, err := Attempts(packed)
 	if err != nil {
@@ -43,7 +44,8 @@ func AddAttempt(packed []byte, attempt delivery.Attempt) ([]byte, error) {
 	return json.Marshal(attempts[max(0, len(attempts)-maxAttempts):])
 }
 
-// Attempts decodes the column "attempts". The oldest attempt is first.
+// Attempts decodes a value of the column "attempts", with the oldest attempt first. It returns nil
+// for nil.
 func Attempts(packed []byte) ([]delivery.Attempt, error) {
 	if packed == nil {
 		return nil, nil
@@ -55,8 +57,7 @@ func Attempts(packed []byte) ([]delivery.Attempt, error) {
 	return attempts, nil
 }
 
-// Millis returns a time in the form of the columns: milliseconds since 1970, or 0 for the zero
-// time.
+// Millis returns a time in the form of time columns: milliseconds since 1970, or 0 for the zero time.
 func Millis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -64,7 +65,7 @@ func Millis(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// Time returns the time of a column that Millis wrote, in UTC.
+// Time returns the time, in UTC, of a value that Millis returned.
 func Time(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

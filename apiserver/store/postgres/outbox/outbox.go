@@ -12,7 +12,8 @@ import (
 )
 
 // RelayLock is the first key of the advisory lock that a process holds while it moves the events of
-// a site from the table outbox to the others. The second key is the number of the site.
+// a site from the table outbox to the tables event and delivery. The second key is the number of the
+// site.
 const RelayLock = 0x70616465
 
 // head is the JSON in the column "event": all fields of an event except its envelope.
@@ -38,7 +39,7 @@ func Pack(event store.Event) (packed, envelope []byte) {
 }
 
 // Unpack returns the event of a row of the outbox, with its sequence, time and version inserted
-// into the envelope. For one row it always returns the same bytes.
+// into the envelope. It always returns the same envelope for the same row.
 func Unpack(seq, at, version int64, packed, envelope []byte) (store.AcceptedEvent, error) {
 	event, h, err := unpack(seq, at, packed)
 	if err != nil {
@@ -49,7 +50,7 @@ func Unpack(seq, at, version int64, packed, envelope []byte) (store.AcceptedEven
 	return event, nil
 }
 
-// UnpackHead returns the event of a row of outbox or event, without its envelope.
+// UnpackHead returns the event of a row of the table outbox or event, without the envelope.
 func UnpackHead(seq, at int64, packed []byte) (store.AcceptedEvent, error) {
 	event, _, err := unpack(seq, at, packed)
 	return event, err

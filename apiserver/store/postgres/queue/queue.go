@@ -56,11 +56,12 @@ type Options struct {
 	// Probes is the maximum number of concurrent attempts per process for webhooks with an open
 	// breaker. At the limit, jobs wait. Default: 16.
 	Probes int
-	// Retention is the time for which a delivery is kept after its end. Then it is deleted. The
-	// Retention of a store takes precedence. Default: 7 days.
+	// Retention is the time for which a delivery is kept after its end. Then the delivery is deleted.
+	// If the Retention of a site's store sets Deliveries, that time applies instead. Default: 7 days.
 	Retention time.Duration
-	// RescueAfter is the time after the start of an attempt at which its process is considered dead
-	// and the job is started again. An attempt is cancelled after 80 % of this time. Default: 75 s.
+	// RescueAfter is the time after the start of an attempt at which the process of the attempt is
+	// considered dead and the job is started again. An attempt is cancelled after 80 % of this time.
+	// Default: 75 s.
 	RescueAfter time.Duration
 	// Now is the clock by which retries are due. Default: time.Now.
 	Now func() time.Time
@@ -231,8 +232,8 @@ func (q *Queue) numbers() []int32 {
 // ended. After that time they are cancelled.
 const stopTimeout = 20 * time.Second
 
-// Run delivers events until ctx ends. It then waits up to stopTimeout for attempts in progress. It
-// can be called only once.
+// Run delivers events until ctx ends. It then waits up to 20 s for attempts in progress, and cancels
+// attempts that take longer. Run can be called only once.
 func (q *Queue) Run(ctx context.Context) error {
 	defer q.river.Close()
 	// The settlers must outlive ctx, because jobs in progress still store their results after its end.

@@ -17,7 +17,7 @@ var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_date", "i
 // second.
 const eraseBatch = 5000
 
-// Erase deletes all rows of the site with the key. Each batch is a transaction of its own, so after
+// Erase deletes all rows of the site with a site key. Each batch is a transaction of its own, so after
 // an error a part of the rows is deleted, and Erase can be called again. If there is no such site,
 // Erase does nothing.
 func Erase(ctx context.Context, conn *pgx.Conn, key string) error {

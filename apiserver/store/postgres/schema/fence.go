@@ -16,13 +16,14 @@ const FencedState = "PDF01"
 // changes res, each event outbox, and each delivery delivery.
 var fencedTables = []string{"res", "outbox", "delivery"}
 
-// ErrFenced means that a move has taken the data of the site to another storage.
+// ErrFenced means that the site is fenced (Fence), because a SiteMove has moved its data to another
+// storage.
 var ErrFenced = errors.New("the data of the site was moved to another storage")
 
-// Fence makes all writes of records, events and deliveries of the site with the key fail, in any
+// Fence makes all writes of records, events and deliveries of the site with a site key fail, in any
 // process, until Unfence is called. It waits for the transactions that are changing rows. A fence
-// is a trigger, so that it costs nothing in databases without one. Fence can be repeated. It does
-// nothing if there is no such site.
+// consists of triggers, so that databases without a fence have no cost. Fence can be repeated. It
+// does nothing if there is no such site.
 func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {
@@ -41,7 +42,7 @@ func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 	return runFence(ctx, conn, statements)
 }
 
-// Unfence allows changes again. It does nothing if the site is not fenced.
+// Unfence allows the writes that Fence made fail. It does nothing if the site is not fenced.
 func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {
@@ -56,7 +57,7 @@ func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
 	return runFence(ctx, conn, statements)
 }
 
-// IsFenced reports whether the site with the key is fenced.
+// IsFenced reports whether the site with a site key is fenced.
 func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {
@@ -70,7 +71,7 @@ func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	return fenced, nil
 }
 
-// HasSite reports whether the database has the site with the key.
+// HasSite reports whether the database has the site with a site key.
 func HasSite(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	_, there, err := numberOf(ctx, conn, key)
 	return there, err

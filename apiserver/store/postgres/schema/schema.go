@@ -19,18 +19,19 @@ import (
 // VersionTable is the table in which tern records the version of a database's schema.
 const VersionTable = "paddock_schema_version"
 
-// Server is the level of this release. The column oldest_server of a database has the least level
-// that may use the database. Both are raised by a release whose schema older releases cannot use.
+// Server is the server level of this release. The column oldest_server of a database has the least
+// server level that may use the database. A release whose schema older releases cannot use raises
+// both.
 const Server = 1
 
-// ErrNewer means that the database requires a higher level than Server, because a later release has
-// migrated it.
+// ErrNewer means that the database requires a higher server level than Server, because a later release
+// has migrated the database.
 var ErrNewer = errors.New("a later release has changed the tables in a way that this release does not support; upgrade Paddock")
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Newest is the version of the schema to which Migrate migrates a database. It is also the least
+// Newest is the version of the schema to which Migrate migrates a database. Newest is also the least
 // version that this release can use.
 var Newest = func() int32 {
 	files, _ := fs.Glob(migrations, "migrations/*.sql") // fails only for an invalid pattern
@@ -39,7 +40,7 @@ var Newest = func() int32 {
 
 // Migrate migrates a database to the newest schema and returns its version. It holds an advisory
 // lock, so that concurrent callers wait for each other. It does not change a database that has a
-// later version. Errors: ErrNewer.
+// later version, and returns that version. Errors: ErrNewer.
 func Migrate(ctx context.Context, conn *pgx.Conn) (int32, error) {
 	migrator, err := load(ctx, conn)
 	if err != nil {

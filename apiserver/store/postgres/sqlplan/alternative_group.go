@@ -158,8 +158,8 @@ func (g alternativeGroup) references(c *compiler, typeName string) string {
 }
 
 // MaxConditions is the maximum number of conditions of a query for each type. Alternatives that
-// form a group count as one. It limits the length of the statement. Store.Search of package
-// postgres returns *store.TooManyConditionsError for a query with more.
+// form a group count as one condition. The maximum limits the length of the statement. Store.Search
+// of package postgres returns *store.TooManyConditionsError for a query with more conditions.
 const MaxConditions = 5000
 
 func (c *compiler) countConditions(condition store.Condition) int {

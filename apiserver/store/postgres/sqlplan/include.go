@@ -18,8 +18,8 @@ func (s *Search) ReferredTo(targets, onPage []int64, limit int) (sql string, arg
 		onPage, limit)
 }
 
-// Referring is like ReferredTo, but reads the records that refer to the records with the selves, by
-// the parameter of the include.
+// Referring is like ReferredTo, but reads the records that refer to records whose self is in selves,
+// by the type and the parameter of the include.
 func (s *Search) Referring(include store.Include, selves, onPage []int64, limit int) (sql string, args []any, err error) {
 	c := s.compiler()
 	var keys []int64

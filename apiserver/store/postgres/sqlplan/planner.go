@@ -16,7 +16,7 @@ import (
 type Limits struct {
 	// MaxList is the maximum number of rids that a branch by list reads. If a list is longer, a branch by
 	// another list or the branch by scan is used. A thousand rids are some 20 index pages. With a
-	// million records, list and scan cost the same for a page of 20 at 1,500 to 2,500 rids.
+	// million records, list and scan cost the same for a page of 20 matches at 1,500 to 2,500 rids.
 	MaxList int
 	// MaxSemiJoinList is the maximum number of rids in the list of a semi-join. If a list is longer,
 	// each candidate is tested. MinSemiJoinCandidates is the number of candidates up to which each

@@ -20,11 +20,12 @@ import (
 type Index struct {
 	// Number is the number of the site in the database.
 	Number int32
-	// Hash and Extractor are those by which the records of the site were indexed.
+	// Hash and Extractor are the hasher and the extractor with which the site's records were indexed.
 	Hash      indexrow.Hasher
 	Extractor Extractor
 	Limits    Limits
-	// Columns are the columns of res, named r, that a page returns for each record.
+	// Columns is the SQL list of the columns that a page returns for each record, of the table res with
+	// the alias r.
 	Columns  string
 	Database Database
 }
@@ -41,15 +42,15 @@ type Database interface {
 	// EntryCount returns the estimated number of index entries of the text or period parameter with a
 	// key. It returns infinity if the number is not known.
 	EntryCount(ctx context.Context, key int64) float64
-	// LongList returns the entry of a list in the cache of long lists. known reports whether the list
-	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
-	// it was slow.
+	// LongList looks up a list in the cache of long lists by its cache key. known reports whether the
+	// list is in the cache, because it was too long recently. isSlow reports whether the scan that
+	// replaced the list was slow.
 	LongList(key uint64) (isSlow, known bool)
 	// ReadNumbers runs a statement and returns the values of its only column, which has type int8.
 	ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error)
 }
 
-// Search writes the statements of one search. It is not safe for concurrent use.
+// Search writes the SQL statements of one search. It is not safe for concurrent use.
 type Search struct {
 	Context context.Context
 	Index   *Index
@@ -93,11 +94,11 @@ func (s *Search) planner(c *compiler, typeName string) *planner {
 type Page struct {
 	SQL  string
 	Args []any
-	// TriedLists are the cache keys of the lists that the statement tries. SkippedLists are those of
-	// the lists that it does not try because they are in the cache of long lists. Both are empty if
-	// the search has several types. In the rows, the column after Index.Columns has the number of
-	// TriedLists that were too long. Unless the order is that of creation, three columns follow for
-	// each sort key: whether the value is missing, number and text.
+	// TriedLists are the cache keys of the lists that the statement tries. SkippedLists are the cache
+	// keys of the lists that it does not try because they are in the cache of long lists. Both are
+	// empty if the search has several types. In the rows, the column after Index.Columns has the number
+	// of TriedLists that were too long. Unless the order is that of creation, three columns follow for
+	// each sort key, which are the fields of order.Rank: Missing, Number and Text.
 	TriedLists, SkippedLists []uint64
 	// IsBounded reports whether the time of the statement likely does not depend on the number of
 	// records of the site. It is false if the search has several types.

@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// VersionFilter returns the Access of a history as a condition on a version, named x. The condition
-// begins with AND. It also requires that the newest version of the record is visible. It is empty
-// if all versions are visible. isPast reports whether x is a row of hist rather than res. Errors:
-// *store.AmbiguousError.
+// VersionFilter returns the Access of a history as the SQL of a condition on a version with the alias
+// x. The SQL begins with AND, or is empty if all versions are visible. The condition also requires
+// that the newest version of the record is visible. isPast reports whether x is a row of hist rather
+// than res. Errors: *store.AmbiguousError.
 func (x *Index) VersionFilter(ctx context.Context, st *Statement, query store.HistoryQuery, isPast bool) (string, error) {
 	if query.Access == nil {
 		return "", nil
@@ -42,7 +42,7 @@ func (x *Index) VersionFilter(ctx context.Context, st *Statement, query store.Hi
 	return " AND (" + strings.Join(types, " OR ") + ")", nil
 }
 
-// Tests writes tests of records for a statement that the caller writes.
+// Tests writes conditions on records as SQL, for a statement that the caller writes.
 type Tests struct{ c *compiler }
 
 // Tests returns a Tests for a statement. bases are the hashes of the site's own base URLs.
@@ -50,8 +50,8 @@ func (x *Index) Tests(ctx context.Context, st *Statement, bases []int64) Tests {
 	return Tests{&compiler{Statement: st, ctx: ctx, index: x, local: bases, resolved: &resolvedTypes{}}}
 }
 
-// Of returns the test of a condition on a row of res that has a type. row is the name of the row in
-// the statement. Errors: *store.AmbiguousError.
+// Of returns the SQL of a condition on a row of res whose record type is typeName. row is the alias of
+// res in the statement. Errors: *store.AmbiguousError.
 func (t Tests) Of(typeName, row string, condition store.Condition) (string, error) {
 	return t.c.test(candidateRow(typeName, row), condition)
 }

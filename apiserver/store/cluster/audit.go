@@ -28,8 +28,8 @@ const (
 	// frameSize is the size in bytes from which on the newest lines become a frame of the segment. Until
 	// then they are written again with each batch, up to twice a second, in an AuditSegment of their own.
 	frameSize = 32 << 10
-	// MaxAuditBytes is the maximum compressed size of all segments of a site. At the limit, Append
-	// fails until Trim has deleted segments that are older than the retention.
+	// MaxAuditBytes is the maximum compressed size in bytes of all AuditSegments of a site. At the limit,
+	// Append fails until Trim has deleted segments that are older than the retention.
 	MaxAuditBytes = 32 << 20
 	// segmentsKnown is the time after which the size of all segments of a site is counted again.
 	segmentsKnown = time.Minute
@@ -41,8 +41,8 @@ const (
 	segmentPrefix = "audit-"
 )
 
-// Place identifies the data of a site by namespace and key. Stores with the same Place are stores
-// of the same site.
+// Place identifies the data of a site by namespace and site key. Stores with the same Place are
+// stores of the same site.
 type Place struct{ Namespace, Key string }
 
 // Place returns the Place of the site's data.

@@ -34,15 +34,15 @@ type Options struct {
 	// QueryTimeout limits how long a search may hold the read lock of a site's index. Writers of the
 	// site wait for that lock. At the limit the search fails with store.ErrQueryTimeout. Default: 2 s.
 	QueryTimeout time.Duration
-	// Now is the clock. If it is nil, time.Now is used.
+	// Now is the clock for the times of writes. If it is nil, time.Now is used.
 	Now func() time.Time
-	// AfterStep, if not nil, is called after each step of a write. Tests of crashes end the process in
-	// it.
+	// AfterStep, if not nil, is called after each step of a write with the name of the step. Tests of
+	// crashes end the process in it.
 	AfterStep func(step string)
 }
 
-// Cluster is the storage engine. All its sites share one watch and one client. It is safe for
-// concurrent use.
+// Cluster is the storage engine for sites with etcd-backed storage. All its sites share one watch and
+// one client. It is safe for concurrent use.
 type Cluster struct {
 	client    *objects.Client
 	limits    Limits
@@ -72,7 +72,7 @@ type siteID struct {
 	namespace, key string
 }
 
-// New returns an engine. Reads by id work at once. Writes and searches fail with store.ErrNotReady
+// New returns a Cluster. Reads by id work at once. Writes and searches fail with store.ErrNotReady
 // until Run has filled the index.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	client, err := objects.New(config)
@@ -119,14 +119,14 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 // Indexed returns the number of records of all sites in the index.
 func (c *Cluster) Indexed() int64 { return c.records.Load() }
 
-// Stats returns what all sites together store, and the limits for all of them.
+// Stats returns what all sites together store, and the limits for all sites together.
 func (c *Cluster) Stats() store.Stats {
 	used := c.usage()
 	return store.Stats{Records: used.records, MaxRecords: c.limits.MaxRecords, Bytes: used.bytes, MaxBytes: c.limits.MaxBytes}
 }
 
 // Open returns the store of a site: the records in the namespace whose siteKey is key. If
-// limits.MaxPending is 0, that of DefaultLimits applies.
+// limits.MaxPending is 0, DefaultLimits.MaxPending applies. The other limits have no defaults.
 func (c *Cluster) Open(namespace, key string, limits Limits) *Store {
 	limits.MaxPending = cmp.Or(limits.MaxPending, DefaultLimits.MaxPending)
 	return &Store{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}
@@ -177,7 +177,8 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// Store is the store of one site. It is safe for concurrent use.
+// Store stores the records of one site as objects of the cluster. It implements store.Store and
+// store.Archive. It is safe for concurrent use.
 type Store struct {
 	engine    *Cluster
 	namespace string

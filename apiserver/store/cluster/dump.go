@@ -14,8 +14,8 @@ import (
 
 var _ store.Archive = (*Store)(nil)
 
-// Dump implements store.Archive. The newest versions come from the index, and the superseded ones
-// from kube-apiserver.
+// Dump implements store.Archive. It reads the newest versions from the index, and the superseded
+// versions from kube-apiserver.
 func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	if !s.engine.isSynced() {
 		return store.DumpPage{}, store.ErrNotReady

@@ -28,7 +28,7 @@ func (w *write) addEvents(p *plan, current, remains *recordsv1.Record) error {
 		p.fresh = append(p.fresh, deliveries.Pend(event, len(p.fresh), p.After.Version, p.After.Updated))
 	}
 	if len(p.fresh) > deliveries.MaxPerWrite {
-		return fmt.Errorf("write record %s: the operation makes %d events; the maximum is %d", w.name, len(p.fresh), deliveries.MaxPerWrite)
+		return fmt.Errorf("write record %s: the operation has %d events; the maximum is %d", w.name, len(p.fresh), deliveries.MaxPerWrite)
 	}
 	p.next.Events = slices.Concat(p.carried, p.fresh)
 	return w.site.checkEventLimits(p)

@@ -6,23 +6,25 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
 )
 
-// Limits are the limits of a site. A write that would exceed one fails with *store.LimitError. At
-// MaxVersions, the write drops the oldest version instead. DefaultLimits has the defaults.
+// Limits are the limits of a site. A write that would exceed a limit fails with *store.LimitError,
+// unless the field says otherwise. DefaultLimits has the defaults.
 type Limits struct {
 	// MaxRecords is the maximum number of live records. Tombstones, jobs and records of type Event
 	// do not count.
 	MaxRecords int64
-	// MaxVersions is the maximum number of superseded versions of a record.
+	// MaxVersions is the maximum number of superseded versions of a record. At the limit, a write drops
+	// the oldest version instead of failing.
 	MaxVersions int
-	// MaxObjectBytes is the maximum size in bytes of a Record or RecordHistory as JSON. A history that
-	// would exceed it drops its oldest versions instead of failing the write.
+	// MaxObjectBytes is the maximum size in bytes of a Record or RecordHistory as JSON. If a
+	// RecordHistory would be larger, the write drops the oldest versions instead of failing.
 	MaxObjectBytes int64
 	// MaxBytes is the maximum size in bytes of all records of the site with their histories. At the
 	// limit, a write removes the oldest tombstones and superseded versions to make room for its own
-	// record. It fails only if the newest versions alone are too large.
+	// record. The write fails only if the newest versions alone are too large.
 	MaxBytes int64
-	// MaxPending is the maximum number of pending webhook deliveries. If it is 0, Cluster.Open uses
-	// the default.
+	// MaxPending is the maximum number of pending webhook deliveries. Pending deliveries and dead
+	// letters together may be 10 times as many. Deletes and purges are not limited. If MaxPending is 0,
+	// Cluster.Open uses the default.
 	MaxPending int64
 }
 

@@ -21,8 +21,8 @@ import (
 // restorers is the maximum number of records that one call restores at a time.
 const restorers = 8
 
-// Restore implements store.Archive. Each record is stored on its own, up to `restorers` at a time. The limits of the site apply;
-// versions beyond MaxVersions are dropped.
+// Restore implements store.Archive. Each record is stored on its own, up to 8 at a time. The limits of
+// the site apply: the oldest versions beyond MaxVersions and MaxObjectBytes are dropped.
 func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Restored, error) {
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady

@@ -16,9 +16,9 @@ import (
 const retentionBatch = 200
 
 // Retain purges the tombstones and removes the superseded versions from before the cutoffs, of at
-// most retentionBatch records. The other versions keep their numbers. Several replicas may do this
-// at the same time: each removal is one guarded write, and does nothing if another replica was
-// faster. Errors: store.ErrUnavailable.
+// most 200 records. It does not purge the tombstones of posted events. The other versions keep their
+// numbers. Several replicas may call Retain at the same time: each removal is one guarded write, and
+// does nothing if another replica was faster. Errors: store.ErrUnavailable.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	for _, obj := range s.index.outdated(before, retentionBatch) {
 		if isOldTombstone(&obj.Spec, before.Tombstones) {
@@ -84,7 +84,8 @@ func supersededBefore(spec *recordsv1.RecordSpec, before time.Time) int {
 // SetRetention sets the retention of the site, which each replica enforces in the background.
 func (s *Store) SetRetention(retention store.Retention) { s.index.retention.Store(&retention) }
 
-// Retained returns what retention has removed in this process.
+// Retained returns the numbers of tombstones and superseded versions of all sites that this process
+// has removed because of their retention.
 func (c *Cluster) Retained() store.Retained {
 	return store.Retained{Tombstones: c.retainedTombstones.Load(), Versions: c.retainedVersions.Load()}
 }

@@ -17,8 +17,9 @@ const (
 	synchronizePause = 50 * time.Millisecond
 )
 
-// Synchronize waits until the index has all changes of the site's Records from before the call. A
-// Dump then has the writes of other replicas too. Errors: store.ErrUnavailable, and that of ctx.
+// Synchronize implements store.Synchronizer. It waits until the index has all changes of the site's
+// Records from before the call. A Dump then has the writes of other replicas too. Errors:
+// store.ErrUnavailable, ctx.Err().
 func (s *Store) Synchronize(ctx context.Context) error {
 	stored := map[string]string{}
 	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + s.key, Limit: synchronizePage}

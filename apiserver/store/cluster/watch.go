@@ -15,8 +15,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Run updates the indexes by one watch of the Records in all namespaces. It also removes what
-// interrupted writes left behind. It returns when ctx ends.
+// Run updates the indexes by one watch of the Records in all namespaces. It also enforces the
+// retention of sites, and removes objects that interrupted writes left behind. It returns when ctx
+// ends.
 func (c *Cluster) Run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(c.listWatch(), &recordsv1.Record{}, &reflectorStore{cluster: c}, cache.ReflectorOptions{Name: "records"})
 	go c.sweep(ctx)
@@ -65,7 +66,7 @@ func (f *reflectorStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. It applies a complete list, which the reflector makes at
+// Replace implements cache.ReflectorStore. It applies a complete list, which the reflector reads at
 // the start and after a gap in the watch.
 func (f *reflectorStore) Replace(list []any, resourceVersion string) error {
 	type objectName struct {

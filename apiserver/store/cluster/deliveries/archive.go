@@ -16,8 +16,8 @@ import (
 // archive copies the deliveries of a site.
 type archive struct{ *log }
 
-// NewArchive returns the archive of the deliveries of a site. It can only restore a site without
-// pending deliveries.
+// NewArchive returns the archive of the deliveries of the site with a site key in a namespace. It can
+// restore neither pending nor ended deliveries (ErrPending, RestoreEnded).
 func NewArchive(client *objects.Client, namespace, key string) delivery.Archive {
 	return archive{&log{client: client, namespace: namespace, key: key}}
 }
@@ -155,8 +155,9 @@ func (a archive) eachRing(ctx context.Context, visit func(webhook string, r *rin
 	}
 }
 
-// DumpEnded implements delivery.Archive. It returns all ended deliveries at once, since their
-// number is limited. A delivery whose envelope was dropped is returned without an envelope.
+// DumpEnded implements delivery.Archive. It returns all ended deliveries at once, because their
+// number is limited. If the log has dropped the envelope of a delivery, the delivery is returned
+// without the envelope.
 func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Archived, string, error) {
 	var ended []delivery.Archived
 	err := a.eachObject(ctx, func(obj *recordsv1.WebhookDelivery) error {
@@ -180,7 +181,8 @@ func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Arc
 	return ended, "", err
 }
 
-// ErrPending means that pending deliveries cannot be restored.
+// ErrPending means that the backlog to restore has pending deliveries, which this engine cannot
+// restore.
 var ErrPending = errors.New("deliveries to webhooks are pending, and cannot be moved to storage.type Cluster: wait until they have ended, or disable the webhooks")
 
 // RestorePending implements delivery.Archive.

@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Backlog counts the WebhookDeliveries of all sites. Before its first list, all counts are 0. It is
-// safe for concurrent use.
+// Backlog counts the WebhookDeliveries of each site. All counts are 0 until Run has listed the
+// WebhookDeliveries. It is safe for concurrent use.
 type Backlog struct {
 	client metadata.Interface
 
@@ -52,7 +52,8 @@ func NewBacklog(config *rest.Config) (*Backlog, error) {
 // Run keeps the counts current by a watch until ctx ends.
 func (b *Backlog) Run(ctx context.Context) { watchMetadata(ctx, b.client, objects.Delivery, "", b) }
 
-// Count returns the number of pending deliveries of a site, and that of its dead letters.
+// Count returns the number of pending deliveries of the site with a site key in a namespace, and in
+// kept the number of its dead letters.
 func (b *Backlog) Count(namespace, key string) (pending, kept int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

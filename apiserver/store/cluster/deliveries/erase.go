@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Erase removes the deliveries of a site whose events have a subject, whatever its case: first the
+// Erase removes those deliveries of a site whose events have a subject, in any case: first the
 // WebhookDeliveries, pending ones included, and then the entries of the WebhookDeliveryLogs. An
 // attempt that is in flight during the call can still add its delivery to the log. Errors:
 // store.ErrUnavailable.

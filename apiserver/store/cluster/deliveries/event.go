@@ -22,9 +22,9 @@ import (
 const (
 	// EventType is the type of the records that hold the events that clients post.
 	EventType = "Event"
-	// MaxPerWrite is the maximum number of events of one write. A write with more fails.
+	// MaxPerWrite is the maximum number of events of one write. A write with more events fails.
 	MaxPerWrite = 1000
-	// MaxEventBytes is the maximum compressed size of the events in one Record, in bytes. A write that
+	// MaxEventBytes is the maximum size (Size) of the events in one Record, in bytes. A write that
 	// would exceed it fails with *store.LimitError. In base64, and together with the largest allowed
 	// body, these events stay below the 1.5 MiB to which etcd limits a request.
 	MaxEventBytes = 256 << 10
@@ -54,8 +54,9 @@ func Pend(e store.Event, position int, version int64, at time.Time) recordsv1.Pe
 	}
 }
 
-// Carry returns the events of a Record for the write that replaces the Record. resourceVersion is
-// the one at which the Record was read. The write must succeed only if it is still the current one.
+// Carry returns the pending events of a Record in the form in which the write that replaces the Record
+// must keep them. resourceVersion is the resourceVersion at which the Record was read. The write must
+// fail if the Record has another resourceVersion by then.
 func Carry(events []recordsv1.PendingEvent, resourceVersion string) []recordsv1.PendingEvent {
 	carried := slices.Clone(events)
 	for i := range carried {
@@ -66,8 +67,8 @@ func Carry(events []recordsv1.PendingEvent, resourceVersion string) []recordsv1.
 	return carried
 }
 
-// Accept returns an event with its sequence. resourceVersion is the one at which the Record of the
-// event was read.
+// Accept returns a pending event with its sequence, as it is delivered. resourceVersion is the
+// resourceVersion at which the Record of the event was read.
 func Accept(e *recordsv1.PendingEvent, resourceVersion string) (store.AcceptedEvent, error) {
 	sequence, err := Sequence(e, resourceVersion)
 	if err != nil {
@@ -84,8 +85,8 @@ func Accept(e *recordsv1.PendingEvent, resourceVersion string) (store.AcceptedEv
 	}, nil
 }
 
-// Sequence returns the sequence of an event. resourceVersion is the one at which the Record of the
-// event was read.
+// Sequence returns the sequence of a pending event. resourceVersion is the resourceVersion at which the
+// Record of the event was read.
 func Sequence(e *recordsv1.PendingEvent, resourceVersion string) (int64, error) {
 	return sequence(cmp.Or(e.ResourceVersion, resourceVersion), e.Position)
 }
@@ -101,8 +102,8 @@ func sequence(resourceVersion string, position int32) (int64, error) {
 	return version*MaxPerWrite + int64(position), nil
 }
 
-// Size returns the compressed size in bytes of events in a Record, and the number of deliveries
-// that they will have. An event without targets counts as one delivery.
+// Size returns the estimated size in bytes of events in a Record, with compressed envelopes, and the
+// number of deliveries that the events will have. An event without targets counts as one delivery.
 func Size(events []recordsv1.PendingEvent) (bytes, deliveries int64) {
 	for i := range events {
 		e := &events[i]

@@ -39,7 +39,8 @@ type log struct {
 	now            func() time.Time
 }
 
-// NewLog returns the log of the deliveries of a site.
+// NewLog returns the log of the deliveries of the site with a site key in a namespace. now is the clock
+// by which repeated deliveries are due.
 func NewLog(client *objects.Client, namespace, key string, now func() time.Time) delivery.Log {
 	return &log{client: client, namespace: namespace, key: key, now: now}
 }
@@ -53,8 +54,7 @@ type candidate struct {
 	done               *delivered
 }
 
-// Deliveries implements delivery.Log. It leaves out a delivery that succeeds while the page is
-// read.
+// Deliveries implements delivery.Log. A delivery that succeeds while the page is read may be missing.
 func (l *log) Deliveries(ctx context.Context, query delivery.Query) ([]delivery.Delivery, int64, error) {
 	matches, err := l.matches(ctx, query)
 	if err != nil {
@@ -307,8 +307,8 @@ func (l *log) Replay(ctx context.Context, query delivery.Query) (int64, error) {
 	return repeated, nil
 }
 
-// Recent implements delivery.Log. Of a webhook with more than maxDelivered successful deliveries, it
-// counts only those in the log.
+// Recent implements delivery.Log. Of successful deliveries, it counts only those that are still in the
+// WebhookDeliveryLog, which keeps at most maxDelivered of a webhook.
 func (l *log) Recent(ctx context.Context, from time.Time) (delivery.Recent, error) {
 	counts, known := delivery.NewRecentCounts(from), map[string]bool{}
 	add := func(id string, accepted time.Time, status recordsv1.DeliveryStatus) {

@@ -22,7 +22,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Target sends the events of a site to its webhooks.
+// Target makes the attempts of the deliveries of a site to its webhooks.
 type Target interface {
 	delivery.Attempter
 	// After returns the breaker state of a webhook after an attempt. state is the breaker state
@@ -32,13 +32,13 @@ type Target interface {
 	Ordered(webhook string) bool
 }
 
-// Options are the settings of a Runner. A field that is not required has a default, which its zero
-// value stands for.
+// Options are the settings of a Runner. A field that is not required and has its zero value gets its
+// default.
 type Options struct {
-	// Open returns the Target of a site, given the namespace and the key of its data. If ok is false,
-	// the events of the site wait. Open is called often and must not block. Required.
+	// Open returns the Target of the site with a site key in a namespace. If ok is false, the events of
+	// the site wait. Open is called often and must not block. Required.
 	Open func(namespace, key string) (target Target, ok bool)
-	// Namespace is the namespace of the Leases. Required.
+	// Namespace is the namespace of the Leases by which replicas share the work. Required.
 	Namespace string
 	// Identity identifies this replica among the others. It is a part of the name of its Lease.
 	// Default: the host name and random letters.
@@ -49,16 +49,17 @@ type Options struct {
 	// LeaseDuration is the time without a renewal after which other replicas take the shards of a
 	// replica. Default: 15 s.
 	LeaseDuration time.Duration
-	// PerSite and PerWebhook limit the concurrent attempts of a namespace and of a webhook. At the
-	// limit, attempts wait. Default: 64 and 8.
+	// PerSite and PerWebhook are the maximum numbers of concurrent attempts in a namespace and for a
+	// webhook. At the limit, attempts wait. Defaults: 64 and 8.
 	PerSite, PerWebhook int
-	// HoldTime is how long an event may stay in its Record while its first attempts are made. After
-	// that, the deliveries that have not succeeded get WebhookDeliveries. Default: 2 s.
+	// HoldTime is how long an event may stay in its Record while the first attempts of its deliveries
+	// are made. After that, WebhookDeliveries are created for the deliveries that have not succeeded.
+	// Default: 2 s.
 	HoldTime time.Duration
 	// Retention returns how long the failed deliveries of a site are kept, or 0 for the default, which
 	// is 7 days. If it is nil, the default applies to all sites.
 	Retention func(namespace, key string) time.Duration
-	// Clock is the clock by which attempts are due. Default: the real one.
+	// Clock is the clock by which attempts are due. Default: clock.RealClock.
 	Clock clock.Clock
 }
 
@@ -66,8 +67,8 @@ type Options struct {
 // missed.
 const resyncInterval = 30 * time.Second
 
-// Runner hands the events of records on to WebhookDeliveries, and makes the attempts that are due.
-// At any time, one replica works on the sites of a namespace.
+// Runner creates WebhookDeliveries for the events in Records, and makes the attempts that are due. At
+// any time, at most one replica works on the sites of a namespace.
 type Runner struct {
 	options  Options
 	client   *objects.Client
@@ -117,7 +118,7 @@ func New(config *rest.Config, options Options) (*Runner, error) {
 	return r, nil
 }
 
-// Run takes shards, hands on their events and makes attempts until ctx ends. It returns when all
+// Run takes shards and delivers the events of the sites in them until ctx ends. It returns when all
 // attempts have ended and the shards are released.
 func (r *Runner) Run(ctx context.Context) {
 	var work sync.WaitGroup

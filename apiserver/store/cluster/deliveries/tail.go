@@ -13,12 +13,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Watermarks returns two sequences of a site. No event of the site has a greater sequence than
-// newest yet, and all events up to handedOn have been handed on. Both are 0 before the first list
-// of Records.
+// Watermarks returns two sequences of events of a site. No event has a greater sequence than newest
+// yet. All events up to handedOn have been handed on: their deliveries are stored outside Records. Both
+// are 0 before the first list of Records.
 type Watermarks func() (newest, handedOn int64)
 
-// NewTail returns a reader that follows the deliveries of a site.
+// NewTail returns a reader that follows the deliveries of the site with a site key in a namespace.
 func NewTail(client *objects.Client, namespace, key string, now func() time.Time, watermarks Watermarks) delivery.Tail {
 	return &tail{log{client: client, namespace: namespace, key: key, now: now}, watermarks}
 }

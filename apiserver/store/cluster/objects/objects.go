@@ -32,9 +32,9 @@ const (
 )
 
 const (
-	// Timeout is the maximum time of one request to the API server, except for a watch.
+	// Timeout is the maximum duration of a request to kube-apiserver, except for a watch.
 	Timeout = 15 * time.Second
-	// MaxSize is the maximum object size in bytes that a setting may allow. etcd refuses requests over
+	// MaxSize is the maximum size of an object in bytes that Limits may allow. etcd refuses requests over
 	// 1.5 MiB.
 	MaxSize = 1 << 20
 
@@ -51,19 +51,19 @@ const (
 // content.
 var NoManagedFields = []metav1.ManagedFieldsEntry{{}}
 
-// Client reads and writes the objects. Its methods return the errors of the API server unchanged.
-// It is safe for concurrent use.
+// Client reads and writes objects of the group records.paddock.health. Its methods return the errors
+// of kube-apiserver unchanged. It is safe for concurrent use.
 type Client struct {
 	rest rest.Interface
 }
 
-// HistoryName returns the name of the RecordHistory of a Record. It contains the lineage, so a
-// record that is created again after a purge has another RecordHistory.
+// HistoryName returns the name of the RecordHistory of a Record. The name contains the lineage of the
+// Record, so a record that is created again after a purge has another RecordHistory.
 func HistoryName(record *recordsv1.Record) string {
 	return record.Name + "." + record.Spec.Lineage
 }
 
-// New returns a client. It ignores the rate limit of config.
+// New returns a Client that sends requests without a rate limit. It ignores config.QPS.
 func New(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	if err := recordsv1.AddToScheme(scheme); err != nil {
@@ -84,7 +84,7 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{rest: c}, nil
 }
 
-// Get reads an object and stores it in into.
+// Get reads an object into the variable into.
 func (c *Client) Get(ctx context.Context, resource, namespace, name string, into runtime.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -127,13 +127,13 @@ func (c *Client) ListIn(ctx context.Context, resource, namespace string, options
 	return c.rest.Get().Namespace(namespace).Resource(resource).VersionedParams(&options, metav1.ParameterCodec).Do(ctx).Into(into)
 }
 
-// Create creates obj and returns the metadata that the API server gave it.
+// Create creates obj and returns the metadata of the created object.
 func (c *Client) Create(ctx context.Context, resource, namespace string, obj runtime.Object) (metav1.ObjectMeta, error) {
 	return c.write(ctx, c.rest.Post().Namespace(namespace).Resource(resource).Body(obj))
 }
 
-// Update replaces the object by obj and returns its new metadata. It fails with a conflict if the
-// resourceVersion of obj is not the current one.
+// Update replaces the object with a name by obj and returns its new metadata. It fails with a conflict
+// if the resourceVersion of obj is not the current resourceVersion of the object.
 func (c *Client) Update(ctx context.Context, resource, namespace, name string, obj runtime.Object) (metav1.ObjectMeta, error) {
 	return c.write(ctx, c.rest.Put().Namespace(namespace).Resource(resource).Name(name).Body(obj))
 }
@@ -158,8 +158,8 @@ func (c *Client) write(ctx context.Context, request *rest.Request) (metav1.Objec
 }
 
 // Delete deletes an object. It fails with a conflict if the object no longer has the UID and
-// resourceVersion of state. If state is nil, any object is deleted. It returns nil if the object
-// does not exist.
+// resourceVersion of state. If state is nil, the object is deleted in any state. Delete returns nil if
+// the object does not exist.
 func (c *Client) Delete(ctx context.Context, resource, namespace, name string, state *metav1.ObjectMeta) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -174,9 +174,9 @@ func (c *Client) Delete(ctx context.Context, resource, namespace, name string, s
 	return err
 }
 
-// StoreError returns an error of the storage contract for a failed request to the API server, or
-// nil if err is nil. doing is the operation that failed. Callers handle the errors that they expect
-// before they call it.
+// StoreError returns an error of the storage contract for a failed request to kube-apiserver, or nil
+// if err is nil. doing names the operation that failed. Callers handle the errors that they expect
+// before they call StoreError.
 func StoreError(doing string, err error) error {
 	var status apierrors.APIStatus
 	switch {

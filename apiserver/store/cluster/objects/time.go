@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ToMicro returns a time in the form of an optional field of an object. It returns nil for the zero
+// ToMicro returns a time as the value of an optional field of an object. It returns nil for the zero
 // time.
 func ToMicro(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
@@ -16,7 +16,8 @@ func ToMicro(t time.Time) *metav1.MicroTime {
 	return &m
 }
 
-// FromMicro returns the time of an optional field in UTC. It returns the zero time for nil.
+// FromMicro returns the time, in UTC, in an optional field of an object. It returns the zero time for
+// nil.
 func FromMicro(t *metav1.MicroTime) time.Time {
 	if t == nil {
 		return time.Time{}

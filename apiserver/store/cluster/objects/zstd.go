@@ -12,5 +12,5 @@ var (
 // Compress compresses text with zstd (RFC 8878), appends it to frames and returns the result.
 func Compress(text, frames []byte) []byte { return encoder.EncodeAll(text, frames) }
 
-// Decompress returns the concatenated texts of frames. It fails if one needs more than 64 MiB.
+// Decompress returns the concatenated texts of frames. It fails if they have more than 64 MiB.
 func Decompress(frames []byte) ([]byte, error) { return decoder.DecodeAll(frames, nil) }

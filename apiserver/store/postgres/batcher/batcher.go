@@ -68,7 +68,7 @@ func New[Q any](timeout time.Duration, run func(ctx context.Context, batch []Q))
 	return NewLimited(timeout, Limits{}, run)
 }
 
-// NewLimited is like New, but calls run with up to limits.MaxBatch queries.
+// NewLimited is like New, but applies limits instead of the defaults of Limits.
 func NewLimited[Q any](timeout time.Duration, limits Limits, run func(ctx context.Context, batch []Q)) *Batcher[Q] {
 	limits.MaxBatch = cmp.Or(limits.MaxBatch, maxBatch)
 	limits.QueueThreshold = cmp.Or(limits.QueueThreshold, queueThreshold)

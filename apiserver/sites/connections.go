@@ -71,7 +71,7 @@ func (s *Sites) awaitConnections(ctx context.Context) {
 		return true, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "starting although connections of some sites are missing", "error", err)
+		slog.WarnContext(ctx, "starting although the connection Secrets of some sites are missing; these sites are not served until the controller stores them", "error", err)
 	}
 }
 

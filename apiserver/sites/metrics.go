@@ -21,21 +21,21 @@ var (
 		records: prometheus.NewDesc("paddock_site_records",
 			"Records that a site stores as objects of the cluster, without deleted ones.", siteLabels, nil),
 		maxRecords: prometheus.NewDesc("paddock_site_limit_records",
-			"Limit of the records that a site stores. Writes beyond it are refused.", siteLabels, nil),
+			"Maximum number of records that a site may store as objects of the cluster. At the maximum, creates are refused.", siteLabels, nil),
 		bytes: prometheus.NewDesc("paddock_site_bytes",
 			"Bytes that a site stores as objects of the cluster: records and their history.", siteLabels, nil),
 		maxBytes: prometheus.NewDesc("paddock_site_limit_bytes",
-			"Limit of the bytes that a site stores. Writes beyond it are refused.", siteLabels, nil),
+			"Maximum number of bytes that a site may store as objects of the cluster. At the maximum, a write first removes old versions, and is refused if that is not enough.", siteLabels, nil),
 	}
 	clusterStorage = storage{
 		records: prometheus.NewDesc("paddock_cluster_records",
 			"Records that all sites together store as objects of the cluster, without deleted ones.", nil, nil),
 		maxRecords: prometheus.NewDesc("paddock_cluster_limit_records",
-			"Limit of the records that all sites together store. Writes beyond it are refused.", nil, nil),
+			"Maximum number of records that all sites together may store as objects of the cluster. At the maximum, creates are refused.", nil, nil),
 		bytes: prometheus.NewDesc("paddock_cluster_bytes",
 			"Bytes that all sites together store as objects of the cluster: records and their history.", nil, nil),
 		maxBytes: prometheus.NewDesc("paddock_cluster_limit_bytes",
-			"Limit of the bytes that all sites together store. Writes beyond it are refused.", nil, nil),
+			"Maximum number of bytes that all sites together may store as objects of the cluster. At the maximum, a write first removes old versions of its site, and is refused if that is not enough.", nil, nil),
 	}
 )
 
@@ -66,7 +66,7 @@ var retentionRemoved = prometheus.NewDesc("paddock_retention_removed_total",
 // contains a secret, and the pools of two users may have the same host and database.
 var (
 	poolSites = prometheus.NewDesc("paddock_postgres_pool_sites",
-		"Sites that share a pool of connections to Postgres. The pool is named after the first of them.", siteLabels, nil)
+		"Sites that share a pool of connections to Postgres. The labels of a pool name one of these sites.", siteLabels, nil)
 	poolConnections = prometheus.NewDesc("paddock_postgres_pool_connections",
 		"Connections of a pool, by state: acquired for a statement or a transaction, idle, or constructing.", []string{"namespace", "name", "state"}, nil)
 	poolMax = prometheus.NewDesc("paddock_postgres_pool_max_connections",

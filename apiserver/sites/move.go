@@ -199,14 +199,14 @@ func (m *mover) work(ctx context.Context, other store.Store) error {
 			break
 		}
 		if number == maxPasses {
-			return fmt.Errorf("the storages still differ in %d records after %d passes: %w", last.Changed(), number, store.ErrUnavailable)
+			return fmt.Errorf("%d records still differed between the storages of the move in pass %d, the last one: %w", last.Changed(), number, store.ErrUnavailable)
 		}
 	}
 	done := m.progress(number, last)
 	done.Done, done.Records, done.Tombstones = true, last.Records, last.Tombstones
 	if final {
 		if last.Source != last.Target {
-			return fmt.Errorf("the digests of the storages differ: %w", store.ErrUnavailable)
+			return fmt.Errorf("the digests of the records in the storages of the move differ: %w", store.ErrUnavailable)
 		}
 		done.Digest = last.Source
 		var err error

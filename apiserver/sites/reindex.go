@@ -93,7 +93,7 @@ func indexReady(state indexState, version int64) *metav1.Condition {
 	if state == indexing {
 		return &metav1.Condition{
 			Type: sitesv1.ConditionIndexReady, Status: metav1.ConditionFalse, Reason: sitesv1.ReasonIndexing,
-			Message: fmt.Sprintf("Index version %d is being built. Until it is complete, searches by parameters that are new in it may miss records. No action is needed.", version),
+			Message: fmt.Sprintf("Index version %d is being built. Until the index is complete, searches by search parameters that are new in this index version may miss records. No action is needed.", version),
 		}
 	}
 	return &metav1.Condition{

@@ -19,7 +19,7 @@ func nearLimit(stats store.Stats, current *metav1.Condition) *metav1.Condition {
 	case share >= 80 || isNear && share >= 75:
 		return &metav1.Condition{
 			Type: sitesv1.ConditionStorageNearLimit, Status: metav1.ConditionTrue, Reason: "NearLimit",
-			Message: message + ". At a limit, writes that need more room are refused, and deletes are not. To store more, raise the limits in spec.storage.cluster.",
+			Message: message + ". At a limit, writes that need more room are refused, and deletes are not. To store more, raise maxRecords or maxSize in spec.storage.cluster.",
 		}
 	case current != nil:
 		return &metav1.Condition{

@@ -26,8 +26,9 @@ import (
 
 // Options are the settings of a Cluster.
 type Options struct {
-	// MaxRecords and MaxBytes limit the number and the size of the records of all sites together. At
-	// the limit, writes fail with *store.LimitError. Defaults: 20,000 records and 512 MiB.
+	// MaxRecords and MaxBytes limit the number and the size in bytes of the records of all sites
+	// together. At a limit, writes fail with *store.LimitError. At MaxBytes, a write first removes old
+	// versions of its site, as with Limits.MaxBytes. Defaults: 20,000 records and 512 MiB.
 	MaxRecords, MaxBytes int64
 	// Extractor finds the searchable values and labels of a record. If it is nil, records have none.
 	Extractor store.Extractor

@@ -20,7 +20,8 @@ type Limits struct {
 	MaxObjectBytes int64
 	// MaxBytes is the maximum size in bytes of all records of the site with their histories. At the
 	// limit, a write removes the oldest tombstones and superseded versions to make room for its own
-	// record. The write fails only if the newest versions alone are too large.
+	// record. The write fails if that is not enough, or if old versions of more than 100 records would
+	// have to be removed.
 	MaxBytes int64
 	// MaxPending is the maximum number of pending webhook deliveries. Pending deliveries and dead
 	// letters together may be 10 times as many. Deletes and purges are not limited. If MaxPending is 0,

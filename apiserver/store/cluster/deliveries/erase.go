@@ -68,5 +68,5 @@ func (l *log) eraseFromLog(ctx context.Context, webhook, subject string) error {
 			return objects.StoreError("write delivery log "+logName(webhook), err)
 		}
 	}
-	return fmt.Errorf("remove deliveries from the log of webhook %s: it changed during each of %d attempts: %w", webhook, maxConflicts, store.ErrUnavailable)
+	return fmt.Errorf("remove deliveries from the log of webhook %s: the log changed during each of %d attempts: %w", webhook, maxConflicts, store.ErrUnavailable)
 }

@@ -221,7 +221,7 @@ func (l *log) Redeliver(ctx context.Context, webhook, id string) (delivery.Deliv
 		}
 		return toDelivery(&obj.Spec), nil
 	}
-	return delivery.Delivery{}, fmt.Errorf("repeat delivery %s: it changed during each of %d attempts: %w", id, maxConflicts, store.ErrUnavailable)
+	return delivery.Delivery{}, fmt.Errorf("repeat delivery %s: the delivery changed during each of %d attempts: %w", id, maxConflicts, store.ErrUnavailable)
 }
 
 // reschedule makes a WebhookDelivery pending, with an attempt that is due now. Errors are those of

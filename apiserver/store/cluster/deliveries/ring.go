@@ -53,7 +53,7 @@ func readRing(ctx context.Context, client *objects.Client, namespace, key, webho
 		return nil, objects.StoreError("read delivery log "+name, err)
 	}
 	if obj.Spec.SiteKey != key {
-		return nil, fmt.Errorf("read delivery log %s/%s: it belongs to another site", namespace, name)
+		return nil, fmt.Errorf("read delivery log %s/%s: the log belongs to another site", namespace, name)
 	}
 	return ringOf(&obj)
 }

@@ -43,7 +43,7 @@ type Copier struct {
 	// Source is the storage that serves the site. Target is the storage to copy to. Only the Copier
 	// may write to Target.
 	Source, Target Storage
-	// Report is called with the state of the pass: after 5000 records were compared, after each batch
+	// Report is called with the state of the pass: after every 5000 compared records, after each batch
 	// of copies, and at the end of the pass. It must not be nil.
 	Report func(Pass)
 }

@@ -148,7 +148,7 @@ func answer(w http.ResponseWriter, status int, text string) {
 func (s *Server) measureIndex() {
 	factory := promauto.With(metrics.Registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "paddock_index_records", Help: "Records of all sites with etcd-backed storage in the search index, tombstones included.",
+		Name: "paddock_index_records", Help: "Records of all sites with etcd-backed storage in the search index, without deleted ones.",
 	}, func() float64 { return float64(s.config.Engine.Indexed()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "paddock_reindex_records_total", Help: "Records in Postgres that were checked for outdated index rows, including those that needed no reindexing.",

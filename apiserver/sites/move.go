@@ -199,7 +199,7 @@ func (m *mover) work(ctx context.Context, other store.Store) error {
 			break
 		}
 		if number == maxPasses {
-			return fmt.Errorf("%d records still differed between the storages of the move in pass %d, the last one: %w", last.Changed(), number, store.ErrUnavailable)
+			return fmt.Errorf("the storages of the move still differ in %d records after %d passes: %w", last.Changed(), number, store.ErrUnavailable)
 		}
 	}
 	done := m.progress(number, last)

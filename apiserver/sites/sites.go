@@ -51,9 +51,10 @@ type ServedSite struct {
 	retention store.Retention
 }
 
-// Options configure the registry of Sites and how it opens stores.
+// Options configure the registry of Sites and how it opens stores. All fields are required, unless they
+// say otherwise.
 type Options struct {
-	// Cluster is the engine of etcd-backed storage.
+	// Cluster is the engine of etcd-backed storage. It is not required if Delivery is set.
 	Cluster *cluster.Cluster
 	// Namespace is the namespace in which the controller stores Secrets with database connections.
 	Namespace string
@@ -65,8 +66,8 @@ type Options struct {
 	Tracer pgx.QueryTracer
 	// Extractor finds the searchable values and labels that Postgres stores index.
 	Extractor store.Extractor
-	// Delivery, if set, makes this process deliver events and nothing else. It then does not use
-	// Cluster, reindexes no records and writes no audit logs: the API servers do.
+	// Delivery, if set, makes this process deliver events and nothing else. The process then does not
+	// use Cluster, reindexes no records and writes no audit logs: the API servers do.
 	Delivery *Delivery
 }
 

@@ -9,8 +9,8 @@ type Retention struct {
 	Tombstones time.Duration
 	// Versions is how long versions are kept after they were superseded.
 	Versions time.Duration
-	// Deliveries is how long ended webhook deliveries are kept. Zero means the default of the engine,
-	// which is 7 days in both engines.
+	// Deliveries is how long ended webhook deliveries are kept. Zero means 7 days. In the Cluster engine,
+	// it applies only to failed deliveries, because successful deliveries are limited by number.
 	Deliveries time.Duration
 }
 

@@ -117,7 +117,8 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 // called.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Indexed returns the number of records of all sites in the index.
+// Indexed returns the number of live records of all sites in the search indexes, without jobs and
+// posted events.
 func (c *Cluster) Indexed() int64 { return c.records.Load() }
 
 // Stats returns what all sites together store, and the limits for all sites together.

@@ -79,8 +79,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Connect opens the connection pool that the sites of a database share. The caller closes it.
-// Errors: store.ErrUnavailable.
+// Connect opens the connection pool that the sites of a database share. The caller must close the
+// pool. Errors: those of Config, store.ErrUnavailable.
 func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	config, err := Config(uri)
 	if err != nil {
@@ -93,8 +93,9 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Config parses a connection string and adds the settings on which the statements rely. Its error
-// does not contain the connection string, which may have a password.
+// Config parses a connection string and adds the session settings on which the statements of the
+// engine rely. It returns an error if the connection string is invalid. The error does not contain the
+// connection string, which may have a password.
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {

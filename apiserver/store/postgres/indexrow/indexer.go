@@ -60,8 +60,9 @@ type Rows struct {
 	texts      []textRow
 	periods    []periodRow
 	points     []pointRow
-	Marks      []int64
-	Paths      []ReferencePath
+	// Marks are the values of the column marks. Paths are the reference paths of the record.
+	Marks []int64
+	Paths []ReferencePath
 	// Labels are the hashes of the record's labels. Links are the links in the form of the column
 	// links (LinkWidth).
 	Labels, Links []int64

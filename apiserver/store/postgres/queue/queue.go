@@ -48,8 +48,10 @@ type Breaker interface {
 
 // Options are the settings of a Queue.
 type Options struct {
+	// Breaker decides when the attempts of a webhook pause. Required.
 	Breaker Breaker
-	Log     *slog.Logger
+	// Log gets the warnings of the Queue. If it is nil, warnings are discarded.
+	Log *slog.Logger
 	// Workers is the maximum number of concurrent attempts per webhook and process. At the limit, jobs
 	// wait. Default: 32.
 	Workers int

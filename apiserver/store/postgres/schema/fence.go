@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FencedState is the SQLSTATE with which changes of a fenced site fail. No other error has its
-// class.
+// FencedState is the SQLSTATE with which writes to a fenced site (Fence) fail. No other error has a
+// SQLSTATE of the same class, PD.
 const FencedState = "PDF01"
 
 // fencedTables are the tables whose rows of a fenced site cannot be changed. Each write of a record

@@ -156,7 +156,7 @@ func (r *restore) readPast(ctx context.Context, tx pgx.Tx) error {
 func (r *restore) add(i int) (store.Outcome, error) {
 	d := &r.records[i]
 	if !isStorable(d.Key.Type) || !isStorable(d.Key.ID) {
-		return 0, &store.InvalidDumpError{At: "type", Problem: "and id must be valid UTF-8 without NUL"}
+		return 0, &store.InvalidDumpError{At: "id", Problem: "must be valid UTF-8 without NUL"}
 	}
 	if err := d.Check(); err != nil {
 		return 0, err

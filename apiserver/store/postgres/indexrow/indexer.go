@@ -60,9 +60,8 @@ type Rows struct {
 	texts      []textRow
 	periods    []periodRow
 	points     []pointRow
-	// Marks are the values of the column marks. Paths are the reference paths of the record.
-	Marks []int64
-	Paths []ReferencePath
+	Marks      []int64
+	Paths      []ReferencePath
 	// Labels are the hashes of the record's labels. Links are the links in the form of the column
 	// links (LinkWidth).
 	Labels, Links []int64
@@ -253,9 +252,9 @@ func comparePaths(a, b ReferencePath) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Param, b.Param), cmp.Compare(a.Target, b.Target))
 }
 
-// Sum returns the checksum of the rows. If it differs from the stored checksum (column ixsum), a
-// release with other results of store.Extractor wrote the record's rows. An update must then remove
-// all rows of the record, because the rows that it computes from the old body are not the stored rows.
+// Sum returns the checksum of the rows. If it differs from the stored one (column ixsum), a release
+// with another extraction wrote the record's rows. An update must then remove all rows of the
+// record, because those that it computes from the old body are not the stored ones.
 func (r *Rows) Sum() int64 {
 	sum := fnv.New64a()
 	buffer := make([]byte, 8)

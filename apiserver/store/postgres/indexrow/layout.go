@@ -187,9 +187,9 @@ func InsertPaths(st Arguments, paths []ReferencePath) string {
 		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
 }
 
-// RemoveAll are the statements that delete all index rows of some records. $1 is the site and $2 are
-// the rids of the records. They are for rows that a release with other results of store.Extractor
-// wrote. They are slow, because they scan all rows of the site in ix_tok, which has no index by record.
+// RemoveAll are the statements that delete all index rows of some records. They are for rows that a
+// release with another extraction wrote. They are slow: they scan all of the site's rows in ix_tok,
+// which has no index by record.
 var RemoveAll = []string{
 	`DELETE FROM ix_tok WHERE site = $1 AND rid = ANY($2::int8[])`,
 	`DELETE FROM ix_ref WHERE site = $1 AND rid = ANY($2::int8[])`,

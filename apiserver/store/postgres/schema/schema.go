@@ -19,9 +19,8 @@ import (
 // VersionTable is the table in which tern records the version of a database's schema.
 const VersionTable = "paddock_schema_version"
 
-// Server is the server level of this release. The column oldest_server of a database has the least
-// server level that may use the database. A release whose schema older releases cannot use raises
-// both.
+// Server is the level of this release. The column oldest_server of a database has the least level
+// that may use the database. Both are raised by a release whose schema older releases cannot use.
 const Server = 1
 
 // ErrNewer means that the database requires a higher server level than Server, because a later release

@@ -42,9 +42,9 @@ type Database interface {
 	// EntryCount returns the estimated number of index entries of the text or period parameter with a
 	// key. It returns infinity if the number is not known.
 	EntryCount(ctx context.Context, key int64) float64
-	// LongList looks up a list in the cache of long lists by its cache key. known reports whether the
-	// list is in the cache, because it was too long recently. isSlow reports whether the scan that
-	// replaced the list was slow.
+	// LongList returns the entry of a list in the cache of long lists. known reports whether the list
+	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
+	// it was slow.
 	LongList(key uint64) (isSlow, known bool)
 	// ReadNumbers runs a statement and returns the values of its only column, which has type int8.
 	ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error)

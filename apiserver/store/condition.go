@@ -118,13 +118,13 @@ type RefersToID struct {
 }
 
 // RefersAround holds if a reference of the parameter is to To, or to a record below or above To in
-// the hierarchy of the parameter. A record is below those to which it refers by the parameter,
+// the hierarchy of the parameter. A record is below the records to which it refers by the parameter,
 // directly or through other records. All records of the hierarchy have the same type. If To is not
 // a record of this site, its hierarchy is unknown: only references to To match.
 type RefersAround struct {
 	Param string
 	To    Reference
-	// Above selects the records above To. If it is false, those below To are selected.
+	// Above selects the records above To. If Above is false, the records below To are selected.
 	Above bool
 }
 

@@ -27,7 +27,7 @@ type Pair struct{ First, Second Token }
 
 // Text is a string or a URI. R4 search.html#string.
 type Text struct {
-	// Folded is the text without case and accents, for sorting and for matches that ignore them.
+	// Folded is the text without case and accents, for sorting and for matches that ignore both.
 	Folded string
 	// Original is the unchanged text, for exact matches.
 	Original string

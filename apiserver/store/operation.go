@@ -23,8 +23,8 @@ type Op struct {
 	// Body is the new body of a Put. It is empty for a Delete and a Purge.
 	Body Body
 	// Claims, if not nil, are all claims that the record holds after a Put. The record releases
-	// other claims that it held before. If Claims is nil, a Put leaves them as they are. Delete and
-	// Purge release all claims.
+	// other claims that it held before. If Claims is nil, the record keeps its claims. Delete and Purge
+	// release all claims.
 	Claims []Claim
 	// Metadata, if not nil, is the metadata of the record after a Put. A Put with empty Metadata
 	// removes the metadata. A Put with nil Metadata keeps it. A Put that changes nothing but metadata

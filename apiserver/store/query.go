@@ -14,8 +14,8 @@ const (
 	SortCreated SortField = iota
 	SortUpdated
 	SortID
-	// SortText orders by the texts of a parameter. If a record has several, the one that sorts first
-	// in the direction of the key counts. Records without a text come last in both directions.
+	// SortText orders by the texts of a parameter. If a record has several texts, the text that sorts
+	// first in the direction of the key counts. Records without a text come last in both directions.
 	SortText
 	// SortPeriod orders by the starts of the periods of a parameter, otherwise like SortText.
 	SortPeriod
@@ -84,7 +84,8 @@ type Query struct {
 	ByType map[string]Condition
 	// Access restricts the search to what the caller may see. If it is nil, nothing is hidden.
 	Access Access
-	// Bases are the base URLs of this site. References below them are to records of this site.
+	// Bases are the base URLs of this site. A reference whose base is one of Bases is to a record of
+	// this site.
 	Bases []string
 	// Sort is the order of the matches, the most significant key first. If it is empty, matches are
 	// ordered by creation, the oldest first.
@@ -140,8 +141,8 @@ type Position []byte
 
 // HistoryQuery selects a page of versions, newest first.
 type HistoryQuery struct {
-	// Key selects the history of one record. If its ID is empty, it selects that of all records of the
-	// type. The zero Key selects the history of the whole site.
+	// Key selects the history of one record. If its ID is empty, Key selects the history of all
+	// records of the type. The zero Key selects the history of the whole site.
 	Key Key
 	// Types are the record types in the history of the whole site. If it is nil, the history has
 	// all types.
@@ -166,7 +167,7 @@ type HistoryQuery struct {
 	After Position
 }
 
-// UnknownTotal is the Page.Total of a query with TotalNone, and of one with TotalWhenFree if
+// UnknownTotal is the Page.Total of a query with TotalNone, and of a query with TotalWhenFree if
 // counting would have been too costly for the engine.
 const UnknownTotal int64 = -1
 

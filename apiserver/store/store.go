@@ -43,9 +43,9 @@ type Store interface {
 
 	// Watermark returns a time before which all versions are complete: a History or Search that begins
 	// afterwards sees every version from before it, and no further write has a time before it. It is
-	// later than the writes that this replica has acknowledged, unless other writes have been in
-	// progress since before them. In an engine whose replicas see each other's writes with a delay, the
-	// time is valid only for reads from this replica, and for writes by it (see History). Errors:
+	// later than the writes that this replica has acknowledged, unless a write that began before them is
+	// still in progress. In an engine whose replicas see each other's writes with a delay, the time is
+	// valid only for reads from this replica, and for writes by this replica (see History). Errors:
 	// ErrUnavailable.
 	Watermark(ctx context.Context) (time.Time, error)
 

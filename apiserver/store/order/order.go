@@ -28,8 +28,8 @@ func (o Order) ByCreation() bool { return len(o) == 1 && o[0].Field == store.Sor
 // direction is that of the last key.
 func (o Order) Descends() bool { return o[len(o)-1].Descending }
 
-// Rank is the value by which one key of an order compares a record. Depending on the key, it is
-// Number or Text; the other one is zero.
+// Rank is the value by which one key of an order compares a record. Depending on the key, the value is
+// Number or Text. The other field is zero.
 type Rank struct {
 	// Missing is true if the record has no value. Such records come last in both directions.
 	Missing bool

@@ -39,8 +39,9 @@ var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9.])?$`)
 type Connection struct {
 	// URI is a connection string with user, password, host, port, database and sslmode.
 	URI string
-	// CA holds the certificates of the trusted certificate authorities, in PEM. If CA is empty, those of
-	// the system are trusted. Certificate and PrivateKey are the client certificate and its key, in PEM.
+	// CA holds the certificates of the trusted certificate authorities, in PEM. If CA is empty, the
+	// authorities of the system are trusted. Certificate and PrivateKey are the client certificate and its
+	// key, in PEM.
 	// If both are empty, there is no client certificate.
 	CA, Certificate, PrivateKey string
 }

@@ -51,14 +51,14 @@ func (h Hasher) Code(code string) int64 { return h.Of('c', code) }
 // System returns the hash of a token's system.
 func (h Hasher) System(system string) int64 { return h.Of('s', system) }
 
-// SystemMark returns the mark (column marks) of records with a token of a system. key is that of
-// the parameter.
+// SystemMark returns the mark (column marks) of records with a token of a system. key is the key
+// (Param) of the search parameter.
 func (h Hasher) SystemMark(key int64, system string) int64 {
 	return h.Of('y', string(binary.LittleEndian.AppendUint64(nil, uint64(key))), system)
 }
 
-// FacetMark returns the mark (column marks) of records with a code of a facet. key is that of the
-// parameter.
+// FacetMark returns the mark (column marks) of records with a code of a facet. key is the key (Param)
+// of the search parameter.
 func (h Hasher) FacetMark(key int64, is store.TokenIs) int64 {
 	key8 := string(binary.LittleEndian.AppendUint64(nil, uint64(key)))
 	if is.System == nil {

@@ -42,8 +42,8 @@ func scanArchived(row pgx.CollectableRow) (delivery.Archived, error) {
 	return d, err
 }
 
-// DumpPending implements delivery.Archive. A delivery that has a job, or that waits for another one
-// of its chain, has no NextAttempt.
+// DumpPending implements delivery.Archive. A delivery that has a job, or that waits for another
+// delivery of its chain, has no NextAttempt.
 func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 	pending := delivery.Backlog{States: map[string]delivery.State{}}
 	err := pgx.BeginTxFunc(ctx, a.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

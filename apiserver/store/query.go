@@ -120,7 +120,7 @@ func (q Query) WhereOf(typeName string) Condition {
 	}
 }
 
-// Include selects records to which the matches of a page refer, or that refer to them.
+// Include selects records to which the matches of a page refer, or that refer to the matches.
 // R4 search.html#include.
 type Include struct {
 	// Reverse selects the records that refer to the matches, as _revinclude does.

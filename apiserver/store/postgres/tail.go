@@ -17,8 +17,8 @@ const maxWaitingEvents = 1000
 
 // After implements delivery.Tail. Writes may commit in another order than that of their sequences
 // or times. So After returns a delivery only when the time of its event is before the watermark
-// (clock.go) and before those of all events in the outbox. From then on, no event with an earlier
-// time can appear.
+// (clock.go) and before the times of all events in the outbox. From then on, no event with an
+// earlier time can appear.
 func (s deliveryLog) After(ctx context.Context, webhook string, after delivery.Position, count int) ([]delivery.Delivery, delivery.Position, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

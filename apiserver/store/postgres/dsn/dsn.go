@@ -41,8 +41,7 @@ type Connection struct {
 	URI string
 	// CA holds the certificates of the trusted certificate authorities, in PEM. If CA is empty, the
 	// authorities of the system are trusted. Certificate and PrivateKey are the client certificate and its
-	// key, in PEM.
-	// If both are empty, there is no client certificate.
+	// key, in PEM. If both are empty, there is no client certificate.
 	CA, Certificate, PrivateKey string
 }
 

@@ -6,23 +6,26 @@ import (
 
 // SupersededVersion is one earlier version of a record.
 type SupersededVersion struct {
-	// uid is the UID of the record at that version.
+	// uid is the UID that the record had at this version.
 	UID string `json:"uid"`
 	// method is the HTTP method of the interaction that wrote the version.
 	Method string `json:"method"`
-	// created is when the record was last created.
+	// created is when the record was last created before this version, or by it.
 	Created metav1.MicroTime `json:"created"`
 	// updated is when the version was written.
 	Updated metav1.MicroTime `json:"updated"`
-	// deleted marks a tombstone: the version by which the record was deleted.
+	// deleted is true if the version is a tombstone: the version by which the record was deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
-	// body is the JSON text, compressed with zstd (RFC 8878).
+	// body is the JSON text of the version, compressed with zstd (RFC 8878). It is empty for a
+	// tombstone.
 	// +optional
 	Body []byte `json:"body,omitempty"`
-	// idOffset and metaOffset have the same meaning as in the Record.
+	// idOffset is the byte offset in the uncompressed body at which the API servers insert the id.
 	// +optional
 	IDOffset int `json:"idOffset,omitempty"`
+	// metaOffset is the byte offset in the uncompressed body at which the API servers insert versionId and
+	// lastUpdated of meta.
 	// +optional
 	MetaOffset int `json:"metaOffset,omitempty"`
 }

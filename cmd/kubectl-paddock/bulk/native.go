@@ -33,12 +33,13 @@ const (
 type NativeManifest struct {
 	Format string `json:"format"`
 	Site   string `json:"site"`
-	// From and Until are when the export began and ended. Each record is as it was at some moment
-	// between them. If no record changed in that time, the export is a snapshot of the site.
+	// From and Until are the times at which the export began and ended, in RFC 3339. Each record is
+	// exported as it was at some time between From and Until. If no record changed in that time, the
+	// export is a snapshot of the site.
 	From  string `json:"from"`
 	Until string `json:"until"`
-	// SHA256 is the digest of all lines, in the order of the files. It does not depend on the storage
-	// of the site, so equal sites have equal digests.
+	// SHA256 is the SHA-256 of all lines, in the order of the files. The digest does not depend on
+	// the storage of the site, so sites with equal records have equal digests.
 	SHA256   string         `json:"sha256"`
 	Records  map[string]int `json:"records"`
 	Versions int            `json:"versions"`

@@ -131,7 +131,7 @@ With -o json, each line is a delivery in JSON.`,
 		case err != nil:
 			return err
 		case p.Format == output.YAMLFormat:
-			return usagef(command, "--output: tail has the formats table and json")
+			return usagef(command, "--output: tail does not support yaml; use table or json")
 		case *lines < 0 || *lines > maxLines:
 			return usagef(command, "--lines: %d is not between 0 and %d", *lines, maxLines)
 		}

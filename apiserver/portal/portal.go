@@ -54,7 +54,7 @@ func New(config Config) http.Handler {
 		router.Handle(path, h.serve(serve))
 	}
 	unknown := h.serve(func(http.ResponseWriter, *http.Request) error {
-		return &web.UnknownPathError{Paths: "the first page is /"}
+		return &web.UnknownPathError{Paths: "the start page is /"}
 	})
 	router.NotFound(unknown)
 	router.MethodNotAllowed(h.serve(func(http.ResponseWriter, *http.Request) error { return &web.UnknownMethodError{} }))

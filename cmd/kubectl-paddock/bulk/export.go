@@ -89,7 +89,7 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, qu
 	case state.ID == "":
 		return nil, nil
 	case state.Query != query.Encode():
-		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat that, or choose another directory")
+		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat the command of that export, or choose another directory")
 	}
 	manifest, err := await(ctx, site, state.ID, progress)
 	if isAbsent(err) {

@@ -117,7 +117,7 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 		case err != nil:
 			return nil, err
 		case found && previous.Site != siteURL:
-			return nil, fmt.Errorf("the directory has an interrupted import into %s; finish that, or remove %s", previous.Site, filepath.Join(directory, importState))
+			return nil, fmt.Errorf("the directory has an interrupted import into %s; repeat the command of that import, or remove %s", previous.Site, filepath.Join(directory, importState))
 		case found:
 			i.state = previous
 		}

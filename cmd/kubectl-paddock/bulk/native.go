@@ -96,7 +96,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	case err != nil:
 		return NativeManifest{}, err
 	case found && (x.state.Manifest.Format != NativeFormat || x.state.Manifest.Site != siteURL):
-		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat that, or choose another directory")
+		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
 	case found:
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:
@@ -274,7 +274,7 @@ func checkNative(directory string) (bool, error) {
 			return false, err
 		}
 		if sum != file.SHA256 {
-			return false, fmt.Errorf("%s differs from what was exported: its SHA-256 is %s, in %s it is %s; get the file again", file.Name, sum, ManifestName, file.SHA256)
+			return false, fmt.Errorf("%s differs from what was exported: the SHA-256 of the file is %s, and %s has %s; copy the file again, or repeat the export", file.Name, sum, ManifestName, file.SHA256)
 		}
 	}
 	return true, nil

@@ -169,7 +169,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return nil, newError(response, text)
 	}
 	if len(text) > maxResponse {
-		return nil, fmt.Errorf("%s %s: the response has more than %d bytes; ask for less", method, path, maxResponse)
+		return nil, fmt.Errorf("%s %s: the response has more than %d bytes; request fewer records", method, path, maxResponse)
 	}
 	return text, nil
 }

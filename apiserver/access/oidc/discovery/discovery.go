@@ -102,7 +102,7 @@ func Fetch(ctx context.Context, dial Dial, issuer Issuer) (Published, error) {
 		return Published{}, invalid("its discovery document is not the JSON object of OpenID Connect Discovery")
 	}
 	if document.Issuer != issuer.URL {
-		return Published{}, invalid("its discovery document names another issuer: url must equal the document's member issuer, to the last slash")
+		return Published{}, invalid("its discovery document names another issuer: the url of the issuer in the Site must equal the document's member issuer exactly, including a trailing slash")
 	}
 	if content, err = get(ctx, client, document.JWKSURI); err != nil {
 		return Published{}, fmt.Errorf("fetch the keys: %w", err)
@@ -141,7 +141,7 @@ func newClient(dial Dial, bundle string) (*http.Client, error) {
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
-				return invalid("it redirects more than three times")
+				return invalid("a request to it is redirected more than three times")
 			}
 			return checkAddress(r.URL)
 		},

@@ -45,7 +45,7 @@ func parseKeys(content []byte) ([]jose.JSONWebKey, error) {
 			continue
 		}
 		if !key.IsPublic() {
-			return nil, invalid("its keys include a private or symmetric one, with which anybody can sign: publish public keys only, and replace that key")
+			return nil, invalid("its keys include a private or symmetric key, with which anybody can sign: publish public keys only, and replace the published private or symmetric key")
 		}
 		if usable(key) {
 			keys = append(keys, jose.JSONWebKey{KeyID: key.KeyID, Algorithm: key.Algorithm, Use: key.Use, Key: key.Key})

@@ -8,7 +8,7 @@ type PostgresEngine string
 
 const (
 	// EngineStatefulSet is a StatefulSet with one Pod of the official Postgres image
-	// (docker.io/library/postgres) and one volume.
+	// (docker.io/library/postgres unless the operator sets another) and one volume.
 	EngineStatefulSet PostgresEngine = "StatefulSet"
 	// EngineCloudNativePG is a Cluster of the CloudNativePG operator, which handles several instances,
 	// failover and backups.

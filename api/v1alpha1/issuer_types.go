@@ -76,9 +76,9 @@ type Issuer struct {
 type IssuerAuthorization string
 
 const (
-	// AuthorizationRBAC uses Kubernetes RBAC.
+	// AuthorizationRBAC gives callers the Kubernetes RBAC rights of their mapped username and groups.
 	AuthorizationRBAC IssuerAuthorization = "RBAC"
-	// AuthorizationSMART uses SMART on FHIR v2 scopes.
+	// AuthorizationSMART gives callers the rights of the SMART on FHIR v2 scopes in their token.
 	AuthorizationSMART IssuerAuthorization = "SMART"
 )
 

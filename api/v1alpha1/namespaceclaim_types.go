@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NamespacedSiteReference names a Site in the namespace of the claim.
+// NamespacedSiteReference names a Site in the namespace that a NamespaceClaim assigns.
 type NamespacedSiteReference struct {
 	// name is the name of the Site.
 	// +kubebuilder:validation:MinLength=1

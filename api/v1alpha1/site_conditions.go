@@ -8,7 +8,8 @@ const (
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is true if the controller cannot continue until a person acts (kstatus).
 	ConditionStalled = "Stalled"
-	// ConditionAccepted is true if the Site holds its siteID and its namespace.
+	// ConditionAccepted is true if the Site holds its siteID and its namespace. On a Webhook or
+	// WebhookEvent, it is true if the spec is valid.
 	ConditionAccepted = "Accepted"
 	// ConditionStorageReady is true if the storage can store records.
 	ConditionStorageReady = "StorageReady"

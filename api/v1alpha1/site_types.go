@@ -40,11 +40,13 @@ const SecretTypeDSN = "paddock.health/dsn"
 // The controller passes connections to the API servers as Secrets of type SecretTypeDSN in the
 // connections namespace. SiteKeyLabel and SiteAnnotation say which data and Site a Secret is for.
 const (
-	// DSNKey is the key of the connection string in the Secret's data.
+	// DSNKey is the key in the data of a connection Secret that has the connection string.
 	DSNKey = "uri"
-	// SiteKeyLabel is the label whose value is the site key.
+	// SiteKeyLabel is the label of an object, such as a connection Secret, whose value is the site
+	// key of the data that the object is for.
 	SiteKeyLabel = "paddock.health/site-key"
-	// SiteAnnotation names the Site, as namespace/name.
+	// SiteAnnotation is the annotation of an object, such as a connection Secret, that names its Site
+	// as namespace/name.
 	SiteAnnotation = "paddock.health/site"
 )
 

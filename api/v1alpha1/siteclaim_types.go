@@ -51,8 +51,8 @@ type Placement struct {
 	Database string `json:"database,omitempty"`
 }
 
-// SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data. To
-// delete a SiteClaim by hand releases the siteID and abandons the data.
+// SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data. If a
+// SiteClaim is deleted by hand, the siteID is released and the data is abandoned.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock

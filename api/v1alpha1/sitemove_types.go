@@ -159,8 +159,8 @@ type MoveCopy struct {
 	// worker is the name of the API server that copies.
 	// +optional
 	Worker string `json:"worker,omitempty"`
-	// pass is the number of passes that have begun. Each pass compares all records of both storages,
-	// and copies those that differ.
+	// pass is the number of passes that the worker has begun in this phase. Each pass compares all
+	// records of both storages, and copies those that differ.
 	// +optional
 	Pass int32 `json:"pass,omitempty"`
 	// compared is the number of records, tombstones included, that the current pass has compared.

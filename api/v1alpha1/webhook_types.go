@@ -48,11 +48,14 @@ const (
 const (
 	// SecretTypeWebhook is the type of the Secrets of webhooks. Secrets of other types are not read.
 	SecretTypeWebhook = "paddock.health/webhook"
-	// WebhookSecretKey is the key of the signing secret: whsec_… for HMAC, whsk_… for Ed25519.
+	// WebhookSecretKey is the key in the data of a Secret that has the signing secret: whsec_… for
+	// HMAC, whsk_… for Ed25519.
 	WebhookSecretKey = "secret"
-	// WebhookCertificateKey is the key of the client certificate, PEM-encoded.
+	// WebhookCertificateKey is the key in the data of a Secret that has the client certificate,
+	// PEM-encoded.
 	WebhookCertificateKey = "tls.crt"
-	// WebhookPrivateKeyKey is the key of the client certificate's private key, PEM-encoded.
+	// WebhookPrivateKeyKey is the key in the data of a Secret that has the private key of the client
+	// certificate, PEM-encoded.
 	WebhookPrivateKeyKey = "tls.key"
 )
 

@@ -102,7 +102,8 @@ type list[T any] struct {
 	} `json:"meta"`
 }
 
-// List returns all records of a list of the AHDS API, page by page. Errors: *Error.
+// List returns all items of a list of the AHDS API. It requests one page after the other. Errors:
+// *Error.
 func List[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
 	all := []T{}
 	for page := 0; ; page++ {

@@ -85,7 +85,8 @@ type Entry struct {
 	// differ only in the case of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
-	// Rule is the rule that denied the request: token, rbac, or the name of a privacy rule.
+	// Rule is what denied the request: token, rbac, or what hides a record that it names (the name of
+	// a privacy rule, confidentiality, default or link).
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`

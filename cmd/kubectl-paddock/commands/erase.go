@@ -15,8 +15,9 @@ func (a *app) eraseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "erase SITE TYPE/ID", Short: "Erase a record with its history",
 		Long: `Erases a record, live or deleted, with all its versions, and the events and deliveries about it. For a Patient, the
-records of its compartment that refer to no other record are erased as well. This cannot be undone. The token needs the
-verb purge on the types of the records, which the ClusterRole paddock-admin has.
+records of its compartment are erased as well, except those that are also about others, such as a Group with further
+members. This cannot be undone. The token needs the verb purge on the types of the records, which the ClusterRole
+paddock-admin has.
 
 The result is a receipt with counts, which names no record. Backups and exported files are not erased.`,
 		Example: `  kubectl paddock erase demo Patient/rex -n demo --as-service-account administrator --yes
@@ -56,7 +57,7 @@ The result is a receipt with counts, which names no record. Backups and exported
 			return err
 		}
 		if purged.Shared > 0 {
-			a.say("%d records of the compartment were not erased, because they also refer to other records.", purged.Shared)
+			a.say("%d records of the compartment were not erased, because they are also about others, such as a Group with further members.", purged.Shared)
 		}
 		a.say("%s", purged.Outside)
 		return nil

@@ -64,7 +64,7 @@ func TestFetch(t *testing.T) {
 		"keys without TLS":          {document: `{"issuer":"SELF","jwks_uri":"` + plain.URL + `"}`, problem: "not an https URL", invalid: true},
 		"keys in a file":            {document: `{"issuer":"SELF","jwks_uri":"file:///etc/passwd"}`, problem: "not an https URL", invalid: true},
 		"a redirect without TLS":    {redirect: plain.URL, problem: "not an https URL", invalid: true},
-		"redirects without end":     {redirect: "/.well-known/openid-configuration", problem: "redirects more than", invalid: true},
+		"redirects without end":     {redirect: "/.well-known/openid-configuration", problem: "redirected more than", invalid: true},
 		"an error":                  {status: http.StatusTeapot, problem: "status 418"},
 		"a document too large":      {document: `{"issuer":"SELF","x":"` + strings.Repeat("x", maxDocumentBytes) + `"}`, problem: "larger than", invalid: true},
 		"keys too large":            {keys: strings.Repeat(" ", maxDocumentBytes+1), problem: "larger than", invalid: true},

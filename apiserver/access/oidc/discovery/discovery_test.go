@@ -58,7 +58,7 @@ func TestFetch(t *testing.T) {
 		},
 		"a path":                    {change: func(i *Issuer) { i.URL += "/tenant" }, document: `{"issuer":"SELF/tenant","jwks_uri":"SELF/keys"}`, keys: good},
 		"another issuer's document": {document: `{"issuer":"https://login.example.org","jwks_uri":"SELF/keys"}`, keys: good, problem: "names another issuer", invalid: true},
-		"a slash too many":          {document: `{"issuer":"SELF/","jwks_uri":"SELF/keys"}`, keys: good, problem: "to the last slash", invalid: true},
+		"a slash too many":          {document: `{"issuer":"SELF/","jwks_uri":"SELF/keys"}`, keys: good, problem: "including a trailing slash", invalid: true},
 		"no document":               {document: `<html>`, problem: "not the JSON object", invalid: true},
 		"no address of keys":        {document: `{"issuer":"SELF"}`, problem: "not an https URL", invalid: true},
 		"keys without TLS":          {document: `{"issuer":"SELF","jwks_uri":"` + plain.URL + `"}`, problem: "not an https URL", invalid: true},

@@ -61,7 +61,7 @@ type GatewayReference struct {
 	Name string `json:"name,omitempty"`
 
 	// sectionName is the name of a listener. If unset, the HTTPRoute attaches to each listener of the
-	// Gateway that accepts it.
+	// Gateway that accepts the HTTPRoute.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`

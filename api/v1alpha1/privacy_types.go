@@ -7,9 +7,9 @@ package v1alpha1
 // "privileged" on the resource, unless it matches a rule with allow whose match.security names that
 // label.
 type Privacy struct {
-	// default selects who can see records that no rule matches. Open shows them to all callers
-	// with the right to the resource, Closed only to callers with the verb "privileged" on it.
-	// Default: Open.
+	// default selects who can see records that no rule matches. Open shows such records to all
+	// callers with the right to the resource. Closed shows them only to callers with the verb
+	// "privileged" on the resource. Default: Open.
 	// +optional
 	// +kubebuilder:default=Open
 	Default PrivacyDefault `json:"default,omitempty"`

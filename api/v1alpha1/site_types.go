@@ -103,14 +103,14 @@ type SiteSpec struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// access selects which tokens the site accepts. If unset, it accepts ServiceAccount tokens with
-	// the audience paddock.health/<namespace>/<name> of the Site.
+	// access selects which tokens the site accepts. If unset, the site accepts ServiceAccount tokens
+	// with the audience paddock.health/<namespace>/<name> of the Site.
 	// +optional
 	Access Access `json:"access,omitzero"`
 
-	// privacy restricts which records a caller can see, in addition to the caller's rights on resource
-	// types. If unset, it hides only records with the confidentiality R or V, from callers without the
-	// verb "privileged".
+	// privacy restricts which records a caller can see, in addition to the caller's rights on
+	// resource types. If unset, only records with the confidentiality R or V are hidden, from callers
+	// without the verb "privileged".
 	// +optional
 	Privacy Privacy `json:"privacy,omitzero"`
 
@@ -145,7 +145,7 @@ type SiteSpec struct {
 	CORS *CORS `json:"cors,omitempty"`
 
 	// sandbox marks a Site for development, whose records may be lost: `kubectl paddock reset`
-	// replaces them by those of a demo clinic. It changes no right. Default: false.
+	// replaces them by those of a demo clinic. sandbox changes no rights of callers. Default: false.
 	// +optional
 	Sandbox bool `json:"sandbox,omitempty"`
 
@@ -281,9 +281,9 @@ type Access struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// KubernetesAccess selects which ServiceAccount tokens a site accepts. kube-apiserver verifies them
-// by TokenReview. Valid tokens with the audience paddock.health/<namespace>/<name> of the Site are
-// accepted whatever apiServerAudience is.
+// KubernetesAccess selects which ServiceAccount tokens a site accepts. kube-apiserver verifies these
+// tokens by TokenReview. Valid tokens with the audience paddock.health/<namespace>/<name> of the Site
+// are accepted whatever apiServerAudience is.
 type KubernetesAccess struct {
 	// apiServerAudience makes the site accept, in addition, tokens with the audience of
 	// kube-apiserver, such as the tokens that are mounted into Pods by default. Paddock could use

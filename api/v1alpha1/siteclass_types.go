@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
-	// DefaultClassAnnotation with the value "true" on a SiteClass makes it the default: the class of
-	// new Sites without spec.className. Of several defaults, the newest applies.
+	// DefaultClassAnnotation with the value "true" on a SiteClass makes the SiteClass the default:
+	// the class of new Sites without spec.className. Of several defaults, the newest applies.
 	DefaultClassAnnotation = "paddock.health/is-default-class"
 
 	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
@@ -23,8 +23,8 @@ type SiteClassSpec struct {
 	Description string `json:"description,omitempty"`
 
 	// storage is the storage of new Sites whose spec.storage has its default: type Cluster, without
-	// storage.cluster. The controller writes it to spec.storage of the Site once; a later change of
-	// the class does not move existing Sites. Default: type Cluster.
+	// storage.cluster. The controller writes this storage to spec.storage of the Site once; a later
+	// change of the class does not move existing Sites. Default: type Cluster.
 	// +optional
 	Storage *ClassStorage `json:"storage,omitempty"`
 
@@ -190,7 +190,7 @@ type PoolDatabaseStatus struct {
 
 // SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their
 // records are stored, and defaults of limits, retention, privacy, issuers and exposure. A Site
-// selects it by spec.className.
+// selects its SiteClass by spec.className.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -11,13 +11,13 @@ import (
 type MovePhase string
 
 const (
-	// MovePending means that the move has not begun. If it cannot begin, the condition Stalled has
-	// the reason.
+	// MovePending means that the move has not begun. If the move cannot begin, the condition Stalled
+	// has the reason.
 	MovePending MovePhase = "Pending"
 	// MoveCopying means that records are copied while the site serves reads and writes.
 	MoveCopying MovePhase = "Copying"
-	// MoveDraining means that no delivery to a webhook is started, so that those in progress end. The
-	// site serves reads and writes, and keeps the events of writes.
+	// MoveDraining means that no delivery to a webhook is started, so that deliveries in progress
+	// end. The site serves reads and writes, and keeps the events of writes.
 	MoveDraining MovePhase = "Draining"
 	// MovePausing means that writes are refused, and that the storage that serves the site is being
 	// locked against writes.
@@ -28,8 +28,8 @@ const (
 	// MoveSwitching means that writes are refused while the API servers change to the new storage, or
 	// back to the former one in a rollback.
 	MoveSwitching MovePhase = "Switching"
-	// MoveSwitched means that the site is served from the new storage. The former one is locked and
-	// keeps its data until spec.decision is set.
+	// MoveSwitched means that the site is served from the new storage. The former storage is locked
+	// and keeps its data until spec.decision is set.
 	MoveSwitched MovePhase = "Switched"
 	// MoveCompleted means that the move was confirmed and the data in the former storage was
 	// deleted.
@@ -47,8 +47,8 @@ func (p MovePhase) PausesWrites() bool {
 	return p == MovePausing || p == MoveCatchingUp || p == MoveSwitching
 }
 
-// StopsDeliveries reports whether the deliveries of a site are stopped in the phase: those in
-// progress end, and no other one is started.
+// StopsDeliveries reports whether the deliveries of a site are stopped in the phase: deliveries in
+// progress end, and no other delivery is started.
 func (p MovePhase) StopsDeliveries() bool { return p == MoveDraining || p.PausesWrites() }
 
 // Ended reports whether the phase is final: MoveCompleted or MoveRolledBack.

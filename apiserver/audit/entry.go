@@ -90,8 +90,8 @@ type Entry struct {
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`
-	// Requests is the number of requests that the entry summarizes; Time is then that of the last
-	// one. It is 0 if the entry is about a single request.
+	// Requests is the number of requests that the entry summarizes; Time is then the time of the last
+	// of them. Requests is 0 if the entry is about a single request.
 	Requests int `json:"requests,omitempty"`
 	// Parameters are the names of the request's parameters, if spec.audit.level is Request.
 	Parameters []string `json:"parameters,omitempty"`

@@ -125,8 +125,9 @@ func (r *Recorder) Skip() {
 }
 
 // Conceal sets whether the response must not reveal that the Site exists. Such a response must have
-// the content and timing of a response for a Site that does not exist, which has no log. It therefore
-// does not wait until its entry is stored, and does not fail if that fails.
+// the content and timing of a response for a Site that does not exist, which has no log. The response
+// therefore does not wait until its audit entry is stored, and is sent even if the entry cannot be
+// stored.
 func (r *Recorder) Conceal(conceal bool) {
 	if r == nil {
 		return

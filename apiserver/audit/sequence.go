@@ -12,8 +12,8 @@ const afterMark = '+'
 
 // AppendAfter appends the entry as a line for a sequence of entries, without a line break. before is
 // the previous entry of the sequence, or nil for the first. The line has only what differs from
-// before. It is much shorter than that of AppendJSON, because most entries have the same site, caller
-// and interaction as the previous one.
+// before. The line is much shorter than a line of AppendJSON, because most entries have the same
+// site, caller and interaction as the previous one.
 func (e *Entry) AppendAfter(b []byte, before *Entry) []byte {
 	if before == nil {
 		return e.AppendJSON(b)

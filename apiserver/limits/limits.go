@@ -44,7 +44,7 @@ type Rates struct {
 	// before the average rate applies. Default: twice Rate.
 	Burst int
 	// Searches is the maximum number of searches, histories and lists that run concurrently. Further
-	// ones wait for up to maxSearchWait and then fail. Default: 64.
+	// searches wait for up to maxSearchWait and then fail. Default: 64.
 	Searches int
 }
 

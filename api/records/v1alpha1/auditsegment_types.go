@@ -18,9 +18,9 @@ type AuditSegmentSpec struct {
 	Entries []byte `json:"entries"`
 }
 
-// AuditSegment holds entries of a site's audit log. The API server that created it appends to it
-// until it is full or the hour ends. An AuditSegment is deleted when spec.retention.audit of the
-// Site, or spec.audit.retention if that is unset, has passed.
+// AuditSegment holds entries of a site's audit log. The API server that created the AuditSegment
+// appends entries until the AuditSegment is full or the hour ends. An AuditSegment is deleted when
+// spec.retention.audit of the Site, or spec.audit.retention if that is unset, has passed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditsegments,categories=paddock-records

@@ -14,8 +14,9 @@ type RecordSpec struct {
 	ID string `json:"id"`
 	// uid is the UID of the record. It changes when the record is created again after a deletion.
 	UID string `json:"uid"`
-	// lineage is the uid that the record had when this object was created. It is part of the name of
-	// the RecordHistory, so a record that is created again after a purge has another RecordHistory.
+	// lineage is the uid that the record had when this Record object was created. The name of the
+	// RecordHistory contains lineage, so a record that is created again after a purge has another
+	// RecordHistory.
 	Lineage string `json:"lineage"`
 	// version is the versionId of this version, counted from 1.
 	// +kubebuilder:validation:Minimum=1

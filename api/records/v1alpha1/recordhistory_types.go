@@ -39,12 +39,12 @@ type RecordHistorySpec struct {
 	// lineage is the lineage of the Record.
 	Lineage string `json:"lineage"`
 	// versions are the superseded versions by version number. A number that is not below the version
-	// of the Record belongs to an incomplete write, and readers ignore it.
+	// of the Record belongs to an incomplete write, and readers ignore that version.
 	Versions map[string]SupersededVersion `json:"versions,omitempty"`
 }
 
 // RecordHistory holds the superseded versions of one Record. maxVersions and maxObjectSize of the
-// Site's spec.storage.cluster limit their number and size.
+// Site's spec.storage.cluster limit the number of versions and their total size.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=recordhistories,categories=paddock-records

@@ -84,8 +84,8 @@ type nativeExporter struct {
 }
 
 // ExportNative exports all records of a site in the native format into files of a folder:
-// records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export. siteURL
-// identifies the site.
+// records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export in the
+// folder if that export is of the same site, which siteURL identifies.
 func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err

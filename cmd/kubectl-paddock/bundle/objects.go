@@ -51,8 +51,8 @@ func own(from map[string]string) map[string]string {
 	return selected
 }
 
-// Webhook is the part of a Webhook that a support bundle has. It omits description and extensions,
-// which can have any content, the names of fields, and the path of the URL.
+// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, the names
+// of fields, and description and extensions, which can have any content.
 type Webhook struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
@@ -67,7 +67,7 @@ type Webhook struct {
 	Status    v1alpha1.WebhookStatus `json:"status"`
 }
 
-// SelectWebhook returns the part of a Webhook that a bundle has.
+// SelectWebhook returns the part of a Webhook that a support bundle has.
 func SelectWebhook(hook *v1alpha1.Webhook) Webhook {
 	return Webhook{
 		Namespace: hook.Namespace, Name: hook.Name, EventType: hook.Spec.EventType, Receiver: Origin(hook.Spec.URL), Active: hook.Spec.Active,
@@ -103,7 +103,7 @@ type Container struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// SelectPod returns the part of a Pod that a bundle has.
+// SelectPod returns the part of a Pod that a support bundle has.
 func SelectPod(pod *corev1.Pod) Pod {
 	selected := Pod{
 		Namespace: pod.Namespace, Name: pod.Name, Component: pod.Labels["app.kubernetes.io/component"], Phase: pod.Status.Phase,

@@ -12,7 +12,7 @@ type Audit struct {
 	Level AuditLevel `json:"level,omitempty"`
 
 	// retention is how long entries are kept, a duration of at least 24h. Older entries are deleted.
-	// Default: 2160h (90 days).
+	// spec.retention.audit takes precedence. Default: 2160h (90 days).
 	// +optional
 	// +kubebuilder:default="2160h0m0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('24h')",message="retention must be at least 24h"
@@ -25,14 +25,15 @@ type Audit struct {
 	OnFailure AuditFailurePolicy `json:"onFailure,omitempty"`
 }
 
-// AuditLevel selects what is recorded.
+// AuditLevel selects what the audit log records about each request.
 // +kubebuilder:validation:Enum=Metadata;Request
 type AuditLevel string
 
 const (
 	// AuditMetadata records the caller, the action, the record and the outcome.
 	AuditMetadata AuditLevel = "Metadata"
-	// AuditRequest records what AuditMetadata does, and the names of a request's parameters.
+	// AuditRequest records the same as AuditMetadata, and in addition the names of a request's
+	// parameters, without their values.
 	AuditRequest AuditLevel = "Request"
 )
 

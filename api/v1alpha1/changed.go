@@ -9,12 +9,14 @@ import (
 )
 
 // ChangedAnnotation records when the spec of an object was changed: the generation, a space, and a
-// time. The AHDS API sets it with the spec. After other writes the controller sets it.
+// time. The AHDS API sets the annotation in the request that changes the spec. After changes by other
+// writers the controller sets it.
 const ChangedAnnotation = "paddock.health/changed"
 
 const changedLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// Changed returns the value of ChangedAnnotation for a generation.
+// Changed returns the value of ChangedAnnotation for a generation of an object whose spec was changed
+// at a time.
 func Changed(generation int64, at time.Time) string {
 	return fmt.Sprintf("%d %s", generation, at.UTC().Format(changedLayout))
 }

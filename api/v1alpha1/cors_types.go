@@ -1,11 +1,13 @@
 package v1alpha1
 
-// CORS selects the origins whose web pages can call a site from a browser. A page's rights are those
-// of the token that it sends. Cookies and other credentials of the browser are never used.
+// CORS selects the origins whose web pages can call the APIs of a site from a browser. A page's
+// rights are those of the token that it sends. Cookies and other credentials of the browser are never
+// used.
 type CORS struct {
-	// allowOrigins are origins as browsers send them: scheme, host, and port unless it is the default
-	// of the scheme. Examples: https://app.example.org, http://localhost:3000. A host that begins
-	// with *. matches all subdomains. * alone matches all origins.
+	// allowOrigins are the origins whose web pages can call the site, at most 64, as browsers send
+	// them: scheme, host, and the port unless it is the default of the scheme. Examples:
+	// https://app.example.org, http://localhost:3000. A host that begins with *. matches all
+	// subdomains. * alone matches all origins.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

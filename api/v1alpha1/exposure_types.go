@@ -1,7 +1,8 @@
 package v1alpha1
 
 // Exposure selects the host names of a site, by either ingress or httpRoute. The path is always
-// /site/{siteID}. The operator of the installation chooses certificates, classes and annotations.
+// /site/{siteID}. The operator of the installation chooses the certificates, ingress class and
+// annotations.
 // +kubebuilder:validation:XValidation:rule="has(self.ingress) != has(self.httpRoute)",message="exactly one of exposure.ingress and exposure.httpRoute must be given"
 type Exposure struct {
 	// ingress serves the site through the operator's ingress controller, at a host name that the
@@ -23,10 +24,11 @@ type IngressExposure struct {
 	Host Hostname `json:"host,omitempty"`
 }
 
-// HTTPRouteExposure has the Gateways and host names of the HTTPRoute that the controller creates.
+// HTTPRouteExposure selects the Gateways and host names of the HTTPRoute that the controller creates
+// for a site.
 type HTTPRouteExposure struct {
-	// parentRefs are the Gateways, 1 to 8. The operator must allow them. A Gateway can be listed only
-	// once.
+	// parentRefs are the Gateways that route requests to the site, 1 to 8. The operator must allow
+	// each of them. A Gateway can be listed only once.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
@@ -35,8 +37,8 @@ type HTTPRouteExposure struct {
 	// +listMapKey=name
 	ParentRefs []GatewayReference `json:"parentRefs,omitempty"`
 
-	// hostnames are the host names of the site, 1 to 16. The first one is in status.url. A listener of
-	// each Gateway must match them, literally or by a wildcard.
+	// hostnames are the host names of the site, 1 to 16. The first host name is in status.url. A
+	// listener of each Gateway must match each host name, literally or by a wildcard.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -59,7 +61,7 @@ type GatewayReference struct {
 	Name string `json:"name,omitempty"`
 
 	// sectionName is the name of a listener. If unset, the HTTPRoute attaches to each listener of the
-	// Gateway that accepts it.
+	// Gateway that accepts the HTTPRoute.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`

@@ -20,7 +20,8 @@ type Issuer struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && size(url(self).getQuery()) == 0 && !self.contains('#') && !self.contains('@')",message="url must be an https URL without user, query and fragment"
 	URL string `json:"url,omitempty"`
 
-	// audiences are the accepted values of the "aud" claim. A token must contain one of them.
+	// audiences are the accepted values of the "aud" claim, 1 to 16. A token is accepted only if its
+	// "aud" contains at least one of these values.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -62,10 +63,10 @@ type Issuer struct {
 	// +kubebuilder:default=RBAC
 	Authorization IssuerAuthorization `json:"authorization,omitempty"`
 
-	// console is the public OAuth 2 client with which the web console of this site signs people in. If
-	// unset, the console does not offer this issuer. The client's redirect URI is the address of the
-	// site, followed by /console/callback. With jwks, the console cannot offer the issuer either, since
-	// nothing is known of its endpoints.
+	// console is the public OAuth 2 client with which the web console of this site signs people in.
+	// If unset, the console does not offer this issuer. The client's redirect URI is the address of
+	// the site, followed by /console/callback. The console also cannot offer an issuer with jwks,
+	// because only the discovery document has the addresses at which people sign in.
 	// +optional
 	Console *ConsoleClient `json:"console,omitempty"`
 }
@@ -75,14 +76,14 @@ type Issuer struct {
 type IssuerAuthorization string
 
 const (
-	// AuthorizationRBAC uses Kubernetes RBAC.
+	// AuthorizationRBAC gives callers the Kubernetes RBAC rights of their mapped username and groups.
 	AuthorizationRBAC IssuerAuthorization = "RBAC"
-	// AuthorizationSMART uses SMART on FHIR v2 scopes.
+	// AuthorizationSMART gives callers the rights of the SMART on FHIR v2 scopes in their token.
 	AuthorizationSMART IssuerAuthorization = "SMART"
 )
 
-// ClaimMappings selects claims of a token. Usernames and groups get the prefix site:<namespace>: in
-// Kubernetes. A token whose username or group begins with "system:" is rejected.
+// ClaimMappings selects claims of a token. Usernames and groups have the prefix site:<namespace>: in
+// the checks of Kubernetes RBAC. A token whose username or group begins with "system:" is rejected.
 type ClaimMappings struct {
 	// username is the claim with the caller's name, a string. Default: sub.
 	// +optional
@@ -94,9 +95,9 @@ type ClaimMappings struct {
 	// +optional
 	Groups *ClaimMapping `json:"groups,omitempty"`
 
-	// site is the claim that names the sites of a token. It must equal the siteID, or be an array of
-	// strings that includes the siteID. If unset, the audience alone determines which site a token is
-	// for.
+	// site is the claim that names the sites for which a token is valid. The value of the claim must
+	// equal the siteID, or be an array of strings that includes the siteID. If unset, the audience
+	// alone determines which site a token is for.
 	// +optional
 	Site *ClaimMapping `json:"site,omitempty"`
 }
@@ -112,13 +113,13 @@ type ClaimMapping struct {
 
 // ConsoleClient is a public OAuth 2 client that uses PKCE (RFC 7636).
 type ConsoleClient struct {
-	// clientID is the client's id at the issuer.
+	// clientID is the client_id that the issuer has assigned to the console.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	ClientID string `json:"clientID,omitempty"`
 
-	// scopes are the scopes that the console requests. Default: openid.
+	// scopes are the OAuth 2 scopes that the console requests, at most 64. Default: openid.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={openid}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NamespacedSiteReference names a Site in the namespace of the claim.
+// NamespacedSiteReference names a Site in the namespace that a NamespaceClaim assigns.
 type NamespacedSiteReference struct {
 	// name is the name of the Site.
 	// +kubebuilder:validation:MinLength=1
@@ -14,15 +14,15 @@ type NamespacedSiteReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// NamespaceClaimSpec is the Site that holds a namespace.
+// NamespaceClaimSpec names the Site that holds a namespace.
 type NamespaceClaimSpec struct {
-	// siteRef is the Site that holds the namespace. It changes only after that Site was deleted.
+	// siteRef is the Site that holds the namespace. siteRef changes only after that Site was deleted.
 	SiteRef NamespacedSiteReference `json:"siteRef"`
 }
 
 // NamespaceClaim assigns the namespace in its name to one Site. Names of objects are unique, so two
-// Sites never share a namespace, even with several controllers. It is cluster-scoped, so that rights
-// in the namespace do not suffice to create one.
+// Sites never share a namespace, even with several controllers. A NamespaceClaim is cluster-scoped,
+// so that rights in the namespace do not suffice to create one.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock

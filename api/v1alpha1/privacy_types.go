@@ -1,15 +1,15 @@
 package v1alpha1
 
-// Privacy decides which records a caller sees, in addition to the caller's rights on resource
-// types. A record is visible when no matching rule denies the caller and every matching rule with
-// allow admits the caller. A record with the confidentiality R or V
-// (http://terminology.hl7.org/CodeSystem/v3-Confidentiality) is visible only to callers with the
-// verb "privileged" on the resource, unless it matches a rule with allow whose match.security names
-// that label.
+// Privacy decides which records a caller sees, in addition to the caller's rights on resource types.
+// A record is visible if none of the rules that match it has a deny that selects the caller, and the
+// allow of each of these rules, if set, selects the caller. A record with the confidentiality R or V
+// (http://terminology.hl7.org/CodeSystem/v3-Confidentiality) is visible only to callers with the verb
+// "privileged" on the resource, unless it matches a rule with allow whose match.security names that
+// label.
 type Privacy struct {
-	// default selects who can see records that no rule matches. Open shows them to all callers
-	// with the right to the resource, Closed only to callers with the verb "privileged" on it.
-	// Default: Open.
+	// default selects who can see records that no rule matches. Open shows such records to all
+	// callers with the right to the resource. Closed shows them only to callers with the verb
+	// "privileged" on the resource. Default: Open.
 	// +optional
 	// +kubebuilder:default=Open
 	Default PrivacyDefault `json:"default,omitempty"`
@@ -48,8 +48,8 @@ type PrivacyRule struct {
 	// +optional
 	Match PrivacyMatch `json:"match,omitzero"`
 
-	// allow selects the callers that can see the records. All other callers cannot. If unset, all
-	// callers can except those of deny.
+	// allow selects the callers that can see the records. Other callers cannot see them. If unset,
+	// all callers can see the records, except those that deny selects.
 	// +optional
 	Allow *PrivacyCallers `json:"allow,omitempty"`
 
@@ -59,22 +59,23 @@ type PrivacyRule struct {
 	Deny *PrivacyCallers `json:"deny,omitempty"`
 }
 
-// PrivacyMatch selects records. A list matches if one of its values matches. An empty list does not
-// restrict the match.
+// PrivacyMatch selects the records that match all of its lists. A list matches a record if one of the
+// values in the list matches. An empty list matches all records.
 type PrivacyMatch struct {
-	// security has labels in meta.security.
+	// security lists security labels, at most 32. A record matches if meta.security has one of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Security []PrivacyCoding `json:"security,omitempty"`
 
-	// tag has tags in meta.tag.
+	// tag lists tags, at most 32. A record matches if meta.tag has one of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tag []PrivacyCoding `json:"tag,omitempty"`
 
-	// profile has canonical URLs in meta.profile. A URL without a version matches all versions.
+	// profile lists canonical URLs of profiles, at most 32. A record matches if meta.profile has one
+	// of them. A URL without a version matches all versions of the profile.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -82,7 +83,7 @@ type PrivacyMatch struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Profile []string `json:"profile,omitempty"`
 
-	// types are FHIR resource types.
+	// types lists FHIR resource types, at most 32. A record matches if its type is in the list.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -93,7 +94,7 @@ type PrivacyMatch struct {
 // +kubebuilder:validation:Enum=Device;DeviceDefinition;DeviceMetric;Endpoint;Group;HealthcareService;Location;Organization;OrganizationAffiliation;Patient;Person;Practitioner;PractitionerRole;RelatedPerson
 type PrivacyType string
 
-// PrivacyCoding selects codings by code and, if set, system.
+// PrivacyCoding selects codings by their code and, if system is set, by their system.
 type PrivacyCoding struct {
 	// system is the code system. If unset, the code matches in every system.
 	// +optional
@@ -110,9 +111,9 @@ type PrivacyCoding struct {
 // PrivacyCallers selects callers: those in one of the groups, and those whose token has one of
 // the scopes.
 type PrivacyCallers struct {
-	// groups are groups of callers. Each is written as name (a group in the tokens of any of the
-	// Site's issuers, without the prefix site:<namespace>:), issuer/name (a group of one issuer), or
-	// kubernetes:name (a group of the cluster).
+	// groups are groups of callers, at most 64. Each group is written as name (a group in the tokens
+	// of any of the Site's issuers, without the prefix site:<namespace>:), issuer/name (a group of
+	// one issuer), or kubernetes:name (a group of the cluster).
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -120,7 +121,7 @@ type PrivacyCallers struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	Groups []string `json:"groups,omitempty"`
 
-	// scopes are values of the token's "scope" claim, compared exactly.
+	// scopes are values in the "scope" claim of a token, compared exactly, at most 64.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

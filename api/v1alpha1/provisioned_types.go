@@ -7,7 +7,8 @@ import "k8s.io/apimachinery/pkg/api/resource"
 type PostgresEngine string
 
 const (
-	// EngineStatefulSet is one Pod of the official Postgres image with one volume.
+	// EngineStatefulSet is a StatefulSet with one Pod of the official Postgres image
+	// (docker.io/library/postgres unless the operator sets another) and one volume.
 	EngineStatefulSet PostgresEngine = "StatefulSet"
 	// EngineCloudNativePG is a Cluster of the CloudNativePG operator, which handles several instances,
 	// failover and backups.
@@ -25,24 +26,26 @@ type ProvisionedPostgres struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Engine PostgresEngine `json:"engine,omitempty"`
 
-	// version is the Postgres version, 14 to 18, such as 17 or 17.6. It is the tag of the image. The
-	// minor version can change, which restarts the database. The major version is immutable.
+	// version is the Postgres version, 14 to 18, such as 17 or 17.6. The database runs the image with
+	// this tag. The minor version can be changed, which restarts the database. The major version is
+	// immutable.
 	// +required
 	// +kubebuilder:validation:Pattern=`^1[4-8](\.[0-9]{1,2})?$`
 	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Version string `json:"version,omitempty"`
 
-	// storage describes the volume that each instance has.
+	// storage describes the volume of each instance.
 	// +required
 	Storage Volume `json:"storage,omitzero"`
 
-	// resources are the resources of each instance. Default: a memory limit of 1Gi, and requests of 100m CPU and a
-	// quarter of the memory limit, but at least 256Mi.
+	// resources are the resources of the container of each instance. Defaults of unset amounts: a
+	// memory limit of 1Gi, a CPU request of 100m, a memory request of a quarter of the memory limit
+	// but at least 256Mi, and no CPU limit.
 	// +optional
 	Resources Resources `json:"resources,omitzero"`
 
-	// instances is the number of instances of a CloudNativePG cluster, 1 to 9. With 2 or more, a write
-	// is acknowledged only when at least two instances have it. Default: 3.
+	// instances is the number of instances of a CloudNativePG cluster, 1 to 9. With 2 or more, a
+	// write is acknowledged only when at least two instances have stored it. Default: 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9
@@ -54,7 +57,7 @@ type ProvisionedPostgres struct {
 	Backup *PostgresBackup `json:"backup,omitempty"`
 }
 
-// Volume is the volume of a database instance.
+// Volume describes the PersistentVolumeClaim of a database instance.
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 type Volume struct {
 	// size is the size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
@@ -73,7 +76,7 @@ type Volume struct {
 
 // Resources are the resource requirements of a container.
 type Resources struct {
-	// requests are the amounts that are reserved on the node.
+	// requests are the amounts that are reserved for the container on its node.
 	// +optional
 	Requests Amounts `json:"requests,omitzero"`
 
@@ -84,12 +87,14 @@ type Resources struct {
 
 // Amounts are amounts of CPU and memory.
 type Amounts struct {
-	// cpu is the CPU in cores, at least 1m.
+	// cpu is the amount of CPU in cores, at least 1m. If unset, the default of
+	// storage.postgres.provisioned.resources applies.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1m')) >= 0",message="cpu must be at least 1m"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// memory is the memory in bytes, at least 128Mi.
+	// memory is the amount of memory in bytes, at least 128Mi. If unset, the default of
+	// storage.postgres.provisioned.resources applies.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('128Mi')) >= 0",message="memory must be at least 128Mi"
 	Memory *resource.Quantity `json:"memory,omitempty"`

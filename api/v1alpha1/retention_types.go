@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Retention is how long a site keeps what is no longer current. Older data is removed in the
-// background, and cannot be restored.
+// Retention is how long a site keeps deleted records, superseded versions, ended webhook deliveries
+// and audit entries. Older data is removed in the background, and cannot be restored.
 type Retention struct {
 	// tombstones is how long a deleted record is kept with its history, a duration of at least 1h. After
 	// that the record is purged: reads return 404 instead of 410. Default: for ever.
@@ -18,15 +18,16 @@ type Retention struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="versions must be at least 1h"
 	Versions *metav1.Duration `json:"versions,omitempty"`
 
-	// deliveries is how long ended webhook deliveries are kept, a duration of at least 1h. Pending ones
-	// are kept. With storage.type Cluster, it applies to failed deliveries; of the successful ones, the
-	// last 200 of each webhook are kept. Default: 168h (7 days).
+	// deliveries is how long ended webhook deliveries are kept, a duration of at least 1h. Pending
+	// deliveries are kept. With storage.type Cluster, deliveries applies only to failed and
+	// undelivered ones; of the successful ones, the last 200 of each webhook are kept. Default: 168h
+	// (7 days).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="deliveries must be at least 1h"
 	Deliveries *metav1.Duration `json:"deliveries,omitempty"`
 
-	// audit is how long audit entries are kept, a duration of at least 24h. It takes precedence over
-	// spec.audit.retention. Default: spec.audit.retention.
+	// audit is how long audit entries are kept, a duration of at least 24h. If set, it takes
+	// precedence over spec.audit.retention. Default: spec.audit.retention.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('24h')",message="audit must be at least 24h"
 	Audit *metav1.Duration `json:"audit,omitempty"`

@@ -8,15 +8,17 @@ const (
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is true if the controller cannot continue until a person acts (kstatus).
 	ConditionStalled = "Stalled"
-	// ConditionAccepted is true if the Site holds its siteID and its namespace.
+	// ConditionAccepted is true if the Site holds its siteID and its namespace. On a Webhook or
+	// WebhookEvent, it is true if the spec is valid.
 	ConditionAccepted = "Accepted"
 	// ConditionStorageReady is true if the storage can store records.
 	ConditionStorageReady = "StorageReady"
 	// ConditionSchemaReady is true if the database has the tables that this release needs. Only
 	// Sites with storage.type Postgres have it.
 	ConditionSchemaReady = "SchemaReady"
-	// ConditionExposed is true if the Ingress or HTTPRoute for spec.exposure exists and every Gateway
-	// of an HTTPRoute has accepted it. Only Sites with spec.exposure have it.
+	// ConditionExposed is true if the Ingress for spec.exposure exists, or if the HTTPRoute for
+	// spec.exposure exists and each of its Gateways has accepted it. Only Sites with spec.exposure
+	// have it.
 	ConditionExposed = "Exposed"
 	// ConditionIndexReady is true if all records are indexed for the search parameters of this
 	// release. It is false while records are reindexed after an upgrade. The API servers set it, only
@@ -25,8 +27,9 @@ const (
 	// ConditionIssuersReady is true if the keys of all issuers are known. If it is false, the message
 	// names an issuer whose keys cannot be fetched. Only Sites with spec.access.issuers have it.
 	ConditionIssuersReady = "IssuersReady"
-	// ConditionStorageNearLimit is true from 80 % of maxRecords or maxSize of spec.storage.cluster
-	// until both are below 75 %. The API servers set it when a Site first reaches 80 %.
+	// ConditionStorageNearLimit becomes true when the records or the size of a site reach 80 % of
+	// maxRecords or maxSize of spec.storage.cluster, and false when both are below 75 %. A Site that
+	// never reached 80 % does not have the condition. The API servers set it.
 	ConditionStorageNearLimit = "StorageNearLimit"
 )
 
@@ -35,13 +38,15 @@ const (
 	// ReasonAccepted means that the spec is valid. A Site with this reason also holds its siteID
 	// and its namespace.
 	ReasonAccepted = "Accepted"
-	// ReasonSiteIDTaken means that another Site, or the retained data of one, holds the siteID.
+	// ReasonSiteIDTaken means that another Site, or the retained data of a deleted Site, holds the
+	// siteID.
 	ReasonSiteIDTaken = "SiteIDTaken"
-	// ReasonNamespaceOccupied means that another Site, or the retained data of one, is in the
-	// namespace.
+	// ReasonNamespaceOccupied means that the namespace has another Site, or the retained data of a
+	// deleted Site.
 	ReasonNamespaceOccupied = "NamespaceOccupied"
-	// ReasonSecretsForbidden means that the controller may not use the Secrets of the namespace.
-	// The owner of the namespace must allow it. Webhooks have this reason too.
+	// ReasonSecretsForbidden means that the controller may not use the Secrets of the namespace. The
+	// owner of the namespace must bind the ClusterRole in the message to the controller. Sites and
+	// Webhooks have this reason.
 	ReasonSecretsForbidden = "SecretsForbidden"
 	// ReasonClassNotFound means that there is no SiteClass with the name in spec.className.
 	ReasonClassNotFound = "ClassNotFound"
@@ -53,20 +58,24 @@ const (
 	ReasonClusterStorage = "ClusterStorage"
 	// ReasonPostgresStorage means that records are stored in a Postgres database.
 	ReasonPostgresStorage = "PostgresStorage"
-	// ReasonSecretNotFound means that a Secret that the spec names, or that a provisioned database
-	// needs, does not exist or has the wrong type.
+	// ReasonSecretNotFound means that a Secret does not exist or has the wrong type. The spec of a
+	// Site or Webhook names the Secret, or the database of a pool or a provisioned database needs it.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonInvalidSecret means that the Secret has no usable connection string or key.
+	// ReasonInvalidSecret means that a Secret has no valid connection string, signing secret or
+	// client certificate, is too large, or has the name of a Secret that the controller needs but
+	// another type.
 	ReasonInvalidSecret = "InvalidSecret"
-	// ReasonDatabaseUnreachable means that the controller cannot connect to the database or use it.
+	// ReasonDatabaseUnreachable means that the controller cannot connect to the database, or that the
+	// database cannot be used, for example because it is read-only or too old.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonForeignRecords means that the namespace has records or a database whose siteKey differs
 	// from that of the Site's SiteClaim.
 	ReasonForeignRecords = "ForeignRecords"
-	// ReasonNoCapacity means that no database of the class's pool has room for the Site, or the
-	// class has no pool.
+	// ReasonNoCapacity means that no database of the class's pool has room for the Site, or that the
+	// Site has no SiteClass with a pool.
 	ReasonNoCapacity = "NoCapacity"
-	// ReasonNotInPool means that the class's pool no longer has the database of the Site.
+	// ReasonNotInPool means that the database with the site's records was removed from the pool of
+	// its SiteClass.
 	ReasonNotInPool = "NotInPool"
 	// ReasonNotAccepted means that the condition Accepted is not true.
 	ReasonNotAccepted = "NotAccepted"
@@ -79,7 +88,7 @@ const (
 	// ReasonPodPending means that the database's Pod cannot be scheduled. The message quotes the
 	// scheduler.
 	ReasonPodPending = "PodPending"
-	// ReasonUnavailable means that the database's Pod is not ready.
+	// ReasonUnavailable means that no Pod of the database is ready.
 	ReasonUnavailable = "Unavailable"
 	// ReasonVolumeLost means that the PersistentVolume of the database no longer exists.
 	ReasonVolumeLost = "VolumeLost"
@@ -102,17 +111,19 @@ const (
 	ReasonNewerSchema = "NewerSchema"
 	// ReasonMigrationFailed means that the migration failed and was rolled back.
 	ReasonMigrationFailed = "MigrationFailed"
-	// ReasonNoDatabase means that no database is available for migration yet.
+	// ReasonNoDatabase means that the controller has not connected to the database yet, so its tables
+	// are unknown.
 	ReasonNoDatabase = "NoDatabase"
 )
 
 // Reasons of the Exposed condition, in addition to NotAccepted and Refused.
 const (
-	// ReasonExposed means that the Ingress exists, or every Gateway has accepted the HTTPRoute.
+	// ReasonExposed means that the Ingress exists, or that every Gateway in spec.exposure has
+	// accepted the HTTPRoute.
 	ReasonExposed = "Exposed"
-	// ReasonHostNotAllowed means that the operator does not allow the host.
+	// ReasonHostNotAllowed means that the operator does not allow a host name in spec.exposure.
 	ReasonHostNotAllowed = "HostNotAllowed"
-	// ReasonGatewayNotAllowed means that the operator does not allow the Gateway.
+	// ReasonGatewayNotAllowed means that the operator does not allow a Gateway in spec.exposure.
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
 	// ReasonGatewayAPIMissing means that the CRDs of the Gateway API are not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
@@ -128,12 +139,14 @@ const (
 const (
 	// ReasonKeysKnown means that the keys of all issuers are known.
 	ReasonKeysKnown = "KeysKnown"
-	// ReasonIssuerUnreachable means that an issuer does not respond or its response is not usable.
+	// ReasonIssuerUnreachable means that an issuer cannot be reached, or that its response is not
+	// usable.
 	ReasonIssuerUnreachable = "IssuerUnreachable"
 	// ReasonInvalidIssuer means that the Site's entry for an issuer, or the issuer's discovery
 	// document or key set, is invalid.
 	ReasonInvalidIssuer = "InvalidIssuer"
-	// ReasonIssuerNotAllowed means that the operator does not allow the network of an issuer.
+	// ReasonIssuerNotAllowed means that the address of an issuer is not public, and not in a network
+	// that the operator allows.
 	ReasonIssuerNotAllowed = "IssuerNotAllowed"
 )
 
@@ -141,7 +154,8 @@ const (
 const (
 	// ReasonIndexed means that all records are indexed for this release.
 	ReasonIndexed = "Indexed"
-	// ReasonIndexing means that records are being reindexed.
+	// ReasonIndexing means that records are being reindexed for the search parameters of this
+	// release.
 	ReasonIndexing = "Indexing"
 )
 
@@ -149,10 +163,10 @@ const (
 const (
 	// ReasonServing means that requests to the site succeed.
 	ReasonServing = "Serving"
-	// ReasonPending means that the controller has not determined the state yet.
+	// ReasonPending means that the controller has not determined the status of the condition yet.
 	ReasonPending = "Pending"
-	// ReasonRetrying means that the last attempt failed and is retried. The controller's log has
-	// the error.
+	// ReasonRetrying means that the last attempt to apply the spec failed and is retried. The
+	// controller's log has the error.
 	ReasonRetrying = "Retrying"
 	// ReasonDeleting means that the Site is being deleted.
 	ReasonDeleting = "Deleting"

@@ -40,11 +40,13 @@ const SecretTypeDSN = "paddock.health/dsn"
 // The controller passes connections to the API servers as Secrets of type SecretTypeDSN in the
 // connections namespace. SiteKeyLabel and SiteAnnotation say which data and Site a Secret is for.
 const (
-	// DSNKey is the key of the connection string in the Secret's data.
+	// DSNKey is the key in the data of a connection Secret that has the connection string.
 	DSNKey = "uri"
-	// SiteKeyLabel is the label whose value is the site key.
+	// SiteKeyLabel is the label of an object, such as a connection Secret, whose value is the site
+	// key of the data that the object is for.
 	SiteKeyLabel = "paddock.health/site-key"
-	// SiteAnnotation names the Site, as namespace/name.
+	// SiteAnnotation is the annotation of an object, such as a connection Secret, that names its Site
+	// as namespace/name.
 	SiteAnnotation = "paddock.health/site"
 )
 
@@ -68,7 +70,8 @@ type SiteSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteID is immutable: make another Site to use another siteID"
 	SiteID string `json:"siteID,omitempty"`
 
-	// displayName is the name of the clinic, for people, at most 200 characters. Paddock does not interpret it.
+	// displayName is the name of the clinic for people to read, at most 200 characters. Paddock does
+	// not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=200
 	DisplayName string `json:"displayName,omitempty"`
@@ -80,15 +83,15 @@ type SiteSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// className is the name of the SiteClass that has the values of fields that this Site does not set.
-	// If unset when the Site is created, the controller sets it to the default SiteClass, if there is
-	// one. An empty name selects no class.
+	// className is the name of the SiteClass whose values apply to the fields that this Site does not
+	// set. If unset when the Site is created, the controller sets it to the default SiteClass, if
+	// there is one. An empty name selects no class.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ClassName *string `json:"className,omitempty"`
 
-	// storage selects where the site's records are stored. While a Site of a SiteClass is new and has
-	// the default, the controller sets it to the storage of the class. To avoid that, set
+	// storage selects where the site's records are stored. If a new Site of a SiteClass has the
+	// default, the controller changes storage to the storage of the class. To keep type Cluster, set
 	// storage.cluster.
 	// +optional
 	// +kubebuilder:default={type: Cluster}
@@ -100,14 +103,14 @@ type SiteSpec struct {
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// access selects which tokens the site accepts. If unset, it accepts ServiceAccount tokens with
-	// the audience paddock.health/<namespace>/<name> of the Site.
+	// access selects which tokens the site accepts. If unset, the site accepts ServiceAccount tokens
+	// with the audience paddock.health/<namespace>/<name> of the Site.
 	// +optional
 	Access Access `json:"access,omitzero"`
 
-	// privacy restricts which records a caller can see, in addition to the caller's rights on resource
-	// types. If unset, it hides only records with the confidentiality R or V, from callers without the
-	// verb "privileged".
+	// privacy restricts which records a caller can see, in addition to the caller's rights on
+	// resource types. If unset, only records with the confidentiality R or V are hidden, from callers
+	// without the verb "privileged".
 	// +optional
 	Privacy Privacy `json:"privacy,omitzero"`
 
@@ -116,8 +119,9 @@ type SiteSpec struct {
 	// +kubebuilder:default={}
 	Audit Audit `json:"audit,omitzero"`
 
-	// retention is how long deleted records, superseded versions, webhook deliveries and audit entries
-	// are kept. If unset, records and versions are kept for ever.
+	// retention is how long deleted records, superseded versions, webhook deliveries and audit
+	// entries are kept. If unset, deleted records and superseded versions are kept for ever,
+	// deliveries for 168h, and audit entries for spec.audit.retention.
 	// +optional
 	Retention *Retention `json:"retention,omitempty"`
 
@@ -130,18 +134,18 @@ type SiteSpec struct {
 	// +optional
 	Events SiteEvents `json:"events,omitzero"`
 
-	// limits are the maximum rates and sizes of requests to the site. Each API server applies the
-	// rates on its own, so two replicas allow twice these rates.
+	// limits are the maximum rates and sizes of requests to the site. Each API server counts requests
+	// on its own, so two replicas allow twice these rates.
 	// +optional
 	Limits Limits `json:"limits,omitzero"`
 
 	// cors selects the web pages of other origins that can call the site from a browser. If unset, no
-	// page can.
+	// page of another origin can.
 	// +optional
 	CORS *CORS `json:"cors,omitempty"`
 
 	// sandbox marks a Site for development, whose records may be lost: `kubectl paddock reset`
-	// replaces them by those of a demo clinic. It changes no right. Default: false.
+	// replaces them by those of a demo clinic. sandbox changes no rights of callers. Default: false.
 	// +optional
 	Sandbox bool `json:"sandbox,omitempty"`
 
@@ -188,16 +192,16 @@ type PostgresStorage struct {
 	Pool *PooledPostgres `json:"pool,omitempty"`
 }
 
-// ExternalPostgres is an existing database. Several sites can share one.
+// ExternalPostgres is an existing database. Several sites can share the database.
 type ExternalPostgres struct {
 	// secretRef names the Secret with the connection string of the database.
 	// +required
 	SecretRef DSNReference `json:"secretRef,omitzero"`
 }
 
-// DSNReference names a Secret of type paddock.health/dsn in the Site's namespace. When the Secret
-// changes, the controller checks the new connection and the API servers change to it without a
-// restart.
+// DSNReference names a Secret of type paddock.health/dsn: in the Site's namespace for a Site, in the
+// operator's namespace for a SiteClass. When the Secret changes, the controller checks the new
+// connection, and the API servers change to it without a restart.
 type DSNReference struct {
 	// name is the name of the Secret.
 	// +required
@@ -216,11 +220,11 @@ type DSNReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ClusterStorage limits storage in etcd. etcd rejects requests over 1.5 MiB by default, and all
-// writes when its quota (2 GiB by default) is used up.
+// ClusterStorage has the limits of the records of a site that are stored in etcd. etcd rejects
+// requests over 1.5 MiB by default, and all writes when its quota (2 GiB by default) is used up.
 type ClusterStorage struct {
-	// maxRecords is the maximum number of records. Deleted records do not count. At the limit,
-	// creating a record fails with 507, and deletes still work. Default: 2000.
+	// maxRecords is the maximum number of records of the site, at least 1. Deleted records do not
+	// count. At the limit, creating a record fails with 507, and deletes still work. Default: 2000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MaxRecords *int32 `json:"maxRecords,omitempty"`
@@ -232,24 +236,25 @@ type ClusterStorage struct {
 	// +kubebuilder:validation:Maximum=1000
 	MaxVersions *int32 `json:"maxVersions,omitempty"`
 
-	// maxObjectSize is the maximum size in bytes of a record, and of the history of a record, as
-	// stored, 1Ki to 1Mi. A write of a larger record fails with 413. A larger history loses its oldest
-	// versions. Default: 256Ki.
+	// maxObjectSize is the maximum stored size in bytes of a record, and also of the history of a
+	// record, 1Ki to 1Mi. A write of a larger record fails with 413. A larger history loses its
+	// oldest versions. Default: 256Ki.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('1Mi')) <= 0",message="maxObjectSize must be between 1Ki and 1Mi"
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
 
-	// maxSize is the maximum total size in bytes of the site's records and histories, at least 1Ki. At
-	// the limit, a write removes the oldest deleted records and the oldest superseded versions to make
-	// room. If that is not enough, it fails with 507. Deletes still work. Default: 64Mi.
+	// maxSize is the maximum total size in bytes of the site's records and histories, at least 1Ki.
+	// At the limit, a write removes the oldest deleted records and the oldest superseded versions to
+	// make room. If that is not enough, the write fails with 507. Deletes still work. Default: 64Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0",message="maxSize must be at least 1Ki"
 	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
 
 	// maxPendingDeliveries is the maximum number of pending webhook deliveries, 1 to 10000. An event
 	// has one delivery for each webhook. At the limit, requests that produce events fail with 429.
-	// They also fail when pending and failed deliveries together reach ten times the limit. Failed
-	// ones are kept for seven days. Default: 1000.
+	// Such requests also fail when pending, failed and undelivered deliveries together reach ten
+	// times the limit. Failed and undelivered deliveries count until spec.retention.deliveries has
+	// passed. Default: 1000.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -276,13 +281,13 @@ type Access struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// KubernetesAccess selects which ServiceAccount tokens a site accepts. kube-apiserver verifies them
-// by TokenReview. Valid tokens with the audience paddock.health/<namespace>/<name> of the Site are
-// accepted whatever apiServerAudience is.
+// KubernetesAccess selects which ServiceAccount tokens a site accepts. kube-apiserver verifies these
+// tokens by TokenReview. Valid tokens with the audience paddock.health/<namespace>/<name> of the Site
+// are accepted whatever apiServerAudience is.
 type KubernetesAccess struct {
-	// apiServerAudience makes the site also accept tokens with the audience of kube-apiserver, such as
-	// those mounted into pods by default. Paddock could use such a token to act as the caller in the
-	// cluster. Default: false.
+	// apiServerAudience makes the site accept, in addition, tokens with the audience of
+	// kube-apiserver, such as the tokens that are mounted into Pods by default. Paddock could use
+	// such a token to act as the caller in the cluster. Default: false.
 	// +optional
 	APIServerAudience bool `json:"apiServerAudience,omitempty"`
 }
@@ -295,9 +300,9 @@ type FHIR struct {
 	UpdateCreate *bool `json:"updateCreate,omitempty"`
 
 	// unknownParameters selects how a search with unknown parameters is handled, unless the request
-	// has the header Prefer with handling=strict or handling=lenient. Reject responds with 400. Ignore
-	// searches without these parameters, so the result can have more records than expected. Default:
-	// Reject.
+	// has the header Prefer with handling=strict or handling=lenient. Reject responds with 400.
+	// Ignore runs the search without these parameters, so the result can have more records than
+	// expected. Default: Reject.
 	// +optional
 	// +kubebuilder:default=Reject
 	UnknownParameters UnknownParameters `json:"unknownParameters,omitempty"`
@@ -333,8 +338,8 @@ const (
 	UnknownParametersIgnore UnknownParameters = "Ignore"
 )
 
-// Limits are the maximum rates and sizes of requests. Each API server applies the rates on its own,
-// so two replicas allow twice these rates.
+// Limits are the maximum rates and sizes of requests. Each API server counts requests on its own, so
+// two replicas allow twice these rates.
 type Limits struct {
 	// requestsPerSecond is the maximum average rate of the site, 1 to 1000000. Beyond it, requests
 	// fail with 429. Default: 5000.
@@ -386,8 +391,8 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=10000
 	MaxIncluded *int32 `json:"maxIncluded,omitempty"`
 
-	// concurrentExports is the maximum number of bulk exports of the site that are being planned, 1 to
-	// 100. Further requests fail with 429. Default: 4.
+	// concurrentExports is the maximum number of bulk exports of the site whose files are being planned,
+	// 1 to 100. Further requests for exports fail with 429. Default: 4.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -408,14 +413,15 @@ type SiteStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are of the types Ready, Reconciling, Stalled, Accepted, StorageReady, SchemaReady,
-	// Exposed, IndexReady, IssuersReady and StorageNearLimit.
+	// conditions are the conditions of the Site, of the types Ready, Reconciling, Stalled, Accepted,
+	// StorageReady, SchemaReady, Exposed, IndexReady, IssuersReady and StorageNearLimit.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// siteID is the path segment that the Site holds, or waits for while it is not Accepted.
+	// siteID is the path segment {siteId} that the Site holds, or, while the condition Accepted is
+	// not true, the one that it will claim.
 	// +optional
 	SiteID string `json:"siteID,omitempty"`
 
@@ -425,7 +431,7 @@ type SiteStatus struct {
 	SiteKey string `json:"siteKey,omitempty"`
 
 	// url is the base URL of the site. The FHIR API is at url + "/fhir". Links in responses begin
-	// with it.
+	// with this URL.
 	// +optional
 	URL string `json:"url,omitempty"`
 
@@ -434,14 +440,15 @@ type SiteStatus struct {
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// move is the SiteMove of the Site that has not ended. While it is set, spec.storage cannot be
-	// changed.
+	// move is the SiteMove of the Site that is in progress, or unset. While move is set, only the
+	// controller changes spec.storage.
 	// +optional
 	Move *SiteMoveReference `json:"move,omitempty"`
 }
 
-// Site is a clinic: a path segment, storage, and rules for access. A namespace can have only one
-// Site. A second one gets the condition Accepted with status False.
+// Site configures the APIs and the records of one clinic: the path segment of its URL, storage, and
+// rules for access. A namespace can have only one Site. A second Site gets the condition Accepted
+// with status False.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -468,7 +475,7 @@ type Site struct {
 	Status SiteStatus `json:"status,omitzero"`
 }
 
-// SiteID returns spec.siteID, or the name of the Site if it is unset.
+// SiteID returns spec.siteID, or metadata.name if spec.siteID is unset.
 func (s *Site) SiteID() string {
 	if s.Spec.SiteID != "" {
 		return s.Spec.SiteID

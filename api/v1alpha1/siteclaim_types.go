@@ -18,7 +18,7 @@ type SiteReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// SiteClaimSpec is the Site that holds a siteID, and the key of its data.
+// SiteClaimSpec names the Site that holds a siteID, and the key of the site's data.
 type SiteClaimSpec struct {
 	// siteRef is the Site that holds the siteID.
 	SiteRef SiteReference `json:"siteRef"`
@@ -29,18 +29,19 @@ type SiteClaimSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteKey is immutable"
 	SiteKey string `json:"siteKey"`
 
-	// placement is the database of a pool that has the data. Only claims of Sites with
-	// storage.postgres.pool have it.
+	// placement is the pool database in which the site's data is stored. It is set only if the Site
+	// has storage.postgres.pool.
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
-	// reserved is another database of a pool, which has or gets a copy of the data while a SiteMove moves
-	// the Site. It counts towards the capacity of the database.
+	// reserved is the other pool database of a SiteMove that has not ended: the target of the move,
+	// or, after the switch, the former database. The Site counts towards the capacity of both
+	// databases.
 	// +optional
 	Reserved *Placement `json:"reserved,omitempty"`
 }
 
-// Placement is a database of the pool of a SiteClass.
+// Placement names a database of the pool of a SiteClass.
 type Placement struct {
 	// className is the name of the SiteClass.
 	// +required
@@ -50,8 +51,8 @@ type Placement struct {
 	Database string `json:"database,omitempty"`
 }
 
-// SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data.
-// Deleting it by hand releases the siteID and abandons the data.
+// SiteClaim assigns the siteID in its name to one Site. It exists as long as the site's data. If a
+// SiteClaim is deleted by hand, the siteID is released and the data is abandoned.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=paddock
@@ -66,8 +67,8 @@ type SiteClaim struct {
 	Spec SiteClaimSpec `json:"spec"`
 }
 
-// HeldBy reports whether site holds the claim. It is false for a Site with the same name but
-// another uid, which was created later.
+// HeldBy reports whether site holds the claim. It returns false for a later Site with the same name,
+// which has another UID.
 func (c *SiteClaim) HeldBy(site *Site) bool {
 	ref := c.Spec.SiteRef
 	return ref.Namespace == site.Namespace && ref.Name == site.Name && ref.UID == site.UID

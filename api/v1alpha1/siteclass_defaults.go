@@ -39,7 +39,7 @@ func fillUnset[T any](into, from *T) {
 	}
 }
 
-// NewStorage returns the storage of a new Site of the class that does not set its own.
+// NewStorage returns the storage of a new Site of the class whose spec.storage has its default.
 func (c *SiteClass) NewStorage() Storage {
 	class := c.DeepCopy().Spec.Storage
 	if class == nil {
@@ -55,7 +55,7 @@ func (c *SiteClass) NewStorage() Storage {
 	return storage
 }
 
-// Database returns the database of the class's pool with this name, or nil.
+// Database returns the database with the given name in the class's pool, or nil if there is none.
 func (c *SiteClass) Database(name string) *PoolDatabase {
 	if pool := c.Pool(); pool != nil {
 		for i := range pool.Databases {
@@ -67,7 +67,7 @@ func (c *SiteClass) Database(name string) *PoolDatabase {
 	return nil
 }
 
-// Pool returns the pool of the class, or nil.
+// Pool returns the pool of the class, or nil if spec.storage of the class has none.
 func (c *SiteClass) Pool() *PostgresPool {
 	if c.Spec.Storage == nil || c.Spec.Storage.Postgres == nil {
 		return nil
@@ -75,8 +75,8 @@ func (c *SiteClass) Pool() *PostgresPool {
 	return c.Spec.Storage.Postgres.Pool
 }
 
-// Placed returns the number of Sites in each database of the class, including those with retained
-// data. A Site that is being moved counts in both databases.
+// Placed returns the number of Sites in each database of the class, by the name of the database.
+// Deleted Sites with retained data count. A Site that is being moved counts in both databases.
 func (c *SiteClass) Placed(claims []SiteClaim) map[string]int32 {
 	placed := map[string]int32{}
 	for i := range claims {
@@ -89,7 +89,8 @@ func (c *SiteClass) Placed(claims []SiteClaim) map[string]int32 {
 	return placed
 }
 
-// Free returns how many more Sites can be placed on the database, if it has placed Sites.
+// Free returns how many more Sites can be placed on the database. placed is the number of Sites in
+// the database, as Placed returns it.
 func (d *PoolDatabase) Free(placed int32) int32 {
 	if d.Drain || d.Capacity == nil {
 		return 0

@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 const (
-	// DefaultClassAnnotation with the value "true" on a SiteClass makes it the default: the class of
-	// new Sites without spec.className. Of several defaults, the newest applies.
+	// DefaultClassAnnotation with the value "true" on a SiteClass makes the SiteClass the default:
+	// the class of new Sites without spec.className. Of several defaults, the newest applies.
 	DefaultClassAnnotation = "paddock.health/is-default-class"
 
 	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
@@ -15,16 +15,16 @@ const (
 	DrainLabel = "paddock.health/drain"
 )
 
-// SiteClassSpec has the values of fields that Sites of the class do not set.
+// SiteClassSpec has the values that apply to fields that Sites of the class do not set.
 type SiteClassSpec struct {
-	// description is a text for people, at most 500 characters.
+	// description is a text for people, at most 500 characters. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=500
 	Description string `json:"description,omitempty"`
 
 	// storage is the storage of new Sites whose spec.storage has its default: type Cluster, without
-	// storage.cluster. The controller writes it to spec.storage of the Site once; a later change of
-	// the class does not move existing Sites. Default: type Cluster.
+	// storage.cluster. The controller writes this storage to spec.storage of the Site once; a later
+	// change of the class does not move existing Sites. Default: type Cluster.
 	// +optional
 	Storage *ClassStorage `json:"storage,omitempty"`
 
@@ -108,27 +108,29 @@ type PostgresPool struct {
 
 // PoolDatabase is a database of a pool.
 type PoolDatabase struct {
-	// name is the name of the database in the pool. It is in the status of the Sites, and must not
-	// be given to another database later.
+	// name is the name of the database in the pool. Sites refer to the database by this name, so it
+	// must not be given to another database later.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name,omitempty"`
 
 	// secretRef names the Secret with the connection string, of type paddock.health/dsn, in the
-	// operator's namespace. Owners of Sites cannot read it.
+	// operator's namespace. Owners of Sites cannot read the Secret.
 	// +required
 	SecretRef DSNReference `json:"secretRef,omitzero"`
 
-	// capacity is the maximum number of Sites in the database, those with retained data included, 0 to
-	// 100000. If it is lowered below the number of Sites in the database, they stay.
+	// capacity is the maximum number of Sites in the database, deleted Sites with retained data
+	// included, 0 to 100000. If capacity is less than the number of Sites in the database, these Sites
+	// stay, and no Site is added.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Capacity *int32 `json:"capacity,omitempty"`
 
-	// region is a label, such as that of a data center. Sites with storage.postgres.pool.region are
-	// placed only on databases with the same region.
+	// region is the name of a region, such as that of a data center. If unset, the database has no
+	// region. Sites with storage.postgres.pool.region are placed only on databases with the same
+	// region.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`
@@ -141,8 +143,8 @@ type PoolDatabase struct {
 	Drain bool `json:"drain,omitempty"`
 }
 
-// PooledPostgres is a database that the controller chooses from the pool of the Site's class. The
-// choice is in status.database of the Site.
+// PooledPostgres is a database that the controller chooses from the pool of the Site's class.
+// status.database of the Site has the name of the chosen database.
 type PooledPostgres struct {
 	// region restricts the choice to databases with this region. Default: all databases of the pool.
 	// +optional
@@ -170,24 +172,25 @@ type SiteClassStatus struct {
 
 // PoolDatabaseStatus is the use of a database of a pool.
 type PoolDatabaseStatus struct {
-	// name of the database in the pool.
+	// name is the name of the database in the pool.
 	// +required
 	Name string `json:"name,omitempty"`
-	// sites is the number of Sites in the database, those with retained data included. A Site that is
-	// being moved counts in both databases.
+	// sites is the number of Sites in the database, deleted Sites with retained data included. A Site
+	// that is being moved counts in both databases.
 	// +optional
 	Sites int32 `json:"sites"`
-	// free is the number of Sites that can be placed on the database.
+	// free is the number of further Sites that can be placed on the database. With drain, it is 0.
 	// +optional
 	Free int32 `json:"free"`
-	// message is why Sites of a database with drain are not moved, or empty.
+	// message is the reason why Sites of a database with drain cannot be moved. It is empty if there
+	// is none.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their
 // records are stored, and defaults of limits, retention, privacy, issuers and exposure. A Site
-// selects it by spec.className.
+// selects its SiteClass by spec.className.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -201,7 +204,7 @@ type SiteClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the values of fields that Sites of the class do not set.
+	// spec has the values that apply to fields that Sites of the class do not set.
 	// +optional
 	// +kubebuilder:default={}
 	Spec SiteClassSpec `json:"spec,omitzero"`

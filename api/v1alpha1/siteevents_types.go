@@ -13,8 +13,8 @@ type SiteEvents struct {
 	Sources []EventSource `json:"sources,omitzero"`
 }
 
-// EventSource selects the events that changes of one type of records produce. Deletions
-// produce none.
+// EventSource selects the events that changes of one type of records produce. Deletions produce no
+// events.
 // +kubebuilder:validation:XValidation:rule="has(self.created) || has(self.updated)",message="set created, updated or both to the types of the events that changes of these records produce"
 type EventSource struct {
 	// type is the type of the records: a FHIR resource type, or AvailabilitySlot.

@@ -11,23 +11,25 @@ import (
 type MovePhase string
 
 const (
-	// MovePending means that the move has not begun. If it cannot begin, the condition Stalled has
-	// the reason.
+	// MovePending means that the move has not begun. If the move cannot begin, the condition Stalled
+	// has the reason.
 	MovePending MovePhase = "Pending"
 	// MoveCopying means that records are copied while the site serves reads and writes.
 	MoveCopying MovePhase = "Copying"
-	// MoveDraining means that no delivery to a webhook is started, so that those in progress end. The
-	// site serves reads and writes, and keeps the events of writes.
+	// MoveDraining means that no delivery to a webhook is started, so that deliveries in progress
+	// end. The site serves reads and writes, and keeps the events of writes.
 	MoveDraining MovePhase = "Draining"
-	// MovePausing means that writes are refused, and that the storage itself is being locked.
+	// MovePausing means that writes are refused, and that the storage that serves the site is being
+	// locked against writes.
 	MovePausing MovePhase = "Pausing"
 	// MoveCatchingUp means that writes are refused while the last changes are copied and both storages
 	// are compared.
 	MoveCatchingUp MovePhase = "CatchingUp"
-	// MoveSwitching means that writes are refused while the API servers change to the other storage.
+	// MoveSwitching means that writes are refused while the API servers change to the new storage, or
+	// back to the former one in a rollback.
 	MoveSwitching MovePhase = "Switching"
-	// MoveSwitched means that the site is served from the new storage. The former one is locked and
-	// keeps its data until spec.decision is set.
+	// MoveSwitched means that the site is served from the new storage. The former storage is locked
+	// and keeps its data until spec.decision is set.
 	MoveSwitched MovePhase = "Switched"
 	// MoveCompleted means that the move was confirmed and the data in the former storage was
 	// deleted.
@@ -35,7 +37,8 @@ const (
 	// MoveRollingBack means that the copy is being deleted. The site is served from its former storage.
 	// After a switch, the audit log and ended deliveries since then are first copied back.
 	MoveRollingBack MovePhase = "RollingBack"
-	// MoveRolledBack means that the site is served from the storage that it had before the move.
+	// MoveRolledBack means that the move ended and the site is served from the storage that it had
+	// before, or that the Site was deleted during the move.
 	MoveRolledBack MovePhase = "RolledBack"
 )
 
@@ -44,11 +47,11 @@ func (p MovePhase) PausesWrites() bool {
 	return p == MovePausing || p == MoveCatchingUp || p == MoveSwitching
 }
 
-// StopsDeliveries reports whether the deliveries of a site are stopped in the phase: those in
-// progress end, and no other one is started.
+// StopsDeliveries reports whether the deliveries of a site are stopped in the phase: deliveries in
+// progress end, and no other delivery is started.
 func (p MovePhase) StopsDeliveries() bool { return p == MoveDraining || p.PausesWrites() }
 
-// Ended reports whether the move is over.
+// Ended reports whether the phase is final: MoveCompleted or MoveRolledBack.
 func (p MovePhase) Ended() bool { return p == MoveCompleted || p == MoveRolledBack }
 
 // MoveDirection is the direction in which data is copied.
@@ -62,7 +65,7 @@ const (
 	MoveBack MoveDirection = "Back"
 )
 
-// MoveDecision is what the administrator decides about a move.
+// MoveDecision is how a move ends, as the administrator decides.
 // +kubebuilder:validation:Enum=Confirm;RollBack
 type MoveDecision string
 
@@ -82,18 +85,22 @@ const (
 	ReasonAwaitingDecision = "AwaitingDecision"
 	// ReasonMoved means that the move was confirmed.
 	ReasonMoved = "Moved"
-	// ReasonRolledBack means that the site is served from the storage that it had before the move.
+	// ReasonRolledBack means that the move ended and the site is served from the storage that it had
+	// before, or that the Site was deleted during the move.
 	ReasonRolledBack = "RolledBack"
-	// ReasonSiteNotReady means that there is no such Site in the namespace, or it is not ready.
+	// ReasonSiteNotReady means that the Site of spec.siteName does not exist in the namespace, or is
+	// not ready.
 	ReasonSiteNotReady = "SiteNotReady"
 	// ReasonMoveInProgress means that another SiteMove of the Site has not ended.
 	ReasonMoveInProgress = "MoveInProgress"
-	// ReasonNotSupported means that moves between these storages are not supported.
+	// ReasonNotSupported means that moves from the storage of the Site to spec.to are not supported.
 	ReasonNotSupported = "NotSupported"
-	// ReasonTargetOccupied means that the target database already has data of the Site, or is its
-	// current database.
+	// ReasonTargetOccupied means that the database of spec.to already has data of the Site, or is its
+	// current database, or that the namespace has a provisioned database that the move did not
+	// create.
 	ReasonTargetOccupied = "TargetOccupied"
-	// ReasonCopyFailed means that the data cannot be copied. The message has the error.
+	// ReasonCopyFailed means that the data cannot be copied to the new storage, or back in a
+	// rollback. The message has the error.
 	ReasonCopyFailed = "CopyFailed"
 	// ReasonPauseTooLong means that the last changes could not be copied within the maximum pause
 	// of writes.
@@ -126,15 +133,17 @@ type SiteMoveSpec struct {
 	SiteName string `json:"siteName,omitempty"`
 
 	// to is the new storage, of type Postgres. It becomes spec.storage of the Site. A provisioned
-	// database is created for the move. It is deleted if the move is rolled back. With pool, the
-	// controller chooses a database of the pool of the Site's class, other than the current one. Immutable.
+	// database is created for the move, and deleted if the move is rolled back. With pool, the
+	// controller chooses a database of the pool of the Site's class, other than the current one.
+	// Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
 	To Storage `json:"to,omitzero"`
 
-	// decision ends the move. Confirm deletes the data in the former storage after the switch. RollBack
-	// deletes the copy; after the switch, the writes since then are first copied back. If unset,
-	// the former storage is kept. Once set, decision cannot be changed.
+	// decision ends the move. Confirm deletes the data in the former storage after the switch.
+	// RollBack deletes the copy in the new storage; after the switch, the writes since the switch are
+	// first copied back. If unset, the data in both storages is kept. Once set, decision cannot be
+	// changed.
 	// +optional
 	Decision MoveDecision `json:"decision,omitempty"`
 }
@@ -147,13 +156,14 @@ type MoveCopy struct {
 	// phase is the phase of the move at the time of this report.
 	// +optional
 	Phase MovePhase `json:"phase,omitempty"`
-	// worker is the API server that copies.
+	// worker is the name of the API server that copies.
 	// +optional
 	Worker string `json:"worker,omitempty"`
-	// pass is the number of comparisons of both storages that have begun.
+	// pass is the number of passes that the worker has begun in this phase. Each pass compares all
+	// records of both storages, and copies those that differ.
 	// +optional
 	Pass int32 `json:"pass,omitempty"`
-	// compared is the number of records compared in this pass, tombstones included.
+	// compared is the number of records, tombstones included, that the current pass has compared.
 	// +optional
 	Compared int64 `json:"compared,omitempty"`
 	// total is the number of live records of the site, which may be an estimate.
@@ -162,22 +172,24 @@ type MoveCopy struct {
 	// copied is the number of records copied by this worker, in all passes.
 	// +optional
 	Copied int64 `json:"copied,omitempty"`
-	// done is true if the work of the phase is done.
+	// done is true if the API server has finished its work for phase.
 	// +optional
 	Done bool `json:"done,omitempty"`
-	// failed is why the work of the phase cannot be done, or empty. The worker retries errors that may
-	// end by themselves.
+	// failed is the error because of which the work of the phase cannot be done, or empty. Temporary
+	// errors are retried and not reported.
 	// +optional
 	Failed string `json:"failed,omitempty"`
-	// records and tombstones are the numbers of live records and of tombstones that each storage
-	// had after the last pass.
+	// records is the number of live records that each storage had after the last pass.
 	// +optional
-	Records    int64 `json:"records,omitempty"`
+	Records int64 `json:"records,omitempty"`
+	// tombstones is the number of tombstones that each storage had after the last pass.
+	// +optional
 	Tombstones int64 `json:"tombstones,omitempty"`
-	// digest is the SHA-256 of the list of all records with their newest versions. Both storages have the same list.
+	// digest is the SHA-256 of the list of all records and their newest versions, if both storages
+	// have the same list after the last pass.
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// deliveries is the number of pending deliveries that were copied.
+	// deliveries is the number of pending webhook deliveries that were copied.
 	// +optional
 	Deliveries int64 `json:"deliveries,omitempty"`
 }
@@ -199,11 +211,11 @@ type SiteMoveStatus struct {
 	// +optional
 	Phase MovePhase `json:"phase,omitempty"`
 
-	// direction is Back while a switch is undone, and Forward otherwise.
+	// direction is Back while the move is rolled back after a switch, and Forward otherwise.
 	// +optional
 	Direction MoveDirection `json:"direction,omitempty"`
 
-	// progress is a text for people, such as 42 %.
+	// progress is the progress of the current phase as a text for people, such as 42 %.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
@@ -219,7 +231,7 @@ type SiteMoveStatus struct {
 	// +optional
 	Provisioned bool `json:"provisioned,omitempty"`
 
-	// placement is the database of a pool to which the data is moved. Only moves to a pool have it.
+	// placement is the pool database to which the data is moved. It is set only for moves to a pool.
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
@@ -232,16 +244,19 @@ type SiteMoveStatus struct {
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
 
-	// pausedTime is when the last pause of writes began, and resumedTime is when it ended.
+	// pausedTime is when the last pause of writes began.
 	// +optional
-	PausedTime  *metav1.MicroTime `json:"pausedTime,omitempty"`
+	PausedTime *metav1.MicroTime `json:"pausedTime,omitempty"`
+
+	// resumedTime is when the last pause of writes ended.
+	// +optional
 	ResumedTime *metav1.MicroTime `json:"resumedTime,omitempty"`
 
-	// failure is why the move was rolled back without a decision, or empty.
+	// failure is the error because of which the move was rolled back without a decision, or empty.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 
-	// copy is the progress of the copy.
+	// copy is the progress of the copy, as reported by the API server that copies.
 	// +optional
 	Copy *MoveCopy `json:"copy,omitempty"`
 }
@@ -277,11 +292,13 @@ type SiteMoveList struct {
 
 // SiteMoveReference is the state of a SiteMove in the status of its Site.
 type SiteMoveReference struct {
-	// name and uid are those of the SiteMove.
+	// name is the name of the SiteMove.
 	Name string `json:"name"`
-	UID  string `json:"uid"`
-	// phase and direction are those of the SiteMove. The API servers act on them.
-	Phase     MovePhase     `json:"phase"`
+	// uid is the UID of the SiteMove.
+	UID string `json:"uid"`
+	// phase is status.phase of the SiteMove. The API servers act on it.
+	Phase MovePhase `json:"phase"`
+	// direction is status.direction of the SiteMove. The API servers act on it.
 	Direction MoveDirection `json:"direction"`
 }
 

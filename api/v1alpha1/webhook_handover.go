@@ -11,13 +11,15 @@ import (
 // Its keys are WebhookSecretKey, WebhookPreviousSecretKey, WebhookCertificateKey,
 // WebhookPrivateKeyKey and the names of HTTP header fields.
 const (
-	// WebhookPreviousSecretKey is the key of the signing secret that the last rotation replaced.
+	// WebhookPreviousSecretKey is the key in the data of the delivery process's Secret that has the
+	// signing secret that the last rotation replaced.
 	WebhookPreviousSecretKey = "secret.previous"
-	// WebhookAnnotation names the Webhook, as namespace/name.
+	// WebhookAnnotation is the annotation of the delivery process's Secret that names the Webhook as
+	// namespace/name.
 	WebhookAnnotation = "paddock.health/webhook"
-	// WebhookRevisionAnnotation has the Revision of the Webhook that the Secret was made for. The
-	// delivery process uses the Secret only with that Revision, so header fields for one receiver are
-	// never sent to another.
+	// WebhookRevisionAnnotation is the annotation of the delivery process's Secret with the Revision
+	// of the Webhook from which the Secret was made. The delivery process uses the Secret only with
+	// that Revision, so header fields for one receiver are never sent to another.
 	WebhookRevisionAnnotation = "paddock.health/webhook-revision"
 )
 

@@ -13,9 +13,11 @@ import (
 type Signing string
 
 const (
-	// SigningHMAC signs with HMAC-SHA256 and a secret shared with the receiver (v1).
+	// SigningHMAC signs with HMAC-SHA256 and a secret that the receiver also has (v1 of Standard
+	// Webhooks).
 	SigningHMAC Signing = "HMAC"
-	// SigningEd25519 signs with a private key. The receiver has the public key (v1a).
+	// SigningEd25519 signs with a private Ed25519 key. The receiver has the public key (v1a of
+	// Standard Webhooks).
 	SigningEd25519 Signing = "Ed25519"
 )
 
@@ -46,29 +48,32 @@ const (
 const (
 	// SecretTypeWebhook is the type of the Secrets of webhooks. Secrets of other types are not read.
 	SecretTypeWebhook = "paddock.health/webhook"
-	// WebhookSecretKey is the key of the signing secret: whsec_… for HMAC, whsk_… for Ed25519.
+	// WebhookSecretKey is the key in the data of a Secret that has the signing secret: whsec_… for
+	// HMAC, whsk_… for Ed25519.
 	WebhookSecretKey = "secret"
-	// WebhookCertificateKey is the key of the client certificate, PEM-encoded.
+	// WebhookCertificateKey is the key in the data of a Secret that has the client certificate,
+	// PEM-encoded.
 	WebhookCertificateKey = "tls.crt"
-	// WebhookPrivateKeyKey is the key of the client certificate's private key, PEM-encoded.
+	// WebhookPrivateKeyKey is the key in the data of a Secret that has the private key of the client
+	// certificate, PEM-encoded.
 	WebhookPrivateKeyKey = "tls.key"
 )
 
 // EnabledAtAnnotation enables a Webhook that the delivery process disabled. Its value is a time in
-// RFC 3339. It has an effect if that time is later than the last transition of the condition
-// Disabled. A change of the spec enables the Webhook too.
+// RFC 3339. The annotation has an effect only if that time is later than the last transition of the
+// condition Disabled. A change of the spec also enables the Webhook.
 const EnabledAtAnnotation = "paddock.health/enabled-at"
 
-// ConditionDisabled is true if the delivery process disabled the Webhook. Deliveries for it get the
-// status Undelivered. See Webhook.IsDisabled.
+// ConditionDisabled is true if the delivery process disabled the Webhook. Deliveries to a disabled
+// Webhook get the status Undelivered. The condition may be out of date: see Webhook.IsDisabled.
 const ConditionDisabled = "Disabled"
 
 // Reasons of the Disabled condition.
 const (
 	// ReasonGone means that the receiver responded with the status 410.
 	ReasonGone = "Gone"
-	// ReasonFailing means that deliveries fail. As a reason of the Disabled condition, it means
-	// that all attempts have failed for five days.
+	// ReasonFailing means that deliveries to a Webhook fail. As a reason of the condition Disabled,
+	// it means that all attempts have failed for five days.
 	ReasonFailing = "Failing"
 	// ReasonEnabled means that the Webhook was disabled and then enabled again.
 	ReasonEnabled = "Enabled"
@@ -78,9 +83,9 @@ const (
 // certificates.
 const ReasonInvalidCABundle = "InvalidCABundle"
 
-// WebhookSpec is where and how events of one type are delivered.
+// WebhookSpec selects the events that a webhook receives, and where and how they are delivered.
 type WebhookSpec struct {
-	// eventType is the type of events that the webhook receives.
+	// eventType is the type of the events that the webhook receives.
 	// +required
 	EventType EventType `json:"eventType,omitempty"`
 
@@ -90,11 +95,12 @@ type WebhookSpec struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('#') && !self.matches('^https://[^/?]*@')",message="url must be an https URL with a host, without user and fragment"
 	URL string `json:"url,omitempty"`
 
-	// active is true if the webhook receives events. If it is false, no events are sent to it.
+	// active is true if the webhook receives events. If active is false, no events are sent.
 	// +required
 	Active *bool `json:"active,omitempty"`
 
-	// fields are the members of an event's data that are sent, at most 64. Default: all.
+	// fields are the names of the members of an event's data that are sent, at most 64. Default: all
+	// members.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -110,13 +116,13 @@ type WebhookSpec struct {
 	// +kubebuilder:default=Normal
 	Clearance Clearance `json:"clearance,omitempty"`
 
-	// description is a text for people. Paddock does not interpret it.
+	// description is a text for people, at most 10000 characters. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10000
 	Description string `json:"description,omitempty"`
 
-	// extensions holds additional members of vendors or practices, at most 16 KiB of JSON. Beyond it,
-	// the condition Accepted is False.
+	// extensions holds additional members that vendors or practices define, at most 16 KiB of JSON.
+	// Paddock does not interpret them. If extensions is larger, the condition Accepted is False.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -132,9 +138,9 @@ type WebhookSpec struct {
 	// +optional
 	SecretRef *WebhookSecretReference `json:"secretRef,omitempty"`
 
-	// previousSecret names the Secret that the last rotation replaced. Until the given time,
-	// deliveries are signed with it in addition to the current signing secret. If unset, deliveries
-	// have one signature.
+	// previousSecret names the Secret that the last rotation replaced. Before previousSecret.until,
+	// deliveries are signed with both this and the current signing secret. If unset, deliveries have
+	// one signature.
 	// +optional
 	PreviousSecret *PreviousWebhookSecret `json:"previousSecret,omitempty"`
 
@@ -143,8 +149,8 @@ type WebhookSpec struct {
 	// +optional
 	HeadersSecretRef *WebhookSecretReference `json:"headersSecretRef,omitempty"`
 
-	// caBundle holds the PEM certificates of the authorities to trust for the receiver's
-	// certificate. Default: the authorities that the operating system trusts.
+	// caBundle holds the PEM certificates of the authorities that are trusted to sign the receiver's
+	// certificate, at most 128 KiB. Default: the authorities that the operating system trusts.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=131072
@@ -161,7 +167,7 @@ type WebhookSpec struct {
 	Retry *WebhookRetry `json:"retry,omitempty"`
 
 	// timeoutSeconds is the maximum duration of an attempt, from the connection to the end of the
-	// response, 1 to 30 seconds. Beyond it the attempt fails. Default: 15.
+	// response, 1 to 30 seconds. A longer attempt fails. Default: 15.
 	// +optional
 	// +kubebuilder:default=15
 	// +kubebuilder:validation:Minimum=1
@@ -177,9 +183,9 @@ type WebhookSpec struct {
 
 // WebhookRetry is the schedule of retries of a failed delivery.
 type WebhookRetry struct {
-	// delaysSeconds are the delays in seconds before each retry, at most 20 values of 1 to 86400. Each
-	// is varied at random by up to 20 %. The delivery fails when the last retry fails. An empty list
-	// means no retry.
+	// delaysSeconds are the delays in seconds before each retry, at most 20 values of 1 to 86400.
+	// Each delay is varied at random by up to 20 %. The delivery fails when the last retry fails. An
+	// empty list means no retry.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -197,7 +203,7 @@ type WebhookSecretReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// PreviousWebhookSecret is a signing secret that has been replaced.
+// PreviousWebhookSecret names the Secret of a signing secret that has been replaced.
 type PreviousWebhookSecret struct {
 	// name is the name of the Secret.
 	// +required
@@ -205,7 +211,7 @@ type PreviousWebhookSecret struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// until is the time from which the Secret is no longer used.
+	// until is the time from which deliveries are no longer signed with the replaced signing secret.
 	// +required
 	Until metav1.Time `json:"until,omitzero"`
 }
@@ -216,7 +222,7 @@ type WebhookStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are of the types Accepted, Active and Disabled.
+	// conditions are the conditions of the Webhook, of the types Accepted, Active and Disabled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -235,8 +241,8 @@ type WebhookStatus struct {
 	// +optional
 	LastSuccess *metav1.Time `json:"lastSuccess,omitempty"`
 
-	// pending is the number of deliveries that have not ended: their next attempt is due or scheduled.
-	// It is unset until the delivery process first reports.
+	// pending is the number of deliveries that have not ended: their next attempt is due or
+	// scheduled. The field is unset until the delivery process first reports.
 	// +optional
 	Pending *int64 `json:"pending,omitempty"`
 
@@ -246,8 +252,8 @@ type WebhookStatus struct {
 	FailingSince *metav1.Time `json:"failingSince,omitempty"`
 }
 
-// Webhook is a subscription to the events of one type: the site sends them to a URL. The AHDS API
-// serves it as the resource webhook.
+// Webhook is a subscription to the events of one type: the site sends these events to a URL. The AHDS
+// API serves it as the resource webhook.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -289,7 +295,7 @@ func (w *Webhook) IsDisabled() bool {
 		disabled.ObservedGeneration == w.Generation && !w.EnabledAt().After(disabled.LastTransitionTime.Time)
 }
 
-// EnabledAt returns the time of EnabledAtAnnotation, or zero if the annotation is missing or
+// EnabledAt returns the time of EnabledAtAnnotation, or the zero time if the annotation is missing or
 // invalid.
 func (w *Webhook) EnabledAt() time.Time {
 	at, err := time.Parse(time.RFC3339, w.Annotations[EnabledAtAnnotation])

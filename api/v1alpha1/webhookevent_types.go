@@ -9,18 +9,20 @@ import (
 // +kubebuilder:validation:Enum=appointment.created;appointment.updated;product.created;product.updated;user.created;user.updated;consult.created;consult.updated;therapeutic.created;therapeutic.updated
 type EventType string
 
-// MaxExtensions is the maximum size in bytes of the JSON of extensions. A larger one is rejected by
-// the API servers. The CRD schema cannot express the limit, so the controller sets Accepted to
-// False on an object that was written through Kubernetes.
+// MaxExtensions is the maximum size in bytes of the JSON of extensions. The AHDS API rejects larger
+// extensions. The CRD schema cannot express the limit, so the controller sets the condition Accepted
+// of an object that was written with larger extensions through Kubernetes to False.
 const MaxExtensions = 16 << 10
 
-// ConditionActive is true if events are delivered. A WebhookEvent must be accepted and enabled, and
-// an accepted Webhook of its type must be active. A Webhook must be accepted, active and not
-// disabled, and a WebhookEvent must enable its type.
+// ConditionActive is true if events are delivered. For a WebhookEvent this requires that it is
+// accepted and enabled, and that an accepted Webhook of its type is active and not disabled. For a
+// Webhook it requires that it is accepted, active and not disabled, and that a WebhookEvent enables
+// its type.
 const ConditionActive = "Active"
 
-// ConditionDelivering of a WebhookEvent is true if its condition Active is true, and every Webhook
-// of its type that was sent an event accepted the most recent one.
+// ConditionDelivering of a WebhookEvent is true if its condition Active is true, no active Webhook of
+// its type has failed attempts since its last success, and at least one such Webhook has accepted an
+// event.
 const ConditionDelivering = "Delivering"
 
 // Reasons of the Accepted condition of a WebhookEvent or a Webhook, in addition to ReasonAccepted,
@@ -37,9 +39,10 @@ const (
 	// ReasonDisabled means that the WebhookEvent is not enabled, or the delivery process disabled
 	// the Webhook.
 	ReasonDisabled = "Disabled"
-	// ReasonNoWebhooks means that no active Webhook has the type of the WebhookEvent.
+	// ReasonNoWebhooks means that no Webhook that is active, accepted and not disabled has the type
+	// of the WebhookEvent.
 	ReasonNoWebhooks = "NoWebhooks"
-	// ReasonInactive means that the Webhook is not active.
+	// ReasonInactive means that spec.active of the Webhook is not true.
 	ReasonInactive = "Inactive"
 	// ReasonTypeDisabled means that no WebhookEvent enables the type of the Webhook.
 	ReasonTypeDisabled = "TypeDisabled"
@@ -49,30 +52,31 @@ const (
 const (
 	// ReasonNotActive means that the condition Active is not true.
 	ReasonNotActive = "NotActive"
-	// ReasonNoDeliveries means that no Webhook of the type has accepted an event yet.
+	// ReasonNoDeliveries means that no active Webhook of the WebhookEvent's type has accepted an
+	// event yet.
 	ReasonNoDeliveries = "NoDeliveries"
-	// ReasonDelivered means that the Webhooks of the type accept events.
+	// ReasonDelivered means that the active Webhooks of the WebhookEvent's type accept events.
 	ReasonDelivered = "Delivered"
 )
 
-// WebhookEventSpec turns a type of events on or off.
+// WebhookEventSpec turns one type of events on or off.
 type WebhookEventSpec struct {
 	// eventType is the type of events that is turned on or off.
 	// +required
 	EventType EventType `json:"eventType,omitempty"`
 
-	// enabled turns the type on if it is true. The type is on if any WebhookEvent in the namespace
-	// enables it.
+	// enabled turns the events of the type on if it is true. They are on if any WebhookEvent in the
+	// namespace enables the type.
 	// +required
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// description is a text for people. Paddock does not interpret it.
+	// description is a text for people, at most 10000 characters. Paddock does not interpret it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10000
 	Description string `json:"description,omitempty"`
 
-	// extensions holds additional members of vendors or practices, at most 16 KiB of JSON. Beyond it,
-	// the condition Accepted is False.
+	// extensions holds additional members that vendors or practices define, at most 16 KiB of JSON.
+	// Paddock does not interpret them. If extensions is larger, the condition Accepted is False.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -85,7 +89,8 @@ type WebhookEventStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are of the types Accepted, Active and Delivering.
+	// conditions are the conditions of the WebhookEvent, of the types Accepted, Active and
+	// Delivering.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -11,8 +11,8 @@ import (
 // ms.
 const absentTime = 250 * time.Millisecond
 
-// AwaitAbsent blocks until a request for a Site that does not exist or is hidden may be answered,
-// so that the response time does not reveal which. began is the start of the request. AwaitAbsent
+// AwaitAbsent delays the response to a request for a Site that does not exist or is hidden, so that
+// the response time does not reveal which is the case. began is the start of the request. AwaitAbsent
 // returns early when ctx ends.
 func AwaitAbsent(ctx context.Context, began time.Time) {
 	timer := time.NewTimer(time.Until(began.Add(absentTime)))

@@ -10,38 +10,44 @@ import (
 	"strings"
 )
 
-// Caller is an authenticated identity.
+// Caller is the authenticated sender of a request, as its token identifies it.
 type Caller struct {
 	Name   string
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// Issuer is the name of the Site's issuer that signed the token, empty for tokens of the cluster.
+	// Issuer is the name (in spec.access.issuers) of the issuer that signed the token. It is empty
+	// for tokens of the cluster.
 	Issuer string
-	// IssuerGroups are the groups as that issuer names them, without the prefix in Groups.
+	// IssuerGroups are the groups as the issuer of the token names them, without the prefix that they
+	// have in Groups.
 	IssuerGroups []string
-	// Scopes are the values of the token's scope claim (RFC 8693 §4.2).
+	// Scopes are the values of the "scope" claim of the token (RFC 8693 §4.2).
 	Scopes []string
-	// Patient is the id in the patient claim (SMART launch context), empty without that claim.
+	// Patient is the id in the "patient" claim of the token (SMART launch context). It is empty
+	// without that claim.
 	Patient string
 	// SMART reports whether Scopes authorize access to FHIR records instead of Kubernetes RBAC.
 	SMART bool
-	// Identity is a cache key of all fields above. It is empty if the authenticator did not compute
+	// Identity is a cache key of all other fields. It is empty if the authenticator did not compute
 	// it.
 	Identity string
 }
 
-// Tenant is a Site in access decisions. Rights to its records are those in its namespace.
+// Tenant is a Site as access decisions need it. A caller's rights to the records of the Site are the
+// caller's rights in Namespace.
 type Tenant struct {
 	Namespace string
 	Name      string
-	// APIServerAudience allows tokens whose audience is the API server, in addition to Audience.
+	// APIServerAudience allows tokens with the audience of kube-apiserver, in addition to those with
+	// Audience.
 	APIServerAudience bool
 	// Hidden makes the Site look nonexistent to callers without any right to it.
 	Hidden bool
 }
 
-// Audience returns the audience of tokens for the Site.
+// Audience returns the audience of ServiceAccount tokens for the Site:
+// paddock.health/{namespace}/{name}.
 func (s Tenant) Audience() string {
 	return "paddock.health/" + s.Namespace + "/" + s.Name
 }
@@ -50,9 +56,11 @@ func (s Tenant) Audience() string {
 type Action struct {
 	Verb  string
 	Group string
-	// Resource may have a subresource after a slash, such as webhooks/deliveries.
+	// Resource is the plural name of a resource, or of a resource and a subresource, such as webhooks
+	// or webhooks/deliveries.
 	Resource string
-	// Name is the name of a single object. It is empty for a collection.
+	// Name is the name of a single object. It is empty if the action is on all objects of the
+	// resource.
 	Name string
 }
 
@@ -60,8 +68,8 @@ func (a Action) String() string {
 	return a.Verb + " " + a.Resource + "." + a.Group
 }
 
-// ErrUnavailable is returned while identity or rights cannot be checked. The request can be
-// retried.
+// ErrUnavailable is returned while the identity or the rights of a caller cannot be checked. The
+// request can be retried.
 var ErrUnavailable = errors.New("access cannot be checked now; retry later")
 
 // ErrSiteHidden is returned if the Site does not exist, or if it is hidden and the caller has no
@@ -70,7 +78,8 @@ var ErrSiteHidden = errors.New("no such site")
 
 // TokenError is returned if a request has no token or an invalid one (RFC 6750 §3.1).
 type TokenError struct {
-	// Code is empty if there is no token, and invalid_request or invalid_token otherwise.
+	// Code is the error code of RFC 6750: invalid_request or invalid_token. It is empty if the
+	// request has no token.
 	Code        string
 	Description string
 }
@@ -85,16 +94,17 @@ func (e *TokenError) Challenge() string {
 	return fmt.Sprintf(`Bearer realm="paddock", error=%q, error_description=%q`, e.Code, e.Description)
 }
 
-// BreakGlassHeader requests access to records that privacy rules hide from the caller. Its value is
-// the reason.
+// BreakGlassHeader is the header field that requests access to records that privacy rules hide from
+// the caller. Its value is the reason for the access.
 const BreakGlassHeader = "Paddock-Break-Glass"
 
-// HeaderError is returned for an invalid header on which access depends.
+// HeaderError is returned if a header field on which access depends, such as BreakGlassHeader, is
+// invalid.
 type HeaderError struct{ Name, Problem string }
 
 func (e *HeaderError) Error() string { return "header " + e.Name + ": " + e.Problem }
 
-// ForbiddenError is returned if a caller does not have a right.
+// ForbiddenError is returned if a caller does not have the right to an action.
 type ForbiddenError struct {
 	Caller string
 	Action Action

@@ -12,38 +12,41 @@ import (
 	"time"
 )
 
-// ErrUnavailable is returned for a request that is refused because its entries cannot be stored.
+// ErrUnavailable is returned for a request that is refused because its audit entries cannot be
+// stored.
 var ErrUnavailable = errors.New("the audit log cannot be written, and this site serves no requests that it cannot record (spec.audit.onFailure)")
 
-// ErrWritten is an ErrUnavailable after a write. The write may have succeeded.
+// ErrWritten wraps ErrUnavailable. It is returned if the entries of a request cannot be stored after
+// its write, which may have succeeded.
 var ErrWritten = fmt.Errorf("%w; the write may have succeeded", ErrUnavailable)
 
-// Storage stores the entries of one Site. Its methods are safe for concurrent use.
+// Storage stores the audit entries of one Site. Its methods are safe for concurrent use.
 type Storage interface {
 	// Append stores all entries durably, or returns an error. An entry that is appended again is
 	// stored once.
 	Append(ctx context.Context, entries []*Entry) error
-	// Search returns entries, newest first. Errors: ErrTooSlow.
+	// Search returns the entries that the query selects, newest first. Errors: ErrTooSlow.
 	Search(ctx context.Context, query Query) ([]Entry, error)
-	// Trim deletes entries older than the retention.
+	// Trim deletes the entries that are older than retention.
 	Trim(ctx context.Context, retention time.Duration) error
 }
 
 // ErrTooSlow is returned for a query that exceeds its time limit.
 var ErrTooSlow = errors.New("the query of the audit log takes too long; restrict it to a shorter time, or to one record or caller")
 
-// Query selects entries. A field with the zero value does not restrict the result.
+// Query selects audit entries. A field with the zero value does not restrict the result.
 type Query struct {
 	// From and Until restrict the time: From ≤ time < Until.
 	From, Until time.Time
-	// Entity is a record, in the form that func Entity returns.
+	// Entity selects entries about a record, in the form that the function Entity returns.
 	Entity string
 	// Caller is the name of the caller.
 	Caller string
-	// Interactions are the interactions to return. If it is empty, all are returned.
+	// Interactions are the values of Entry.Interaction to return. If empty, entries of all
+	// interactions are returned.
 	Interactions []string
 	Action       Action
-	// Outcomes are the outcomes to return. If it is empty, all are returned.
+	// Outcomes are the outcomes to return. If empty, entries of all outcomes are returned.
 	Outcomes []Outcome
 	// After is the position of the last entry of the previous page.
 	After Position
@@ -51,7 +54,8 @@ type Query struct {
 	Count int
 }
 
-// Position is the place of an entry, newest first. The zero value is before all entries.
+// Position is the place of an entry in the order of a Search, newest first. The zero value is before
+// all entries.
 type Position struct {
 	// Time is in microseconds since 1970.
 	Time int64
@@ -61,7 +65,7 @@ type Position struct {
 // Position returns the position of the entry.
 func (e *Entry) Position() Position { return Position{Time: e.Time.UnixMicro(), ID: e.ID} }
 
-// Before reports whether an entry at p comes before one at other, because it is newer.
+// Before reports whether p comes before other in the order of a Search: newer entries come first.
 func (p Position) Before(other Position) bool {
 	if p.Time != other.Time {
 		return p.Time > other.Time

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Action is what was done. FHIR R4 valueset-audit-event-action.html.
+// Action is the kind of access that a request made. FHIR R4 valueset-audit-event-action.html.
 type Action string
 
 // The actions.
@@ -26,7 +26,8 @@ const (
 	Execute Action = "E"
 )
 
-// ActionOf returns the action of an RBAC verb. It is empty for other verbs, such as privileged.
+// ActionOf returns the action of an RBAC verb. It returns "" for verbs that have no action, such as
+// privileged.
 func ActionOf(verb string) Action { return actions[verb] }
 
 var actions = map[string]Action{
@@ -39,52 +40,58 @@ type Outcome int
 
 // The outcomes.
 const (
-	// Success is for statuses below 400.
+	// Success is the outcome of requests with a status below 400.
 	Success Outcome = 0
-	// MinorFailure is for failures of the caller: statuses from 400.
+	// MinorFailure is the outcome of requests with a status of 400 to 499: the request is refused or
+	// invalid.
 	MinorFailure Outcome = 4
-	// SeriousFailure is for failures of the server: statuses from 500, except 503.
+	// SeriousFailure is the outcome of requests with a status of 500 or more, except 503: the server
+	// failed.
 	SeriousFailure Outcome = 8
-	// MajorFailure is for an unavailable system: status 503.
+	// MajorFailure is the outcome of requests with the status 503: the system is unavailable.
 	MajorFailure Outcome = 12
 )
 
-// Entry is one request to a Site, served or refused.
+// Entry is the audit entry of one request to a Site, served or refused. A request with many records
+// has several entries.
 type Entry struct {
 	// Time is when the response started, in UTC, truncated to microseconds.
 	Time time.Time `json:"time"`
-	// ID is random and distinguishes entries of one time.
+	// ID is a random positive number, which distinguishes entries with the same Time.
 	ID   int64  `json:"id,string"`
 	Site string `json:"site,omitempty"`
 	// Request is the X-Request-Id of the response or, through kube-apiserver, its Audit-Id.
 	Request string `json:"request,omitempty"`
-	// Correlation is the X-Request-Id of the client, if the server replaced it.
+	// Correlation is the X-Request-Id of the client, if the response has another one.
 	Correlation string `json:"correlation,omitempty"`
 	Caller      string `json:"caller,omitempty"`
 	// Subject is the kind of the caller.
 	Subject Subject `json:"subject,omitempty"`
-	// Issuer is the name of the Site's issuer that signed the token, empty for tokens of the cluster.
+	// Issuer is the name (in spec.access.issuers) of the issuer that signed the token. It is empty
+	// for tokens of the cluster.
 	Issuer string `json:"issuer,omitempty"`
 	// Address is the address of the client, or of the last proxy before the server.
 	Address string `json:"address,omitempty"`
 	// API is fhir, ahds or kubernetes.
 	API string `json:"api,omitempty"`
-	// Interaction is that of FHIR R4 http.html, such as search-type. In other APIs it is the verb.
+	// Interaction is the FHIR interaction, such as search-type (R4 http.html). In other APIs it is
+	// the RBAC verb.
 	Interaction string `json:"interaction,omitempty"`
 	Action      Action `json:"action,omitempty"`
 	Method      string `json:"method"`
 	// Type is the record type of the request. It is empty if the request has several types.
 	Type string `json:"type,omitempty"`
-	// Records are the records in the response, or the written ones. No two differ only in the case of
-	// their ids.
+	// Records are the records in the response, or the records that the request wrote. No two of them
+	// differ only in the case of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
-	// Rule is the rule that denied the request: token, rbac, or the name of a privacy rule.
+	// Rule is what denied the request: token, rbac, or what hides a record that it names (the name of
+	// a privacy rule, confidentiality, default or link).
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`
-	// Requests is the number of requests that a summary counts, with the Time of the last one. It is 0
-	// in the entry of a single request.
+	// Requests is the number of requests that the entry summarizes; Time is then the time of the last
+	// of them. Requests is 0 if the entry is about a single request.
 	Requests int `json:"requests,omitempty"`
 	// Parameters are the names of the request's parameters, if spec.audit.level is Request.
 	Parameters []string `json:"parameters,omitempty"`
@@ -117,8 +124,8 @@ func (e *Entry) Outcome() Outcome {
 	}
 }
 
-// Entity returns a record in the form in which queries compare it: ids that differ only in case are
-// the same.
+// Entity returns the text by which queries compare records: type/id with the id in lower case,
+// because ids that differ only in case are the same.
 func Entity(key store.Key) string { return key.Type + "/" + strings.ToLower(key.ID) }
 
 // newID returns a random id. It is positive, so that every language and database can store it.

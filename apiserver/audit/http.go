@@ -11,30 +11,31 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 )
 
-// Auditor records the requests of APIs. A nil *Auditor records nothing.
+// Auditor records the requests to HTTP APIs in the audit logs of Sites. A nil *Auditor records
+// nothing.
 type Auditor struct {
-	// Lines, if set, get a copy of each entry.
+	// Lines, if set, receives a copy of each entry.
 	Lines *Lines
 	// Now returns the current time. It is required.
 	Now func() time.Time
 }
 
-// Close writes the waiting lines and closes Lines.
+// Close closes Lines, which writes the waiting lines.
 func (a *Auditor) Close() {
 	if a != nil {
 		a.Lines.Close()
 	}
 }
 
-// Fail writes the response for an error.
+// Fail writes the response to a request that failed with an error.
 type Fail func(w http.ResponseWriter, r *http.Request, err error)
 
 // commitTimeout limits how long a response waits for its entry. At the limit it is not stored.
 const commitTimeout = 10 * time.Second
 
-// Handler records the requests that next serves. If the entry cannot be stored, fail responds
-// instead, with ErrUnavailable or ErrWritten. If an outer Handler records the request already, the
-// Recorder is kept, and the inner Handler commits it.
+// Handler records the requests that next serves. api is Entry.API. If the entries of a request cannot
+// be stored, fail writes the response instead of next, with ErrUnavailable or ErrWritten. If an outer
+// Handler already records the request, both use the same Recorder, and the inner Handler commits it.
 func (a *Auditor) Handler(api string, next http.Handler, fail Fail) http.Handler {
 	if a == nil {
 		return next

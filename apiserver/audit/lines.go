@@ -18,8 +18,8 @@ const (
 	maxLines = 8 << 20
 )
 
-// Lines writes entries to an output as lines of JSON. It is safe for concurrent use. A nil *Lines
-// writes nothing.
+// Lines writes copies of audit entries to an output as lines of JSON. If the output is blocked for
+// long, entries are dropped. It is safe for concurrent use. A nil *Lines writes nothing.
 type Lines struct {
 	out    io.Writer
 	cancel context.CancelFunc
@@ -50,7 +50,7 @@ func OpenLines(path string) (*Lines, error) {
 	return NewLines(file), nil
 }
 
-// Close writes the waiting lines and stops writing.
+// Close writes the waiting lines and stops. It does not close the output.
 func (l *Lines) Close() {
 	if l == nil {
 		return

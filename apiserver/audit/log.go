@@ -33,15 +33,16 @@ const (
 
 // Settings configure the log of a Site.
 type Settings struct {
-	// Retention is how long entries are kept.
+	// Retention is how long entries are kept. Older entries are deleted.
 	Retention time.Duration
-	// Continue serves requests that cannot be recorded. If it is false, they get ErrUnavailable.
+	// Continue serves requests that cannot be recorded. If Continue is false, such requests fail with
+	// ErrUnavailable.
 	Continue bool
 	// Parameters adds the names of a request's parameters to its entries.
 	Parameters bool
 }
 
-// Log stores the entries of one Site in batches. It is safe for concurrent use.
+// Log stores the audit entries of one Site in batches. It is safe for concurrent use.
 type Log struct {
 	name     string
 	settings atomic.Pointer[Settings]
@@ -78,7 +79,7 @@ func NewLog(name string, storage Storage, settings Settings) *Log {
 	return l
 }
 
-// Configure changes the settings.
+// Configure replaces the settings of the log.
 func (l *Log) Configure(settings Settings) { l.settings.Store(&settings) }
 
 // Storage returns the storage of the entries.
@@ -88,7 +89,7 @@ func (l *Log) Storage() Storage {
 	return l.storage
 }
 
-// Move changes the storage for pending and later entries.
+// Move replaces the storage. Entries that are not stored yet are stored in the new storage.
 func (l *Log) Move(storage Storage) {
 	l.mu.Lock()
 	l.storage = storage
@@ -98,8 +99,8 @@ func (l *Log) Move(storage Storage) {
 
 func (l *Log) namesParameters() bool { return l.settings.Load().Parameters }
 
-// Close stores the pending entries until ctx ends, and ends the log. Each entry added later is
-// stored immediately.
+// Close stores the pending entries and ends the log. Pending entries that are not stored when ctx
+// ends are lost. Each entry that is added later is stored immediately.
 func (l *Log) Close(ctx context.Context) {
 	l.summarize()
 	l.mu.Lock()

@@ -6,8 +6,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Observe returns a store that adds the records that it returns and writes to the Recorder of each
-// call's context. It refuses writes while the Site's log fails. Observe returns nil for nil.
+// Observe wraps a store: the records that the store returns and writes are added to the Recorder in
+// the context of each call. Writes are refused while the Site's log fails, see Recorder.Ready.
+// Observe returns nil for nil.
 func Observe(records store.Restricted) store.Restricted {
 	if records == nil {
 		return nil
@@ -50,7 +51,7 @@ func (o observed) Search(ctx context.Context, query store.Query) (store.Page, er
 	return page, err
 }
 
-// Write implements store.Store. Errors: also ErrUnavailable.
+// Write implements store.Store. Errors: those of the store, ErrUnavailable.
 func (o observed) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	recorder := From(ctx)
 	if err := recorder.Ready(); err != nil {

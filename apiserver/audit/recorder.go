@@ -14,15 +14,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Sink is where the entries of a Site's requests go.
+// Sink is where the audit entries of a Site's requests are stored. ID is the siteID.
 type Sink struct {
 	ID string
-	// Log is nil while the Site's storage is not open. Entries then only go to Lines.
+	// Log is the log of the Site. It is nil while the Site's storage is not open; entries are then
+	// only written to Auditor.Lines.
 	Log *Log
 }
 
-// Recorder collects the content of one request's entries. Its methods are safe for concurrent use,
-// and do nothing on a nil *Recorder.
+// Recorder collects the content of the audit entries of one request. Its methods are safe for
+// concurrent use, and do nothing on a nil *Recorder.
 type Recorder struct {
 	mu    sync.Mutex
 	entry Entry
@@ -42,7 +43,7 @@ type Recorder struct {
 
 type recorderKey struct{}
 
-// From returns the Recorder of a request, nil if there is none.
+// From returns the Recorder in the context of a request, or nil if there is none.
 func From(ctx context.Context) *Recorder {
 	r, _ := ctx.Value(recorderKey{}).(*Recorder)
 	return r
@@ -61,7 +62,7 @@ func (r *Recorder) with(ctx context.Context) context.Context {
 // saneID matches the siteIDs of nonexistent Sites that are recorded. Others are omitted.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
 
-// At sets the Site of the request and where its entries go.
+// At sets the Site of the request and the Sink of its entries.
 func (r *Recorder) At(site Sink) {
 	if r == nil {
 		return
@@ -97,7 +98,8 @@ func (r *Recorder) Caller(caller access.Caller) {
 	}
 }
 
-// Interaction sets what the request does, and its type or record. key.ID must be empty or valid.
+// Interaction sets the interaction and action of the request, and its record type or record. key.ID
+// must be empty or valid.
 func (r *Recorder) Interaction(name string, action Action, key store.Key) {
 	if r == nil {
 		return
@@ -111,8 +113,8 @@ func (r *Recorder) Interaction(name string, action Action, key store.Key) {
 	}
 }
 
-// Skip keeps the request out of the log, unless it is denied or Interaction is called later. The
-// caller must know that the request accesses no records: Skip does not check it.
+// Skip keeps the request out of the log, unless the request is denied or Interaction is called later.
+// Skip does not check that the request accesses no records: the caller must ensure that.
 func (r *Recorder) Skip() {
 	if r == nil {
 		return
@@ -122,9 +124,10 @@ func (r *Recorder) Skip() {
 	r.skipped = true
 }
 
-// Conceal sets whether the response must not reveal that the Site exists. Content and time of such
-// a response are those of a Site that does not exist, which has no log. The response therefore does
-// not wait for its entry, and does not depend on it.
+// Conceal sets whether the response must not reveal that the Site exists. Such a response must have
+// the content and timing of a response for a Site that does not exist, which has no log. The response
+// therefore does not wait until its audit entry is stored, and is sent even if the entry cannot be
+// stored.
 func (r *Recorder) Conceal(conceal bool) {
 	if r == nil {
 		return
@@ -173,7 +176,7 @@ func (r *Recorder) AddWritten(keys ...store.Key) {
 	}
 }
 
-// Deny sets the rule that denies the request.
+// Deny sets Entry.Rule: the rule that denies the request.
 func (r *Recorder) Deny(rule string) {
 	if r == nil {
 		return
@@ -183,7 +186,7 @@ func (r *Recorder) Deny(rule string) {
 	r.entry.Rule = rule
 }
 
-// NamesParameters reports whether the entries have the names of the request's parameters.
+// NamesParameters reports whether the entries of the request record the names of its parameters.
 func (r *Recorder) NamesParameters() bool {
 	if r == nil {
 		return false
@@ -193,8 +196,8 @@ func (r *Recorder) NamesParameters() bool {
 	return r.site.Log != nil && r.site.Log.namesParameters()
 }
 
-// Parameters adds names of parameters, if NamesParameters is true. They must be names that the API
-// defines, because an unknown name may be a value.
+// Parameters adds names of the request's parameters, if NamesParameters is true. The names must be
+// names that the API defines, because a client can put a value in the place of an unknown name.
 func (r *Recorder) Parameters(names ...string) {
 	if !r.NamesParameters() {
 		return
@@ -204,8 +207,8 @@ func (r *Recorder) Parameters(names ...string) {
 	r.entry.Parameters = append(r.entry.Parameters, names...)
 }
 
-// Part returns a context with a Recorder for one entry of a Bundle. The new Recorder is finished
-// with that of the request.
+// Part returns a context with a new Recorder for one entry of a Bundle. Its audit entries are stored
+// together with those of the whole request.
 func Part(ctx context.Context, method string) context.Context {
 	r := From(ctx)
 	if r == nil {
@@ -220,7 +223,7 @@ func Part(ctx context.Context, method string) context.Context {
 	return part.with(ctx)
 }
 
-// Status sets the status of a Bundle entry's response.
+// Status sets the HTTP status of the response to one entry of a Bundle.
 func (r *Recorder) Status(status int) {
 	if r == nil {
 		return
@@ -230,8 +233,7 @@ func (r *Recorder) Status(status int) {
 	r.entry.Status = status
 }
 
-// Ready returns ErrUnavailable while the Site's log fails, if the Site serves no requests that it
-// cannot record.
+// Ready returns ErrUnavailable while the Site's log fails, unless Settings.Continue is set.
 func (r *Recorder) Ready() error {
 	if r == nil {
 		return nil

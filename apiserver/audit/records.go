@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Records are records as Type/id. Line feeds separate them, because no id contains one. One text
-// for a whole page costs much less memory and time than a string for each record.
+// Records is a list of records in the form Type/id, separated by line feeds, which no id contains.
+// One string for a whole page costs much less memory and time than one for each record.
 type Records string
 
-// RecordsOf returns the Records in texts of the form Type/id, or of several such lines.
+// RecordsOf returns the Records in texts, each of which has one or more lines of the form Type/id.
 func RecordsOf(records ...string) Records { return Records(strings.Join(records, "\n")) }
 
-// All yields the records.
+// All yields each record in the form Type/id.
 func (r Records) All() iter.Seq[string] {
 	if r == "" {
 		return func(func(string) bool) {}

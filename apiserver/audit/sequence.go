@@ -10,10 +10,10 @@ import (
 // that does not know such lines cannot parse them.
 const afterMark = '+'
 
-// AppendAfter appends the entry as a line for a sequence of entries, without a line break. The line
-// has only what differs from the entry before in the sequence, which is nil for the first. It is a
-// fraction of the size of AppendJSON's, because most entries have the same site, caller and
-// interaction as the entry before.
+// AppendAfter appends the entry as a line for a sequence of entries, without a line break. before is
+// the previous entry of the sequence, or nil for the first. The line has only what differs from
+// before. The line is much shorter than a line of AppendJSON, because most entries have the same
+// site, caller and interaction as the previous one.
 func (e *Entry) AppendAfter(b []byte, before *Entry) []byte {
 	if before == nil {
 		return e.AppendJSON(b)
@@ -25,7 +25,8 @@ func (e *Entry) AppendAfter(b []byte, before *Entry) []byte {
 	return append(b, '}')
 }
 
-// ParseAfter parses a line of a sequence, which follows the entry before. It does not change before.
+// ParseAfter parses a line that AppendAfter wrote. before is the previous entry of the sequence,
+// which ParseAfter does not change.
 func ParseAfter(line []byte, before Entry) (Entry, error) {
 	changes, isAfter := bytes.CutPrefix(line, []byte{afterMark})
 	if !isAfter {

@@ -25,14 +25,14 @@ var types = []string{
 	"OrganizationAffiliation", "DeviceDefinition", "Device", "DeviceMetric", "Patient", "RelatedPerson", "Person", "Group",
 }
 
-// Types returns the FHIR types of the clinic's records, which are all types that Paddock supports.
-// A type follows those to which its records refer.
+// Types returns the FHIR types of the demo clinic's records, which are all types that Paddock
+// supports. A type comes after the types to which its records refer.
 func Types() []string { return slices.Clone(types) }
 
-// Record is one FHIR record.
+// Record is one FHIR record of the demo clinic.
 type Record struct {
 	Type, ID string
-	// JSON is the body in one line.
+	// JSON is the FHIR resource in one line of JSON.
 	JSON []byte
 }
 
@@ -40,7 +40,8 @@ type Record struct {
 // It returns the body of the response, or an error if the status is not 2xx.
 type Send func(ctx context.Context, method, path string, body []byte) ([]byte, error)
 
-// Records returns all FHIR records. A record follows those to which it refers.
+// Records returns all FHIR records of the demo clinic. A record comes after the records to which it
+// refers.
 func Records() []Record {
 	var all []Record
 	for _, kind := range types {
@@ -57,7 +58,8 @@ func Records() []Record {
 	return all
 }
 
-// Load writes the FHIR records and the event groups. Loading them again changes nothing.
+// Load writes the FHIR records and the event groups of the demo clinic to a site. A second Load
+// changes nothing.
 func Load(ctx context.Context, send Send) error {
 	for _, record := range Records() {
 		if _, err := send(ctx, http.MethodPut, "/fhir/"+record.Type+"/"+record.ID, record.JSON); err != nil {
@@ -92,8 +94,9 @@ type booking struct {
 	Notes   string `json:"notes"`
 }
 
-// LoadSlots makes the slots of the days around today, by the clocks of zone, and books some of
-// them. zone must be the time zone of the site. Slots that exist stay as they are.
+// LoadSlots creates the slots of the demo clinic from three days before the day of now until four
+// days after it, in the time zone zone, and books some of the slots. zone must be the time zone of
+// the site. Slots that exist stay as they are.
 func LoadSlots(ctx context.Context, send Send, now time.Time, zone *time.Location) error {
 	today := now.In(zone)
 	for _, s := range schedules() {

@@ -24,14 +24,14 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Site is a Site as its console needs it.
+// Site has the settings of a Site that its web console needs.
 type Site struct {
-	// TokenOrigins are the origins of the token endpoints of issuers that sign people in. A page may
-	// connect to them in addition to its own origin.
+	// TokenOrigins are the origins of the token endpoints of the issuers with which people can sign
+	// in to the console. The console's pages may connect to these origins in addition to their own.
 	TokenOrigins []string
 }
 
-// Find returns the Site with a siteID. It reports false if there is none, and for a hidden Site.
+// Find returns the Site with a siteID. It returns false if the Site does not exist or is hidden.
 type Find func(siteID string) (Site, bool)
 
 type handler struct {
@@ -47,9 +47,9 @@ type asset struct {
 	content, zipped []byte
 }
 
-// New returns a handler that serves the console at /console, /site/{id}/console and below both, and
-// all other requests with next. Pages are for browsers: a request that does not accept HTML is
-// served by next, too.
+// New returns a handler that serves the web console at /console, at /site/{id}/console and at the
+// paths below both. next serves all other requests, and requests for pages of the console that do not
+// accept HTML.
 func New(find Find, next http.Handler) http.Handler {
 	h := &handler{find: find, next: next, assets: map[string]asset{}}
 	files, err := fs.Sub(dist, "dist")

@@ -14,7 +14,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrProhibited is wrapped by the error of a dial to an address that is not allowed.
+// ErrProhibited is wrapped by the error of a dial of NewDialer to an address that is not allowed.
 var ErrProhibited = ssrf.ErrProhibitedIP
 
 const (
@@ -32,9 +32,10 @@ var ownNetworks = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
 }
 
-// NewDialer returns a dialer for public addresses (RFC 6890) and the allowed networks, on any port.
-// A loopback or link-local address is allowed only by a network of such addresses, for example
-// 127.0.0.1/32, and not by a larger one. The error for any other address wraps ErrProhibited.
+// NewDialer returns a dialer for public addresses (RFC 6890) and the allowed networks, on any port. A
+// loopback or link-local address is allowed only by a network of such addresses, for example
+// 127.0.0.1/32, and not by a larger network that contains the address. The error for any other
+// address wraps ErrProhibited.
 func NewDialer(allowed []netip.Prefix) *net.Dialer {
 	var own []netip.Prefix
 	for _, network := range allowed {
@@ -80,7 +81,7 @@ func leadsHere(address netip.Addr) bool {
 	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified()
 }
 
-// Networks is a list of networks. As the value of a flag it is comma-separated CIDRs.
+// Networks is a list of networks. It implements flag.Value, whose text is comma-separated CIDRs.
 type Networks []netip.Prefix
 
 // String implements flag.Value.

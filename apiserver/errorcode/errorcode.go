@@ -9,13 +9,13 @@ import (
 	"slices"
 )
 
-// Entry explains a code.
+// Entry explains an error code to people.
 type Entry struct {
 	Code string
-	// Text is a sentence for people. It is OperationOutcome.issue.details.text in the FHIR API, and
-	// title in the AHDS API.
+	// Text is a sentence that names the error. It is OperationOutcome.issue.details.text in the FHIR
+	// API, and title in the AHDS API.
 	Text string
-	// Cause is why the error occurs, and Remedy is what to do.
+	// Cause says why the error occurs. Remedy says what the client can do.
 	Cause, Remedy string
 }
 
@@ -40,11 +40,11 @@ func Lookup(code string) (Entry, bool) {
 	}
 }
 
-// All returns all entries, sorted by code. All invariants share one entry, which has the key of one
-// of them as an example.
+// All returns all entries, sorted by code. All FHIR invariants share one entry, whose code is the key
+// of one invariant as an example.
 func All() []Entry { return slices.Clone(entries) }
 
-// Text returns the sentence of a code. A code without an entry is its own text.
+// Text returns Entry.Text of a code, or the code itself if it has no entry.
 func Text(code string) string {
 	entry, ok := Lookup(code)
 	if !ok {
@@ -57,7 +57,7 @@ func Text(code string) string {
 // https://host/errors. The page of a code is below it. The zero value is the path /errors.
 type Pages string
 
-// Address returns the address.
+// Address returns the address of the page that lists all codes.
 func (p Pages) Address() string { return cmp.Or(string(p), "/errors") }
 
 // Of returns the address of the page of a code.

@@ -9,9 +9,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Version is the version of the Extractor. Raise it by one with every change of what the Extractor
-// finds in any record, such as a new search parameter, so that servers reindex the Sites in
-// Postgres. Never lower it. TestVersion fails if it was not raised.
+// Version is the version of the results of the Extractor. Raise it by one with every change of what
+// the Extractor finds in any record, such as a new search parameter, so that servers reindex the
+// Sites in Postgres. Never lower it. TestVersion fails if the results changed and Version was not
+// raised.
 const Version = 3
 
 // Extractor is the store.Extractor of the records of all facades. No FHIR type has the name of an
@@ -31,12 +32,12 @@ func (Extractor) Extract(recordType string, body []byte) []store.IndexValue {
 	return extract.Values(recordType, body)
 }
 
-// References implements store.Extractor. Records of AHDS have none.
+// References implements store.Extractor. Records of AHDS have no references.
 func (Extractor) References(recordType string, body []byte) []store.IndexValue {
 	return extract.References(recordType, body)
 }
 
-// Labels implements store.Extractor. Records of AHDS have none.
+// Labels implements store.Extractor. Records of AHDS have no labels.
 func (Extractor) Labels(recordType string, values []store.IndexValue) store.Labels {
 	return privacy.Labels(recordType, values)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Member is a member of an object. RawName is its name in quotes.
+// Member is a member of a JSON object. RawName is its name as written: in quotes, with escapes.
 type Member struct {
 	Name           string
 	RawName, Value jsontext.Value
 }
 
-var errKind = errors.New("the text is not a JSON object or array as expected")
+var errKind = errors.New("the text does not start with the expected JSON object or array")
 
-// Members returns the members of the JSON object at the start of text. The last pair has the error
-// if text has no object or if the object is invalid.
+// Members returns an iterator over the members of the JSON object at the start of text. If text does
+// not start with an object, or if the object is invalid, the last pair has the error.
 func Members(text []byte, options ...jsontext.Options) iter.Seq2[Member, error] {
 	return func(yield func(Member, error) bool) {
 		var rawName jsontext.Value
@@ -42,8 +42,8 @@ func Members(text []byte, options ...jsontext.Options) iter.Seq2[Member, error] 
 	}
 }
 
-// Elements returns the elements of the JSON array at the start of text. The last pair has the error
-// if text has no array or if the array is invalid.
+// Elements returns an iterator over the elements of the JSON array at the start of text. If text does
+// not start with an array, or if the array is invalid, the last pair has the error.
 func Elements(text []byte, options ...jsontext.Options) iter.Seq2[jsontext.Value, error] {
 	return values(text, jsontext.KindBeginArray, jsontext.KindEndArray, options)
 }

@@ -21,14 +21,15 @@ const Size = 32
 // key to the file one hour before it becomes the first, so that all servers know it by then.
 const reloadInterval = 10 * time.Second
 
-// Source returns the keys of a ring, at least one. The first signs, and all verify. It is safe for
-// concurrent use.
+// Source returns the keys of a ring, at least one. The first key signs, and each key can verify. A
+// Source is safe for concurrent use.
 type Source func() [][]byte
 
-// Fixed returns a ring that never changes.
+// Fixed returns a Source whose keys never change.
 func Fixed(keys ...[]byte) Source { return func() [][]byte { return keys } }
 
-// Parse parses a ring: one key in base64 on each line. Text after a space is ignored.
+// Parse parses the text of a ring, which has one key of Size bytes in base64 on each line. Text after
+// a space in a line is ignored.
 func Parse(text []byte) ([][]byte, error) {
 	var keys [][]byte
 	for line := range bytes.Lines(bytes.TrimSpace(text)) {
@@ -45,8 +46,8 @@ func Parse(text []byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// Open reads a ring from a file. The Source reloads the file every reloadInterval. If that fails,
-// it logs the error and keeps the keys.
+// Open reads a ring from a file. The Source reloads the file at most once per reloadInterval. If that
+// fails, it logs the error and keeps the previous keys.
 func Open(path string) (Source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -87,7 +88,7 @@ func (f *file) ring() [][]byte {
 	return f.keys
 }
 
-// Derive returns the ring for a purpose. Its keys are derived from those of another ring by
+// Derive returns a Source for a purpose, whose keys are derived from the keys of another Source by
 // HMAC-SHA256. It is for installations with a single key file.
 func Derive(from Source, purpose string) Source {
 	return func() [][]byte {

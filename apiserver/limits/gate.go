@@ -37,8 +37,8 @@ func newGate(slots int) *gate {
 	return &gate{slots: slots, own: map[string]int{}, queues: map[string][]*waiter{}}
 }
 
-// Search waits until a search of a caller may run. The caller of Search must call end after the
-// search. Errors: *ExceededError, ctx.Err().
+// Search waits until a search of a caller may run. The function that calls Search must call end after
+// the search. Errors: *ExceededError, ctx.Err().
 func (s *SiteLimiter) Search(ctx context.Context, caller string) (end func(), err error) {
 	if s == nil {
 		return func() {}, nil

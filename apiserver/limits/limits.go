@@ -32,19 +32,23 @@ const (
 	addressRate, addressBurst = 200, 1000
 )
 
-// Rates are the limits of a Site on one API server. Requests beyond them get an *ExceededError.
+// Rates are the limits of the requests to a Site on one API server. Requests beyond a limit fail with
+// an *ExceededError.
 type Rates struct {
-	// Rate is how many requests per second the Site serves on average. Default: 5000. CallerRate is
-	// how many of them one caller may make. Default: half of Rate.
-	Rate, CallerRate int
-	// Burst is how many requests the Site and each caller may make at once. Default: twice Rate.
+	// Rate is the maximum average number of requests per second of the Site. Default: 5000.
+	Rate int
+	// CallerRate is the maximum average number of requests per second of one caller. Default: half of
+	// Rate.
+	CallerRate int
+	// Burst is the number of requests that the Site serves at once, in total and for each caller,
+	// before the average rate applies. Default: twice Rate.
 	Burst int
-	// Searches is how many searches and histories run concurrently. Further ones wait for up to
-	// maxSearchWait and are then refused. Default: 64.
+	// Searches is the maximum number of searches, histories and lists that run concurrently. Further
+	// searches wait for up to maxSearchWait and then fail. Default: 64.
 	Searches int
 }
 
-// From returns the Rates of a Site object, with defaults.
+// From returns the Rates in spec.limits of a Site. Limits that are not set have their defaults.
 func From(spec v1alpha1.Limits) Rates {
 	perSecond := settings.Int(spec.RequestsPerSecond, defaultRate)
 	return Rates{
@@ -53,14 +57,15 @@ func From(spec v1alpha1.Limits) Rates {
 	}
 }
 
-// ExceededError is returned for a request beyond a limit.
+// ExceededError is returned for a request that exceeds a limit of rate or concurrency.
 type ExceededError struct {
 	// Policy names the exceeded limit: site, caller, address, searches or exports.
 	Policy string
-	// Quota is how many requests are allowed in Window. It is 0 for searches and exports.
+	// Quota is the number of requests that are allowed in Window on average. It is 0 for the policies
+	// searches and exports.
 	Quota  int
 	Window time.Duration
-	// RetryAfter is the time until a request may be admitted.
+	// RetryAfter is the time after which the client can retry the request.
 	RetryAfter time.Duration
 }
 
@@ -77,8 +82,8 @@ func (e *ExceededError) RetrySeconds() int {
 	return max(1, int(math.Ceil(e.RetryAfter.Seconds())))
 }
 
-// Limiter keeps the buckets of all sites and addresses of one server. It is safe for concurrent
-// use.
+// Limiter keeps the token buckets of all sites and client addresses of one server. It is safe for
+// concurrent use.
 type Limiter struct {
 	now       func() time.Time
 	mu        sync.Mutex
@@ -86,12 +91,13 @@ type Limiter struct {
 	addresses *recent[string, *rate.Limiter]
 }
 
-// New returns a Limiter that gets the time from now.
+// New returns a Limiter. now returns the current time.
 func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, sites: newRecent[string, *SiteLimiter](maxSites), addresses: newRecent[string, *rate.Limiter](maxAddresses)}
 }
 
-// Site returns the limiter of a Site. Changed rates apply to its later requests, with full buckets.
+// Site returns the limiter of a Site. If rates differ from those of the previous call, they apply to
+// later requests, and the buckets start full.
 func (l *Limiter) Site(id string, rates Rates) *SiteLimiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +111,7 @@ func (l *Limiter) Site(id string, rates Rates) *SiteLimiter {
 	return site
 }
 
-// Anonymous counts a request without a caller against the limit of its client address.
+// Anonymous counts a request without an authenticated caller against the limit of its client address.
 // Errors: *ExceededError.
 func (l *Limiter) Anonymous(address string) error {
 	l.mu.Lock()
@@ -142,8 +148,9 @@ func (s *SiteLimiter) set(rates Rates) {
 	s.searches.resize(rates.Searches)
 }
 
-// Admit counts one request against the limits of its caller and the Site. The caller's limit comes
-// first, so that a caller beyond it takes nothing from others. Errors: *ExceededError.
+// Admit counts one request against the limits of its caller and the Site. The caller's limit is
+// checked first, so that a caller who exceeds it uses up nothing of the Site's limit. Errors:
+// *ExceededError.
 func (s *SiteLimiter) Admit(caller string) error {
 	if s == nil {
 		return nil

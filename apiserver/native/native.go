@@ -33,36 +33,37 @@ const (
 // requestTimeout is how long one request may take. A longer one is answered with 503.
 const requestTimeout = 45 * time.Second
 
-// Store is the storage of a site.
+// Store is the storage of a site, with the methods that exports and imports need.
 type Store interface {
 	store.Store
 	store.Archive
 }
 
-// Site is a Site as this API needs it.
+// Site has the parts of a Site that the native API needs.
 type Site struct {
 	Access access.Tenant
-	// Store is the storage, without restrictions. It is nil while it is not open.
+	// Store is the storage of the site, without restrictions to what the caller can see. It is nil
+	// while the storage is not open.
 	Store Store
-	// Limiter limits concurrent searches, which include exports.
+	// Limiter limits the concurrent searches of the site. A page of an export counts as a search.
 	Limiter *limits.SiteLimiter
 }
 
-// Problem is an error in the body of a version.
+// Problem is an error in the body of a version of a record.
 type Problem struct {
-	// Expression is where the error is, such as Patient.active.
+	// Expression is the FHIRPath of the element with the error, such as Patient.active.
 	Expression string
-	// Code is for programs, Message for people.
+	// Code is the error code for programs. Message is a text for people.
 	Code, Message string
 }
 
-// Config has the dependencies of the API. All are required unless noted.
+// Config has the dependencies of the native API. All are required unless noted.
 type Config struct {
 	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
 	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
 	Admit      func(r *http.Request, siteID string) (Site, access.Caller, error)
 	Authorizer access.Authorizer
-	// CheckBody returns what is wrong with the stored body of a record.
+	// CheckBody returns the errors in the stored body of a record. It returns none for a valid body.
 	CheckBody func(key store.Key, body store.Body) []Problem
 	// Audit records requests. If it is nil, requests are not recorded.
 	Audit *audit.Auditor
@@ -77,7 +78,8 @@ type handler struct{ Config }
 // errUnknownPath is the error of a path that the API does not have.
 var errUnknownPath = &web.UnknownPathError{Paths: "the path of this API is /site/{siteId}/native"}
 
-// New returns the handler of /site/{siteId}/native.
+// New returns the handler of /site/{siteId}/native, which exports and imports all records of a site
+// with all versions.
 func New(config Config) http.Handler {
 	h := &handler{config}
 	routes := chi.NewRouter()

@@ -85,7 +85,7 @@ func (h *handler) errorPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	entry, ok := errorcode.Lookup(code)
 	if !ok {
-		return &web.UnknownPathError{Paths: "there is no error with this code; /errors lists all codes"}
+		return &web.UnknownPathError{Paths: "/errors lists the codes that have a page"}
 	}
 	if prefersHTML(r) {
 		return respondPage(w, r, http.StatusOK, "error.html", entry)

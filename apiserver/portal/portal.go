@@ -20,7 +20,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Guides is where the guides for users are.
+// Guides is the address of the guides for users.
 const Guides = "https://github.com/paddock-health/paddock/tree/main/docs/guides"
 
 // Site is a site as the portal shows it.
@@ -32,19 +32,20 @@ type Site struct {
 
 // Config has the dependencies of the portal. Find is required.
 type Config struct {
-	// Find finds the site of a request. Errors: access.ErrSiteHidden if there is none, or if it is
-	// hidden from the caller; access.ErrUnavailable, *limits.ExceededError.
+	// Find finds the site of a request. Errors: access.ErrSiteHidden if the site does not exist or is
+	// hidden from the caller; access.ErrUnavailable; *limits.ExceededError.
 	Find func(r *http.Request, siteID string) (Site, error)
 	// ErrorPages is the address of the pages that explain the codes of errors.
 	ErrorPages errorcode.Pages
-	// Log defaults to slog.Default().
+	// Log receives errors of requests. Default: slog.Default().
 	Log *slog.Logger
 }
 
 // handler serves the portal.
 type handler struct{ Config }
 
-// New returns the handler of /, /errors and of the pages and documents of sites.
+// New returns the handler of /, of /errors and the pages below it, and of the pages and documents of
+// sites.
 func New(config Config) http.Handler {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	h := &handler{config}
@@ -54,7 +55,7 @@ func New(config Config) http.Handler {
 		router.Handle(path, h.serve(serve))
 	}
 	unknown := h.serve(func(http.ResponseWriter, *http.Request) error {
-		return &web.UnknownPathError{Paths: "the first page is /"}
+		return &web.UnknownPathError{Paths: "the start page is /"}
 	})
 	router.NotFound(unknown)
 	router.MethodNotAllowed(h.serve(func(http.ResponseWriter, *http.Request) error { return &web.UnknownMethodError{} }))

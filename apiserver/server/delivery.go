@@ -26,19 +26,22 @@ import (
 // are required.
 type DeliveryConfig struct {
 	Kubernetes *rest.Config
-	// Sites delivers the events in Postgres, Runner those in etcd-backed storage.
-	Sites  *sites.Sites
+	// Sites delivers the events that are stored in Postgres.
+	Sites *sites.Sites
+	// Runner delivers the events that are stored as objects of the cluster.
 	Runner Runner
-	// Webhooks are the receivers of events. Deliver writes their state into the status of Webhooks.
+	// Webhooks are the receivers of events. Deliver writes the state of their deliveries to the
+	// status of the Webhook objects.
 	Webhooks *targets.Targets
-	// Namespace is the namespace of the Leases.
+	// Namespace is the namespace of the Leases with which the processes divide the work.
 	Namespace string
 	Tracing   *Tracing
 	Health    Health
 	Log       *slog.Logger
 }
 
-// Runner delivers events until ctx ends, and then waits for the attempts in flight.
+// Runner delivers the events of one engine. Run delivers until ctx ends, and then waits for the
+// attempts in flight.
 type Runner interface {
 	Run(ctx context.Context)
 }
@@ -85,7 +88,8 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	return errors.Join(err, group.Wait())
 }
 
-// NewSenders returns a function that returns a Site's Sender, which sends to its webhooks.
+// NewSenders returns a function that returns the sites.Sender of a Site, which sends events to the
+// webhooks of the Site.
 func NewSenders(sender *delivery.Sender, webhooks *targets.Targets) func(namespace, siteID string, log delivery.Log) sites.Sender {
 	return func(namespace, siteID string, log delivery.Log) sites.Sender {
 		return siteSender{sender.Site(siteID, webhooks.Site(namespace), log), webhooks, namespace}

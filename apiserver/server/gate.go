@@ -43,7 +43,7 @@ func reasonIn(values []string) (string, error) {
 	reason := strings.TrimSpace(values[0])
 	switch {
 	case reason == "":
-		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the reason is empty; say why the record is needed"}
+		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the reason is empty; state why access to the record is needed"}
 	case len(reason) > maxReason:
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: fmt.Sprintf("the reason has %d bytes; shorten it to at most %d", len(reason), maxReason)}
 	case strings.ContainsFunc(reason, unicode.IsControl):

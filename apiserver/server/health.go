@@ -22,11 +22,11 @@ import (
 
 // Health configures the probes and metrics of the process.
 type Health struct {
-	// Address is where probes and metrics are served over plain HTTP, such as :8081.
+	// Address is the address at which probes and metrics are served over plain HTTP, such as :8081.
 	Address string
 	// Version is the release of the process.
 	Version string
-	// Profiling serves Go profiles at /debug/pprof.
+	// Profiling selects whether Go profiles are served at /debug/pprof.
 	Profiling bool
 }
 

@@ -49,13 +49,13 @@ type Config struct {
 	Sites      *sites.Sites
 	// Tracing, if set, exports spans.
 	Tracing *Tracing
-	// AuditLog gets the entries of all Sites. The Server closes it.
+	// AuditLog receives copies of the audit entries of all Sites. The Server closes it.
 	AuditLog *audit.Lines
 	Keys     Keys
 	// PublicURL is the base URL at which clients reach the servers, without a trailing slash.
 	PublicURL string
-	// Listener is the port of the FHIR and AHDS APIs. If nil, they are served only through the
-	// aggregated API.
+	// Listener configures the port of the FHIR and AHDS APIs. If nil, these APIs are served only
+	// through the aggregated API.
 	Listener *Listener
 	// Aggregated has the Kubeconfig, the Address and the certificate of the aggregated API; the
 	// Server sets the other fields. If nil, the aggregated API is not served.
@@ -64,18 +64,19 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Engine is the engine of etcd-backed storage.
+// Engine is the storage engine that stores records as objects of the cluster (in etcd).
 type Engine interface {
 	// Run updates the search index until ctx ends.
 	Run(ctx context.Context)
-	// Synced returns a channel that is closed once the index has all records that existed at the
-	// start.
+	// Synced returns a channel that is closed when the search index has all records that existed when
+	// Run started.
 	Synced() <-chan struct{}
-	// Indexed returns the number of records in the index.
+	// Indexed returns the number of records in the search index, tombstones included.
 	Indexed() int64
 }
 
-// Keys are the keys of page tokens, hold tokens and calendar feed URLs. All replicas share them.
+// Keys are the keys that sign page tokens, hold tokens and calendar feed URLs. All replicas must have
+// the same keys.
 type Keys struct {
 	Page, Hold, Feed keyring.Source
 }

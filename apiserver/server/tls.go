@@ -17,8 +17,9 @@ type Listener struct {
 	// CertFile and KeyFile are the paths of the certificate chain and its private key, which are
 	// reloaded when they change. If unset, the APIs are served over plain HTTP.
 	CertFile, KeyFile string
-	// MaxConnections limits all open connections: further ones wait. MaxConnectionsPerAddress limits
-	// those of one client address: further ones are closed. 0 is no limit.
+	// MaxConnections is the maximum number of open connections; further connections wait.
+	// MaxConnectionsPerAddress is the maximum for one client address; further connections are closed.
+	// 0 means no limit.
 	MaxConnections, MaxConnectionsPerAddress int
 }
 

@@ -25,14 +25,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Tracing exports spans to an OpenTelemetry collector: of requests, of the requests to
-// kube-apiserver that they cause, and of their SQL statements. A nil *Tracing does nothing.
+// Tracing exports spans to an OpenTelemetry collector: spans of requests of clients, and of the
+// requests to kube-apiserver and the SQL statements that these cause. A nil *Tracing does nothing.
 type Tracing struct{ provider *sdktrace.TracerProvider }
 
-// StartTracing starts the export if OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector, and returns nil otherwise or if
-// OTEL_SDK_DISABLED is "true". The environment variables are those of OpenTelemetry's
-// specification.
+// StartTracing starts the export if the environment variable OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector. Otherwise, or if OTEL_SDK_DISABLED is "true",
+// it returns nil. OpenTelemetry's specification defines these variables.
 func StartTracing(ctx context.Context, version string) (*Tracing, error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return nil, nil
@@ -106,7 +105,8 @@ func named(next http.Handler) http.Handler {
 	})
 }
 
-// Client traces the requests to kube-apiserver that belong to a traced request. It changes config.
+// Client changes config so that requests to kube-apiserver are traced if they belong to a traced
+// request.
 func (t *Tracing) Client(config *rest.Config) {
 	if t == nil {
 		return
@@ -134,8 +134,8 @@ func hasKnownMethod(r *http.Request) bool {
 	}
 }
 
-// Statements returns a tracer of SQL statements. Its spans do not have the arguments of statements,
-// because these contain data of records.
+// Statements returns a tracer of SQL statements. The spans do not contain the arguments of
+// statements, because arguments contain data of records.
 func (t *Tracing) Statements() pgx.QueryTracer {
 	if t == nil {
 		return nil

@@ -15,32 +15,34 @@ import (
 	"github.com/paddock-health/paddock/apiserver/events"
 )
 
-// Settings are the configuration of one Site.
+// Settings are the configuration of one Site, as all APIs use it.
 type Settings struct {
 	// ID is the siteID, as in paths.
 	ID string
-	// URL is the Site's own base URL. It is empty if the Site has none.
+	// URL is the base URL of the Site at the host name of its spec.exposure. It is empty if the Site
+	// has no host name of its own.
 	URL    string
 	Access access.Tenant
 	// Limits are spec.limits. Fields that the Site does not set are nil: the code that enforces a
 	// limit has its default. See Int and Bytes.
 	Limits v1alpha1.Limits
-	// UpdateCreate lets clients choose the ids of new records.
+	// UpdateCreate lets a PUT create a record with an id chosen by the client.
 	UpdateCreate bool
 	// EnforceReferences refuses references to missing records of the Site, and the deletion of
 	// referenced records.
 	EnforceReferences bool
-	// Lenient makes searches ignore unknown parameters. A request's Prefer: handling has precedence.
+	// Lenient makes searches ignore unknown parameters. The handling preference in the header Prefer
+	// of a request has precedence.
 	Lenient bool
 	// Zone is the time zone of dates and times without an offset. Nil is UTC.
 	Zone *time.Location
-	// Privacy are the rules of spec.privacy, which hide records from some callers.
+	// Privacy has the rules of spec.privacy, which hide records from some callers.
 	Privacy *privacy.Rules
-	// EventTypes are the types of events that changes of records cause, by record type.
+	// EventTypes maps each record type to the types of the events that its changes cause.
 	EventTypes map[string]events.Mapping
-	// CORS handles cross-origin requests of browsers. It is nil if the Site allows no other origins.
+	// CORS handles cross-origin requests of browsers. It is nil if spec.cors of the Site is unset.
 	CORS *cors.Cors
-	// Conditions are those of the Site object.
+	// Conditions are status.conditions of the Site object.
 	Conditions []metav1.Condition
 }
 
@@ -51,7 +53,7 @@ const defaultMaxBodySize = 4 << 20
 // 4 MiB. Every API refuses larger bodies with 413.
 func (s *Settings) MaxBodySize() int64 { return Bytes(s.Limits.MaxBodySize, defaultMaxBodySize) }
 
-// Int returns the value of a field of Limits, or unset if the Site does not set it.
+// Int returns the value of a field of Limits, or the parameter unset if the field is nil.
 func Int(field *int32, unset int) int {
 	if field == nil {
 		return unset
@@ -59,7 +61,7 @@ func Int(field *int32, unset int) int {
 	return int(*field)
 }
 
-// Bytes returns the value of a field of Limits in bytes, or unset if the Site does not set it.
+// Bytes returns the value of a field of Limits in bytes, or the parameter unset if the field is nil.
 func Bytes(field *resource.Quantity, unset int64) int64 {
 	if field == nil {
 		return unset

@@ -34,13 +34,15 @@ const (
 type Options struct {
 	// URL is the base URL of the Site's FHIR API, such as https://fhir.example.org/site/1042/fhir.
 	URL string
-	// TokenFile is the path of the token of a caller who may read, search and write Patients.
+	// TokenFile is the path of a file with the bearer token of a caller who may read, search, write
+	// and delete Patients.
 	TokenFile string
-	// CAFile is the path of the CA certificate to trust. Default: those of the system.
+	// CAFile is the path of a PEM file with the CA certificates to trust. Default: the CA
+	// certificates of the system.
 	CAFile string
-	// Timeout is the time limit of the whole test. It has no default.
+	// Timeout is the time limit of the whole test. It must be set.
 	Timeout time.Duration
-	// Out gets a line for each completed step.
+	// Out receives a line of text for each completed step.
 	Out io.Writer
 }
 
@@ -51,8 +53,8 @@ type checker struct {
 }
 
 // Run creates a Patient, reads it, searches for it and deletes it. It repeats a failed step every
-// retryInterval until the timeout, and then returns the step's last error. A failure that no
-// repetition can change ends it at once: see permanent.
+// retryInterval until Options.Timeout, and then returns the last error of the step. A failure that no
+// repetition can change ends Run at once: see permanent.
 func Run(ctx context.Context, o Options) error {
 	client, err := newClient(o.CAFile)
 	if err != nil {

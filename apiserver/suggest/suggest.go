@@ -12,8 +12,8 @@ import (
 // one is similar to none.
 const maxLength = 64
 
-// Closest returns the known name that is most similar to an unknown one. It returns false if none is
-// similar.
+// Closest returns the known name that is most similar to an unknown one. It returns false if no known
+// name is similar.
 func Closest(unknown string, known []string) (name string, ok bool) {
 	const maxDistance = 3 // and at most half of the letters
 	if len(unknown) > maxLength {
@@ -28,8 +28,8 @@ func Closest(unknown string, known []string) (name string, ok bool) {
 	return name, name != ""
 }
 
-// Among returns the end of a message about an unknown name: the known name that is most similar, or
-// all known names after list if none is similar.
+// Among returns the end of an error message about an unknown name: the known name that is most
+// similar, or, if none is similar, the text list followed by all known names.
 func Among(unknown string, known []string, list string) string {
 	if name, ok := Closest(unknown, known); ok {
 		return "; did you mean " + name + "?"

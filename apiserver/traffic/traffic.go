@@ -9,37 +9,38 @@ import (
 )
 
 const (
-	// Step is the duration of a Sample.
+	// Step is the length of the interval of a Sample.
 	Step = time.Minute
 	// kept is how long samples are kept.
 	kept = time.Hour
 )
 
-// Bounds are the upper limits of the classes of durations: those of the histogram
-// paddock_http_request_duration_seconds, without the shortest ones. A last class has the longer
+// Bounds are the upper limits of the classes of Sample.Durations, which are those of the histogram
+// paddock_http_request_duration_seconds without the shortest ones. One more class has all longer
 // durations.
 var Bounds = [...]time.Duration{
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 10 * time.Second,
 }
 
-// Sample is the number of requests that ended within one Step.
+// Sample has the numbers of requests that ended within one Step.
 type Sample struct {
 	// At is the start of the Step.
 	At time.Time
-	// Requests counts all requests, ClientErrors those with a status of 400 to 499, and ServerErrors
-	// those with a status from 500.
+	// Requests is the number of all requests, ClientErrors of those with a status of 400 to 499, and
+	// ServerErrors of those with a status of 500 or more.
 	Requests, ClientErrors, ServerErrors int64
-	// Durations counts the requests by class of duration, see Bounds.
+	// Durations has the number of requests in each class of duration. See Bounds.
 	Durations [len(Bounds) + 1]int64
 }
 
-// Report is what a Recorder has counted of one site.
+// Report has the requests to one site that a Recorder counted in the last hour.
 type Report struct {
-	// Server is the name of the API server, and Since the time from which it has counted.
+	// Server is the name of the API server.
 	Server string
-	Since  time.Time
-	// Samples are in ascending order of time. Times without requests are omitted.
+	// Since is when the API server began to count.
+	Since time.Time
+	// Samples are in ascending order of time. Steps without requests are omitted.
 	Samples []Sample
 }
 
@@ -55,13 +56,13 @@ type Recorder struct {
 	forgotten time.Time
 }
 
-// New returns a Recorder of the API server with a name. It gets the time from now.
+// New returns a Recorder. server is the name of the API server. now returns the current time.
 func New(server string, now func() time.Time) *Recorder {
 	return &Recorder{server: server, now: now, since: now(), sites: map[string][]Sample{}}
 }
 
-// Record counts a request of a site. The site must exist, because each one occupies memory for an
-// hour.
+// Record counts a request to a site. took is the duration of the request. The site must exist,
+// because each siteID occupies memory for an hour.
 func (r *Recorder) Record(siteID string, status int, took time.Duration) {
 	at := r.now().Truncate(Step)
 	r.mu.Lock()
@@ -104,7 +105,7 @@ func newer(samples []Sample, from time.Time) []Sample {
 	return slices.Clone(samples[first:])
 }
 
-// Report returns what was counted of a site in the last hour.
+// Report returns the requests to a site that were counted in the last hour.
 func (r *Recorder) Report(siteID string) Report {
 	from := r.now().Truncate(Step).Add(-kept)
 	r.mu.Lock()

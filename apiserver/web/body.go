@@ -11,9 +11,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError reports a request body that exceeds the limit.
+// TooLargeError is returned for a request body that exceeds the site's limit.
 type TooLargeError struct {
-	// Limit is the maximum size in bytes.
+	// Limit is the maximum size of a body in bytes.
 	Limit int64
 }
 
@@ -21,14 +21,14 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the body exceeds the limit of this site; send at most %d bytes", e.Limit)
 }
 
-// EncodingError reports a Content-Encoding that is not supported.
+// EncodingError is returned for a request body with a Content-Encoding that is not supported.
 type EncodingError struct{ Encoding string }
 
 func (e *EncodingError) Error() string {
 	return fmt.Sprintf("Content-Encoding %.60q is not supported; send gzip, or omit the header", e.Encoding)
 }
 
-// BrokenBodyError reports a body that ended early or cannot be decompressed.
+// BrokenBodyError is returned for a request body that ends early or cannot be decompressed.
 type BrokenBodyError struct {
 	// Cause is why the body cannot be read.
 	Cause error

@@ -15,7 +15,7 @@ type ETag struct {
 	Weak   bool
 }
 
-// String returns the tag as in a header.
+// String returns the tag in the form of the header field ETag.
 func (t ETag) String() string {
 	if t.Weak {
 		return `W/"` + t.Opaque + `"`
@@ -23,20 +23,21 @@ func (t ETag) String() string {
 	return `"` + t.Opaque + `"`
 }
 
-// ETags is the value of If-Match or If-None-Match. Given is set if the request has the header, Any
-// if it has a *. RFC 9110 §13.1.
+// ETags is the value of If-Match or If-None-Match. Given is true if the request has the header field.
+// Any is true if the value of the header field contains *. RFC 9110 §13.1.
 type ETags struct {
 	Given, Any bool
 	Tags       []ETag
 }
 
-// ETagError is the error of an item in If-Match or If-None-Match that is not an ETag.
+// ETagError is returned if an item of If-Match or If-None-Match is not an entity tag.
 type ETagError struct{ Header, Item string }
 
 func (e *ETagError) Error() string { return e.Header + ": not an ETag: " + e.Item }
 
-// ParseETags parses If-Match or If-None-Match. syntax is the facade's expression for a tag: its
-// first group matches the W/ of a weak tag, the other groups the opaque part. Errors: *ETagError.
+// ParseETags parses the header field name, which is If-Match or If-None-Match. syntax is the facade's
+// regular expression for a tag: its first group matches the W/ of a weak tag, and its other groups
+// match the opaque part. Errors: *ETagError.
 func ParseETags(header http.Header, name string, syntax *regexp.Regexp) (ETags, error) {
 	value := strings.Join(header.Values(name), ",")
 	if strings.TrimSpace(value) == "" {
@@ -59,7 +60,7 @@ func ParseETags(header http.Header, name string, syntax *regexp.Regexp) (ETags, 
 }
 
 // MatchStrong reports whether a tag matches by strong comparison, as If-Match requires. A weak tag
-// matches * only. RFC 9110 §13.1.1.
+// matches only *. RFC 9110 §13.1.1.
 func (t ETags) MatchStrong(tag ETag) bool {
 	return t.Any || !tag.Weak && slices.Contains(t.Tags, tag)
 }
@@ -72,7 +73,7 @@ func (t ETags) MatchWeak(tag ETag) bool {
 
 // IsNotModified reports whether the client of a read already has the version with this tag and time,
 // so that the response is 304. If-None-Match overrides If-Modified-Since. RFC 9110 §13.2.2. syntax is
-// that of ParseETags. Errors: *ETagError.
+// the parameter of ParseETags. Errors: *ETagError.
 func IsNotModified(header http.Header, syntax *regexp.Regexp, tag ETag, updated time.Time) (bool, error) {
 	tags, err := ParseETags(header, "If-None-Match", syntax)
 	if err != nil || tags.Given {

@@ -12,11 +12,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Failure is the response to an error that means the same in every facade. A facade writes it in its
-// own format: an OperationOutcome or a problem document.
+// Failure is the response to an error that has the same meaning in every facade. A facade writes it
+// in its own format: an OperationOutcome or a problem document.
 type Failure struct {
 	Status int
-	// Code is for programs: a constant of this package or of the facade.
+	// Code is the error code for programs: a constant of this package or of the facade.
 	Code string
 	// Detail is a message for people.
 	Detail string
@@ -52,21 +52,22 @@ const retryAfter = "5"
 // mayBeWritten is appended if the outcome of a write is unknown.
 const mayBeWritten = "; if the request was a write, it may have succeeded"
 
-// With returns f with one header field, which replaces those of f.
+// With returns a copy of f with one header field in place of all header fields of f.
 func (f Failure) With(name, value string) Failure {
 	f.Header = map[string]string{name: value}
 	return f
 }
 
-// RetryLater returns the failure, with Retry-After, of a request that may succeed later unchanged.
+// RetryLater returns the Failure, with the header field Retry-After, of a request that can succeed
+// later without a change.
 func RetryLater(status int, code, detail string) Failure {
 	return Failure{Status: status, Code: code, Detail: detail}.With("Retry-After", retryAfter)
 }
 
-// FailureOf returns the failure of an error of package web, access, audit, limits or store, or of a
+// FailureOf returns the Failure for an error of package web, access, audit, limits or store, or of a
 // request's context. A facade first handles the errors that it describes in its own terms, such as
-// *ETagError, *BrokenBodyError and store.ErrNotFound. Any other error is an internal one: clients do
-// not see its text.
+// *ETagError, *BrokenBodyError and store.ErrNotFound. Any other error is an internal error, whose
+// text clients do not see.
 func FailureOf(err error) Failure {
 	for _, known := range []func(error) (Failure, bool){requestFailure, accessFailure, storeFailure} {
 		if f, ok := known(err); ok {

@@ -11,8 +11,8 @@ import (
 
 // MediaRange is an item of an Accept header. RFC 9110 §12.5.1.
 type MediaRange struct {
-	// Type is a media type, such as text/csv, or a range of them, such as text/* or */*. It is empty
-	// if the item is invalid.
+	// Type is a media type, such as text/csv, or a range of media types, such as text/* or */*. It is
+	// empty if the item is invalid.
 	Type   string
 	Params map[string]string
 	// Quality is the weight q, from 0 to 1. It is 1 if q is missing or invalid.
@@ -39,9 +39,9 @@ func ParseAccept(header http.Header) []MediaRange {
 	return ranges
 }
 
-// Preference returns the quality of a media type, which is that of the most specific range that
-// covers it, or 0 if none does. at is the index of the first range without a wildcard that equals
-// the media type, or len(ranges). RFC 9110 §12.5.1.
+// Preference returns the quality of a media type: the quality of the most specific range that covers
+// the media type, or 0 if no range covers it. at is the index of the first range without a wildcard
+// that equals the media type, or len(ranges). RFC 9110 §12.5.1.
 func Preference(ranges []MediaRange, mediaType string) (quality float64, at int) {
 	general, _, _ := strings.Cut(mediaType, "/")
 	bySpecificity := []string{"*/*", general + "/*", mediaType}
@@ -58,8 +58,8 @@ func Preference(ranges []MediaRange, mediaType string) (quality float64, at int)
 	return quality, at
 }
 
-// NotAcceptableError is the error of a request that accepts no media type of the response. In names
-// the header or parameter that has the Value.
+// NotAcceptableError is returned for a request that accepts none of the media types in which the
+// response can be sent. In is the name of the header field or parameter, and Value is its value.
 type NotAcceptableError struct {
 	In, Value string
 	Supported []string
@@ -69,18 +69,18 @@ func (e *NotAcceptableError) Error() string {
 	return fmt.Sprintf("%s: %.100q is not supported; supported media types: %s", e.In, e.Value, strings.Join(e.Supported, ", "))
 }
 
-// MediaTypeError is the error of a body whose Content-Type is not supported.
+// MediaTypeError is returned for a request body whose Content-Type is not supported.
 type MediaTypeError struct {
 	Problem string
-	// Supported are the supported media types.
+	// Supported are the media types that the path supports.
 	Supported []string
 }
 
 func (e *MediaTypeError) Error() string { return e.Problem }
 
-// ParseContentType returns the media type of a body, which must be one of those supported, and its
-// parameters. A charset other than UTF-8 is an error. Without a Content-Type, the media type is
-// empty. Errors: *MediaTypeError.
+// ParseContentType returns the media type and the parameters in Content-Type. A media type that is
+// not in supported and a charset other than UTF-8 are errors. Without a Content-Type, the media type
+// is empty. Errors: *MediaTypeError.
 func ParseContentType(header http.Header, supported ...string) (mediaType string, params map[string]string, err error) {
 	contentType := header.Get("Content-Type")
 	if contentType == "" {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Respond writes a response with a body. The response to HEAD has the length of the body but not
+// Respond writes a response with a body. For HEAD, it writes the Content-Length of the body but not
 // the body.
 func Respond(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	header := w.Header()

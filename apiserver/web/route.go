@@ -11,10 +11,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 )
 
-// Methods maps the HTTP methods of one path to their operations. HEAD has the operation of GET.
+// Methods maps the HTTP methods of one path to operations. HEAD has the operation of GET.
 type Methods[T any] map[string]T
 
-// Find returns the operation of a method. Errors: *MethodError.
+// Find returns the operation of a method. Errors: *MethodError if the path has no operation for the
+// method.
 func (m Methods[T]) Find(method string) (T, error) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -39,16 +40,18 @@ func (m Methods[T]) allowed() []string {
 // Route is one method at one path of a facade, for descriptions of the API.
 type Route struct {
 	Method string
-	// Path is relative to the base of the facade. It begins with a slash, except that of the base,
-	// which is empty. Parameters are in braces.
+	// Path is the path relative to the base of the facade, with parameters in braces. It begins with
+	// a slash, and is empty for the base itself.
 	Path string
-	// Pattern is the chi pattern that matches Path. They differ if Path is for one resource type.
+	// Pattern is the chi pattern that matches Path. It differs from Path if Path is for one resource
+	// type.
 	Pattern string
-	// Type is FHIR's name of the resource type in Path, or empty.
+	// Type is FHIR's name of the resource type in Path. It is empty if Path has none.
 	Type string
-	// Right is the right that the route requires. Without a verb, the operation decides itself.
+	// Right is the right that the route requires. If Right.Verb is empty, the operation itself
+	// decides which rights it requires.
 	Right access.Action
-	// Public is set if the route needs no bearer token.
+	// Public is true if the route needs no bearer token.
 	Public bool
 }
 
@@ -59,30 +62,30 @@ func SortRoutes(routes []Route) {
 	})
 }
 
-// UnknownPathError is the error of a path that does not exist in a facade.
+// UnknownPathError is returned for a request to a path that does not exist in a facade.
 type UnknownPathError struct {
-	// Paths is the end of the message, which says which paths exist.
+	// Paths is the second part of the error message. It says which paths exist.
 	Paths string
 }
 
 func (e *UnknownPathError) Error() string { return "this path does not exist; " + e.Paths }
 
-// MethodError is the error of a path that does not support the method.
+// MethodError is returned for a request with a method that its path does not support.
 type MethodError struct{ Allowed []string }
 
 func (e *MethodError) Error() string {
 	return "the method is not allowed at this path; allowed methods: " + strings.Join(e.Allowed, ", ")
 }
 
-// UnknownMethodError is the error of a method that HTTP does not define.
+// UnknownMethodError is returned for a request with a method that HTTP does not define.
 type UnknownMethodError struct{}
 
 func (e *UnknownMethodError) Error() string {
 	return "the request method is not defined by HTTP; use GET, HEAD, POST, PUT, PATCH or DELETE"
 }
 
-// PathParameter returns the decoded value of a path parameter, and "" if there is none. A value
-// with an invalid escape is returned as it is.
+// PathParameter returns the decoded value of a path parameter, or "" if the path has no such
+// parameter. A value with an invalid escape is returned as it is.
 func PathParameter(r *http.Request, name string) string {
 	value := r.PathValue(name)
 	if r.URL.RawPath == "" { // the router matched the decoded path

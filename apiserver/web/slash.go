@@ -21,7 +21,7 @@ func StripSlash(next http.Handler) http.Handler {
 	})
 }
 
-// RoutePath returns the path by which StripSlash routes a URL: escaped if its RawPath is set, and
+// RoutePath returns the path by which StripSlash routes a URL: RawPath if it is set, otherwise Path,
 // without a trailing slash.
 func RoutePath(u *url.URL) string {
 	path := cmp.Or(u.RawPath, u.Path)

@@ -30,15 +30,16 @@ const maxCorrelationID = 256
 
 type requestIDKey struct{}
 
-// RequestID returns the id that Identify gave the request, and "" if there is none.
+// RequestID returns the id that Identify gave the request, or "" without Identify.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// Identify gives each request an id: the client's X-Request-Id if that has a safe form, and
-// otherwise a UUID. The response has the id in X-Request-Id. X-Correlation-Id repeats the client's
-// id unchanged, so that the client can always correlate the response. R4 http.html#custom.
+// Identify gives each request an id: the client's X-Request-Id if it has at most 64 letters, digits
+// and the characters . _ and -, and otherwise a UUID. The response has this id in X-Request-Id.
+// X-Correlation-Id repeats the client's X-Request-Id of at most 256 bytes unchanged, so that the
+// client can correlate the response. R4 http.html#custom.
 func Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestIDHeader)
@@ -53,7 +54,8 @@ func Identify(next http.Handler) http.Handler {
 	})
 }
 
-// Recover logs a panic of next and responds with fail. It panics again with http.ErrAbortHandler.
+// Recover logs a panic of next and calls fail, which must write the response. A panic with
+// http.ErrAbortHandler is passed on.
 func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

@@ -26,7 +26,8 @@ import (
 // fieldOwner is the name of Paddock's API server in managed fields.
 const fieldOwner = client.FieldOwner("paddock-apiserver")
 
-// Client reads and writes the custom resources of all namespaces. It is safe for concurrent use.
+// Client reads and writes the Webhooks and WebhookEvents of all namespaces. It is safe for concurrent
+// use.
 type Client struct {
 	objects client.Client
 	now     func() time.Time
@@ -36,7 +37,7 @@ type Client struct {
 	synced  chan struct{}
 }
 
-// New returns a client. Its method Targets returns errors until Run has been called.
+// New returns a Client. Its method Targets returns errors until Run has listed the objects.
 func New(config *rest.Config, now func() time.Time) (*Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -57,17 +58,17 @@ func New(config *rest.Config, now func() time.Time) (*Client, error) {
 	return &Client{objects: objects, now: now, watched: watched, targets: newTargets(), synced: make(chan struct{})}, nil
 }
 
-// WebhookEvents returns the store of the webhook events of a namespace.
+// WebhookEvents returns the store of the WebhookEvents of a namespace.
 func (c *Client) WebhookEvents(namespace string) *Resources {
 	return &Resources{client: c, namespace: namespace, kind: events}
 }
 
-// Webhooks returns the store of the webhooks of a namespace.
+// Webhooks returns the store of the Webhooks of a namespace.
 func (c *Client) Webhooks(namespace string) *Webhooks {
 	return &Webhooks{Resources{client: c, namespace: namespace, kind: webhooks}}
 }
 
-// Resources stores the custom resources of one kind in one namespace. It implements
+// Resources stores the objects of one kind, Webhook or WebhookEvent, in one namespace. It implements
 // ahds.ResourceStore.
 type Resources struct {
 	client    *Client

@@ -16,8 +16,8 @@ import (
 )
 
 // Webhooks stores the Webhooks of one namespace and writes their Secrets. It implements
-// ahds.WebhookStore. It never reads a Secret. A Webhook names the Secret with its signing key, and
-// owns the Secrets that were created for it.
+// ahds.WebhookStore. It never reads a Secret. A Webhook names the Secret with its signing key, and is
+// the owner of the Secrets that this package created for the Webhook.
 type Webhooks struct{ Resources }
 
 // Create implements ahds.ResourceStore. It creates the Webhook first, so that the Webhook can own
@@ -48,8 +48,9 @@ func (w *Webhooks) Create(ctx context.Context, resource webhook.Resource) (made 
 	return made, secret, nil
 }
 
-// Rotate implements ahds.WebhookStore. It calls check, creates the new Secret, calls check again
-// and changes the Webhook. If the second check fails, the Secret stays unused.
+// Rotate implements ahds.WebhookStore. Rotate calls check, creates the new Secret, and calls check
+// again with the Webhook that it then changes. If the second call fails, the new Secret remains
+// unused.
 func (w *Webhooks) Rotate(
 	ctx context.Context, id string, until time.Time, check func(webhook.Resource) error,
 ) (rotated webhook.Resource, secret string, err error) {

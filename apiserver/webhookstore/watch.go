@@ -13,10 +13,10 @@ import (
 )
 
 // Targets returns the ids of the webhooks of a namespace that receive events of a type. A webhook
-// receives them if it is active and not being deleted, and if a WebhookEvent enables the type.
-// Writes of this process take effect immediately, other writes when the watch reports them. Targets
-// calls no Kubernetes API. The caller must not modify the slice. Errors: store.ErrUnavailable until
-// Run has listed the objects.
+// receives the events of its type if it is active and not being deleted, and if a WebhookEvent
+// enables the type. Writes of this process take effect immediately, other writes when the watch
+// reports them. Targets calls no Kubernetes API. The caller must not modify the slice. Errors:
+// store.ErrUnavailable until Run has listed the objects.
 func (c *Client) Targets(namespace, eventType string) ([]string, error) {
 	select {
 	case <-c.synced:
@@ -26,8 +26,8 @@ func (c *Client) Targets(namespace, eventType string) ([]string, error) {
 	}
 }
 
-// Run watches Webhooks and WebhookEvents until ctx ends. It calls started when it has listed all of
-// them.
+// Run watches Webhooks and WebhookEvents until ctx ends. It calls started when it has listed all
+// objects of both kinds.
 func (c *Client) Run(ctx context.Context, started func()) error {
 	var registered []toolscache.InformerSynced
 	for _, object := range []client.Object{&v1alpha1.Webhook{}, &v1alpha1.WebhookEvent{}} {

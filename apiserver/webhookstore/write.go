@@ -22,7 +22,8 @@ import (
 // serviceDataAnnotation is the annotation with the ServiceData of a webhook.Resource.
 const serviceDataAnnotation = "paddock.health/ahds"
 
-// Create implements ahds.ResourceStore. The secret is always empty: only Webhooks have one.
+// Create implements ahds.ResourceStore. The secret is always empty, because only Webhooks have a
+// secret.
 func (r *Resources) Create(ctx context.Context, resource webhook.Resource) (made webhook.Resource, secret string, err error) {
 	made, err = r.create(ctx, resource, func(client.Object) error { return nil })
 	return made, "", err

@@ -23,7 +23,7 @@ func (o *checkOptions) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.url, "check", "",
 		"run a smoke test instead of serving: create, find and delete a Patient at this `URL` of a Site's FHIR API, such as https://fhir.example.org/site/1042/fhir, and exit")
 	flags.StringVar(&o.tokenFile, "check-token-file", "", "`path` of the file with the smoke test's bearer token; required with --check")
-	flags.StringVar(&o.caFile, "check-ca-file", "", "`path` of the file with the CA certificates that the smoke test trusts; if unset, it trusts those of the system")
+	flags.StringVar(&o.caFile, "check-ca-file", "", "`path` of the file with the CA certificates that the smoke test trusts, in PEM; if unset, the smoke test trusts the CA certificates of the system")
 	flags.DurationVar(&o.timeout, "check-timeout", 2*time.Minute, "time limit of the whole smoke test")
 }
 

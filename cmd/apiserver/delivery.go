@@ -20,8 +20,8 @@ type deliveryOptions struct {
 
 func (o *deliveryOptions) addFlags(flags *flag.FlagSet) {
 	flags.Var(&o.webhookNetworks, "webhook-networks", "comma-separated `CIDRs` allowed for receivers of webhooks in addition to public addresses, such as 10.0.0.0/8; loopback and link-local addresses are allowed only by networks that lie within their ranges, such as 127.0.0.0/8")
-	flags.Var(&o.clusterNetworks, "cluster-networks", "comma-separated `CIDRs` of the cluster's pods and Services; receivers in them are refused even if --webhook-networks allows them")
-	flags.StringVar(&o.clusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster; receivers with names in it are refused")
+	flags.Var(&o.clusterNetworks, "cluster-networks", "comma-separated `CIDRs` of the cluster's Pods and Services; receivers with addresses in these networks are refused even if --webhook-networks allows them")
+	flags.StringVar(&o.clusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster; receivers with host names in this domain are refused")
 	flags.StringVar(&o.webhooksNamespace, "webhooks-namespace", "paddock-webhooks", "`namespace` in which the controller stores the Secrets of webhooks for processes with --serve=delivery")
 	flags.StringVar(&o.namespace, "namespace", "paddock-system", "`namespace` of the Leases with which processes with --serve=delivery divide the work")
 }

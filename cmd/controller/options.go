@@ -73,24 +73,24 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.Var(&opts.postgresNetworks, "postgres-networks", "comma-separated `CIDRs` allowed for Sites' databases in addition to public addresses, such as 10.0.0.0/8; loopback and link-local addresses are allowed only by networks that lie within their ranges, such as 127.0.0.0/8; must equal the API servers' flag")
 	fs.Var(&opts.issuerNetworks, "issuer-networks", "comma-separated `CIDRs` allowed for Sites' token issuers in addition to public addresses, such as 10.0.0.0/8; loopback and link-local addresses are allowed only by networks that lie within their ranges, such as 127.0.0.0/8; must equal the API servers' flag")
 	fs.StringVar(&opts.postgresImage, "postgres-image", "docker.io/library/postgres",
-		"`image` of provisioned databases with engine StatefulSet, without a tag; the Site's version is the tag; it must follow the conventions of the official image")
+		"`image` of provisioned databases with engine StatefulSet, without a tag, which follows the conventions of docker.io/library/postgres; the version in the Site is the tag")
 	fs.StringVar(&opts.cloudNativePGImage, "cloudnativepg-image", "ghcr.io/cloudnative-pg/postgresql",
-		"`image` of provisioned databases with engine CloudNativePG, without a tag; the Site's version is the tag")
+		"`image` of provisioned databases with engine CloudNativePG, without a tag; the version in the Site is the tag")
 	fs.Func("certificate-names", "comma-separated DNS `names` of the API servers' certificate, which the controller issues and renews in Secret "+
-		certificateSecret+" in --namespace; if unset, it issues none", func(names string) error {
+		certificateSecret+" in --namespace; if unset, the controller issues no such certificate", func(names string) error {
 		opts.certificateNames = strings.Split(names, ",")
 		return checkNames(opts.certificateNames)
 	})
 	fs.Func("webhook-certificate-names", "comma-separated DNS `names` of the admission webhook's certificate, which the controller issues and renews in "+
-		"--webhook-secret; if unset, it issues none", func(names string) error {
+		"--webhook-secret; if unset, the controller issues no such certificate", func(names string) error {
 		opts.webhookNames = strings.Split(names, ",")
 		return checkNames(opts.webhookNames)
 	})
 	fs.StringVar(&opts.pageTokenSecret, "page-token-secret", "",
-		"`Secret` in --namespace in which the controller creates and rotates the keys that sign page tokens, hold tokens and calendar feed URLs; if unset, it creates none")
+		"`Secret` in --namespace in which the controller creates and rotates the keys that sign page tokens, hold tokens and calendar feed URLs; if unset, the controller creates no keys")
 	opts.secrets = secrets.Cluster
 	fs.Func("secrets", "`scope` of the Secrets that the controller can read: Cluster (all), or Namespaced (those of namespaces in which ClusterRole "+
-		secrets.Role+" is bound to it) (default Cluster)", func(access string) error {
+		secrets.Role+" is bound to the controller) (default Cluster)", func(access string) error {
 		opts.secrets = secrets.Access(access)
 		if opts.secrets != secrets.Cluster && opts.secrets != secrets.Namespaced {
 			return errors.New("must be Cluster or Namespaced")

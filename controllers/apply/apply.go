@@ -24,8 +24,8 @@ const FieldOwner = client.FieldOwner("paddock-controller")
 // caused the conflict triggers a reconcile earlier.
 const ConflictDelay = time.Second
 
-// Changed sets v1alpha1.ChangedAnnotation if the writer of the spec did not. wrote reports whether
-// Changed set it. object is then out of date.
+// Changed sets v1alpha1.ChangedAnnotation of an object if the writer of the current spec did not set
+// it. wrote reports whether Changed set the annotation; object is then out of date.
 func Changed(ctx context.Context, c client.Client, object client.Object) (wrote bool, err error) {
 	at, recorded := v1alpha1.ChangedAt(object)
 	if recorded {
@@ -42,7 +42,7 @@ func Changed(ctx context.Context, c client.Client, object client.Object) (wrote 
 	return true, nil
 }
 
-// Status applies the status of an object by server-side apply. status is a pointer to a struct.
+// Status writes the status of an object by server-side apply. status is a pointer to a struct.
 func Status(ctx context.Context, c client.Client, object client.Object, status any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {

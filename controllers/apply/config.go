@@ -17,8 +17,8 @@ import (
 // not detect otherwise.
 const AppliedAnnotation = "paddock.health/applied"
 
-// Config converts an object to the configuration for server-side apply. It omits the status and
-// null fields.
+// Config converts an object to a configuration for server-side apply, without the status and null
+// fields.
 func Config(obj client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -29,7 +29,8 @@ func Config(obj client.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// Hashed returns Config with AppliedAnnotation, so that Covers detects removed fields.
+// Hashed returns the result of Config with AppliedAnnotation added, so that Covers detects removed
+// fields.
 func Hashed(obj client.Object) (*unstructured.Unstructured, error) {
 	config, err := Config(obj)
 	if err != nil {

@@ -41,11 +41,12 @@ const interval = time.Minute
 type Keeper struct {
 	// Client writes to kube-apiserver.
 	Client client.Client
-	// Live reads from kube-apiserver, because the cache has no Secrets of these types.
+	// Live reads from kube-apiserver, because the cache of the manager does not hold these Secrets.
 	Live client.Reader
 	// Namespace is the namespace of the Secrets.
 	Namespace string
-	// Authority is the name of the Secret of the authority. Only the controller uses it.
+	// Authority is the name of the Secret of the certificate authority. Only the controller uses this
+	// Secret.
 	Authority string
 	// Serving are the certificates that the authority signs.
 	Serving []Serving
@@ -59,10 +60,12 @@ type Serving struct {
 	Secret string
 	// DNSNames are the DNS names of the server.
 	DNSNames []string
-	// APIService and ValidatingWebhooks are the names of an APIService and a
-	// ValidatingWebhookConfiguration whose caBundle the Keeper sets, if they exist. If a name is
-	// empty, there is no such object.
-	APIService, ValidatingWebhooks string
+	// APIService is the name of an APIService whose caBundle the Keeper sets, if the object exists. If
+	// empty, the Keeper sets none.
+	APIService string
+	// ValidatingWebhooks is the name of a ValidatingWebhookConfiguration whose caBundle the Keeper
+	// sets, if the object exists. If empty, the Keeper sets none.
+	ValidatingWebhooks string
 }
 
 // AddToScheme registers the kinds that a Keeper reads.

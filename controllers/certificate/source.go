@@ -25,7 +25,7 @@ const (
 // Source provides the certificate in a Secret to a TLS server. The Secret may be missing at startup
 // and may change later. A Source is safe for concurrent use.
 type Source struct {
-	// Live reads from kube-apiserver, because the cache has no Secrets of this type.
+	// Live reads from kube-apiserver, because the cache of the manager does not hold this Secret.
 	Live client.Reader
 	// Secret is the Secret with tls.crt and tls.key.
 	Secret client.ObjectKey
@@ -38,8 +38,8 @@ type Source struct {
 	next time.Time
 }
 
-// GetCertificate implements the function of that name in tls.Config. It reads the Secret again if
-// sourceInterval has passed.
+// GetCertificate implements GetCertificate of tls.Config. It reads the Secret again if sourceInterval
+// has passed. If that fails, it returns the previous certificate, or an error if there is none.
 func (s *Source) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,12 +36,13 @@ const (
 // MalformedKey is the reason of the event for a Secret with a key that the API servers cannot use.
 const MalformedKey = "MalformedKey"
 
-// Keeper maintains the Secret with the keys. It is a Runnable of a manager and runs only in the
-// leader. Keep must not be called concurrently.
+// Keeper maintains the Secret with the keys that sign page tokens, hold tokens and calendar feed
+// URLs. It is a Runnable of a manager and runs only in the leader. Keep must not be called
+// concurrently.
 type Keeper struct {
 	// Client writes to kube-apiserver.
 	Client client.Client
-	// Live reads from kube-apiserver, because the cache has no Secrets of this type.
+	// Live reads from kube-apiserver, because the cache of the manager does not hold this Secret.
 	Live client.Reader
 	// Recorder records events about the Secret.
 	Recorder events.EventRecorder

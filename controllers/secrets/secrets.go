@@ -12,11 +12,11 @@ import (
 type Access string
 
 const (
-	// Cluster is all namespaces. The controller watches Secrets of its types.
+	// Cluster selects all namespaces. The controller watches Secrets of Paddock's types.
 	Cluster Access = "Cluster"
-	// Namespaced is the namespaces in which the owner has bound Role to the controller. A watch would
-	// need rights in all namespaces, so the controller reads each Secret by name, and again at
-	// intervals.
+	// Namespaced selects the namespaces in which the owner has bound Role to the controller. A watch
+	// would need rights in all namespaces, so the controller reads each Secret by name, and reads it
+	// again after Interval.
 	Namespaced Access = "Namespaced"
 )
 
@@ -34,7 +34,7 @@ const (
 // Forbidden returns the message for the owner of a namespace if the controller cannot read its
 // Secrets. operator is the namespace of the controller's ServiceAccount.
 func Forbidden(namespace, operator string) string {
-	return fmt.Sprintf("the controller may not use Secrets of namespace %q. Bind ClusterRole %s to its ServiceAccount in that namespace: "+
+	return fmt.Sprintf("the controller may not use Secrets of namespace %q. Bind ClusterRole %s to the ServiceAccount of the controller in that namespace: "+
 		"kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:paddock-controller",
 		namespace, Role, Role, namespace, Role, operator)
 }

@@ -22,17 +22,17 @@ import (
 // formerRetry is the interval between attempts to copy or remove the connections.
 const formerRetry = 5 * time.Second
 
-// FormerConnections moves the connections that releases up to v0.1 published in the controller's
-// namespace. It copies them at startup, before Sites are reconciled, so that API servers of this
-// release can serve at once. It deletes the originals after API servers of the previous release
-// have ended. It is a Runnable of a manager and runs in all replicas.
+// FormerConnections moves the Secrets with database connections that releases up to v0.1 published in
+// the controller's namespace to the connections namespace. It copies the Secrets at startup, before
+// Sites are reconciled, so that API servers of this release can serve at once. It deletes the
+// originals after API servers of the previous release have ended. It is a Runnable of a manager and
+// runs in all replicas.
 type FormerConnections struct {
 	// Client writes to kube-apiserver.
 	Client client.Client
-	// Live reads from kube-apiserver, because the cache does not hold the Secrets of these
-	// connections.
+	// Live reads from kube-apiserver, because the cache of the manager does not hold these Secrets.
 	Live client.Reader
-	// From is the controller's namespace, To the connections namespace.
+	// From is the controller's namespace, which has the originals. To is the connections namespace.
 	From, To string
 	// Keep is how long the originals are kept for API servers of the previous release.
 	Keep time.Duration

@@ -58,7 +58,7 @@ func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope, ta
 	for _, engine := range provision.Engines {
 		if objects.Data(engine) != nil {
 			s.stall(v1alpha1.ReasonTargetOccupied, fmt.Sprintf(
-				"The namespace has a database %s of engine %s, which the move did not create. Delete it, if its data is not needed.", provision.Name, engine))
+				"The namespace has a database %s of engine %s, which the move did not create. Delete the database if its data is not needed.", provision.Name, engine))
 			return false, nil
 		}
 	}

@@ -95,7 +95,7 @@ func moveConditions(s *moveScope) []metav1.Condition {
 	case v1alpha1.MoveCompleted:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonMoved, "The Site was moved."
 	case v1alpha1.MoveRolledBack:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "The Site has the storage that it had before. "+s.status.Failure
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "The Site is served from the storage that it had before the move. "+s.status.Failure
 		if s.status.Failure != "" {
 			ready.Status = metav1.ConditionFalse
 			s.stalled = &verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack, s.status.Failure}

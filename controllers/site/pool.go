@@ -109,7 +109,7 @@ func (r *Reconciler) placedConnection(ctx context.Context, placement *v1alpha1.P
 	}
 	if database == nil {
 		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNotInPool, fmt.Sprintf(
-			"The site's records are in database %q of SiteClass %q, whose pool no longer has it. Ask a cluster administrator to restore it.",
+			"The site's records are in database %q, which is no longer in the pool of SiteClass %q. Ask a cluster administrator to add the database to the pool again.",
 			placement.Database, placement.ClassName)}, nil
 	}
 	secret, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: r.Namespace, Name: database.SecretRef.Name})

@@ -115,11 +115,11 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, "An earlier database in the namespace is being deleted."}
 	case keyed && key != siteKey:
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"Namespace %q has the database %s of another site key. Delete the database, remove its label %s to let this Site start in it without records, "+
-				"or ask a cluster administrator to restore the SiteClaim that it belongs to.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
+			"Namespace %q has the database %s of another site key. Delete the database, remove the label %s from it to let this Site use the database without its records, "+
+				"or ask a cluster administrator to restore the SiteClaim with that site key.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
 	case noted && major != provision.Major(site):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonMajorUpgrade, fmt.Sprintf(
-			"The data was written by Postgres %s, and %s cannot read it. Set version to %s or a minor version of it. "+
+			"The data was written by Postgres %s, and %s cannot read it. Set spec.storage.postgres.provisioned.version to %s or to one of its minor versions. "+
 				"To change the major version, move the Site to an external database, and from there to a new one, with kubectl paddock move.", major, provision.Major(site), major)}
 	default:
 		return nil
@@ -141,7 +141,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		return nil, nil, err
 	case secret != nil && secret.Type != v1alpha1.SecretTypeDSN:
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, fmt.Sprintf(
-			"Secret %q has the name of the database's Secret but not the type %s. Delete it.", provision.Name, v1alpha1.SecretTypeDSN)}, nil
+			"Secret %q has the name of the database's Secret but not the type %s. Delete the Secret.", provision.Name, v1alpha1.SecretTypeDSN)}, nil
 	case secret != nil:
 		return secret, nil, nil
 	}
@@ -153,7 +153,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		}
 		if password = provision.Password(connection); !there || password == "" {
 			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-				"Secret %q with the password of the database does not exist. Restore it.", provision.Name)}, nil
+				"Secret %q with the password of the database does not exist. Restore the Secret.", provision.Name)}, nil
 		}
 	}
 	if secret, err = provision.NewSecret(site, o, password); err != nil {

@@ -31,13 +31,13 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// PublicURL is the base URL of the API servers, without a trailing slash.
 	PublicURL string
-	// Drain is the delay between the deletion of a Site and that of its records. By its end, the API
-	// servers must know of the deletion and have ended their requests.
+	// Drain is the delay between the deletion of a Site and that of its records. Within this delay,
+	// the API servers must learn of the deletion and end the requests to the site.
 	Drain time.Duration
 	// Namespace is the namespace of the controller.
 	Namespace string
-	// ConnectionsNamespace has the Secrets by which the controller passes connections to the API
-	// servers. The API servers read no other Secrets.
+	// ConnectionsNamespace is the namespace of the Secrets by which the controller passes database
+	// connections to the API servers. The API servers read no other Secrets.
 	ConnectionsNamespace string
 	// SecretAccess selects the namespaces whose Secrets can be read. If unset, the Secrets of all
 	// namespaces can be read.
@@ -48,7 +48,8 @@ type Reconciler struct {
 	DialIssuers discovery.Dial
 	// Lookup resolves the host names of databases. If nil, the system's resolver is used.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// PostgresImage and CloudNativePGImage are the images of provisioned databases, without a tag.
+	// PostgresImage and CloudNativePGImage are the images of provisioned databases with the engines
+	// StatefulSet and CloudNativePG, without a tag.
 	PostgresImage, CloudNativePGImage string
 	// Exposure has the host names and Gateways that Sites can use, and the Service to route to.
 	Exposure exposure.Options

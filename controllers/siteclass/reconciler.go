@@ -26,8 +26,8 @@ import (
 type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
-	// Live reads from kube-apiserver, because a SiteClass must not be deleted while a Site uses it
-	// that the cache does not have yet, and a Site that has left a database must not be moved again.
+	// Live reads from kube-apiserver. With a stale cache, a SiteClass could be deleted although a new
+	// Site uses it, or a Site could be moved again that has already left a database.
 	Live client.Reader
 }
 

@@ -31,8 +31,8 @@ type Reconciler struct {
 	SecretAccess secrets.Access
 	// Namespace is the namespace of the controller.
 	Namespace string
-	// SecretsNamespace has the Secrets for the delivery process, which reads no other Secrets of
-	// webhooks.
+	// SecretsNamespace is the namespace of the Secrets that the controller writes for the delivery
+	// process, which reads no other Secrets of webhooks.
 	SecretsNamespace string
 	// Recorder records events of Webhooks.
 	Recorder events.EventRecorder

@@ -125,7 +125,7 @@ func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
 		disabled := meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled)
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, disabled.Message}
 	case !enabled:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "No WebhookEvent enables the type " + string(hook.Spec.EventType) + ". Create one, or set spec.enabled of one to true."}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "No WebhookEvent enables the type " + string(hook.Spec.EventType) + ". Create a WebhookEvent of this type, or set its spec.enabled to true."}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, "Events of the type " + string(hook.Spec.EventType) + " are delivered."}
 }

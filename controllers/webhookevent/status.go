@@ -61,7 +61,7 @@ func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int) verdic
 	case event.Spec.Enabled == nil || !*event.Spec.Enabled:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "This WebhookEvent does not enable the type " + string(event.Spec.EventType) + ". Set spec.enabled to true."}
 	case taking == 0:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No active Webhook has the type " + string(event.Spec.EventType) + ". Create one, or set spec.active of one to true."}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No active Webhook has the type " + string(event.Spec.EventType) + ". Create a Webhook of this type, or set its spec.active to true."}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking)}
 }
@@ -87,7 +87,7 @@ func deliver(active verdict, taking []v1alpha1.Webhook) verdict {
 		slices.Sort(failing)
 		return verdict{
 			metav1.ConditionFalse, v1alpha1.ReasonFailing,
-			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. Check their receivers.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
+			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. Check the receivers of these Webhooks.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
 		}
 	case !delivered:
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, "No Webhook has accepted an event yet."}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the API group and version of the kinds in this package. The group names the FHIR
-// release. The version names the maturity of the Kubernetes API.
+// GroupVersion is the API group and version of the kinds in this package. The group contains the FHIR
+// release (r4). The version states the maturity of the Kubernetes API.
 var GroupVersion = schema.GroupVersion{Group: "r4.fhir.paddock.health", Version: "v1alpha1"}
 
 // SchemeBuilder collects the functions that register this package's kinds.

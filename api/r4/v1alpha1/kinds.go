@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Category is the category of all kinds of the group, as in kubectl get fhir.
+// Category is the Kubernetes category of all kinds of the API group, for kubectl get fhir.
 const Category = "fhir"
 
-// Kind describes a kind of the group.
+// Kind describes one Kubernetes kind of the API group, which serves one FHIR resource type.
 type Kind struct {
 	// Name is the name of the FHIR resource type.
 	Name string
@@ -28,7 +28,7 @@ type ListObject interface {
 	metav1.ListInterface
 }
 
-// Kinds are all kinds, sorted by name.
+// Kinds are all kinds of the API group, sorted by Name.
 var Kinds = []Kind{
 	kind[device]("devices", "fhirdev"),
 	kind[deviceDefinition]("devicedefinitions", "devdef"),

@@ -15,8 +15,8 @@ type Resource[T resourceType] struct {
 	// metadata has the id in lower case as its name, and the version as its generation.
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the FHIR resource without resourceType and id, which follow from kind and name. It is
-	// JSON text, so that decimals keep their precision.
+	// spec is the FHIR resource without resourceType and id, which follow from kind and name. The
+	// field holds JSON text, so that decimals keep their precision.
 	Spec json.RawMessage `json:"spec"`
 }
 

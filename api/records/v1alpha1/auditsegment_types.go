@@ -9,17 +9,18 @@ import (
 type AuditSegmentSpec struct {
 	// siteKey is the key of the site's data.
 	SiteKey string `json:"siteKey"`
-	// hour is the beginning of the hour in which the entries were recorded.
+	// hour is the start of the hour in which the entries were recorded.
 	Hour metav1.Time `json:"hour"`
 	// count is the number of entries.
 	Count int32 `json:"count"`
 	// entries are lines of JSON, compressed with zstd (RFC 8878) in one or more frames. A line that
-	// starts with + has the time, the id, and what differs from the line before.
+	// starts with + contains only the time, the id, and the members that differ from the line before.
 	Entries []byte `json:"entries"`
 }
 
-// AuditSegment holds entries of a site's audit log. The API server that created it appends to it
-// until it is full or the hour ends. It is deleted after the Site's spec.audit.retention.
+// AuditSegment holds entries of a site's audit log. The API server that created the AuditSegment
+// appends entries until the AuditSegment is full or the hour ends. An AuditSegment is deleted when
+// spec.retention.audit of the Site, or spec.audit.retention if that is unset, has passed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditsegments,categories=paddock-records

@@ -14,10 +14,11 @@ type RecordSpec struct {
 	ID string `json:"id"`
 	// uid is the UID of the record. It changes when the record is created again after a deletion.
 	UID string `json:"uid"`
-	// lineage is the uid that the record had when this object was created. It is part of the name of
-	// the RecordHistory, so a record that is created again after a purge has another RecordHistory.
+	// lineage is the uid that the record had when this Record object was created. The name of the
+	// RecordHistory contains lineage, so a record that is created again after a purge has another
+	// RecordHistory.
 	Lineage string `json:"lineage"`
-	// version is the number of the version: 1, 2, 3 …
+	// version is the versionId of this version, counted from 1.
 	// +kubebuilder:validation:Minimum=1
 	Version int64 `json:"version"`
 	// method is the HTTP method of the interaction that wrote this version.
@@ -27,23 +28,24 @@ type RecordSpec struct {
 	// updated is when this version was written, with a resolution of milliseconds. It is later than
 	// the time of every earlier version.
 	Updated metav1.MicroTime `json:"updated"`
-	// deleted marks a tombstone: the record was deleted.
+	// deleted is true if this version is a tombstone: the record was deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
 	// purging is true while the record is being removed with its history.
 	// +optional
 	Purging bool `json:"purging,omitempty"`
-	// placeholder is true, as is purging, during the first step of the creation of a record. There is
-	// no history yet, and the creation may still complete.
+	// placeholder is true during the first step of the creation of a record. purging is also true
+	// then, but there is no history yet, and the creation may still complete.
 	// +optional
 	Placeholder bool `json:"placeholder,omitempty"`
 	// body is the JSON text of the record, unchanged except that its id is the empty string.
 	// +optional
 	Body string `json:"body,omitempty"`
-	// idOffset and metaOffset are the byte offsets in body at which the API servers insert the id and
-	// the server's members of meta.
+	// idOffset is the byte offset in body at which the API servers insert the id.
 	// +optional
 	IDOffset int `json:"idOffset,omitempty"`
+	// metaOffset is the byte offset in body at which the API servers insert versionId and lastUpdated of
+	// meta.
 	// +optional
 	MetaOffset int `json:"metaOffset,omitempty"`
 	// metadata is the Kubernetes metadata that the aggregated API stores with the record, as JSON text:
@@ -76,8 +78,9 @@ type RecordSpec struct {
 	// tombstones have labels.
 	// +optional
 	Labels string `json:"labels,omitempty"`
-	// historyDropped is how many versions this write removed from history. The next write removes them
-	// from the RecordHistory, so that an incomplete write removes no version that is still listed.
+	// historyDropped is how many versions this write removed from history. The next write of the
+	// record removes these versions from the RecordHistory, so that an incomplete write removes no
+	// version that is still listed.
 	// +optional
 	HistoryDropped int `json:"historyDropped,omitempty"`
 	// claims are the exclusive claims that the record holds.
@@ -85,7 +88,7 @@ type RecordSpec struct {
 	// +listType=atomic
 	Claims []HeldClaim `json:"claims,omitempty"`
 	// write is the id of the write that produced this state. A writer that received no response
-	// compares it to find out whether its write succeeded.
+	// compares this id with its own to find out whether its write succeeded.
 	Write string `json:"write"`
 	// fence is incremented when a claim of an incomplete write is revoked. The changed resourceVersion
 	// makes that write fail.
@@ -107,7 +110,7 @@ type PendingEvent struct {
 	ID string `json:"id"`
 	// type is the type of the event, such as user.created.
 	Type string `json:"type"`
-	// subject is what the event is about, such as Practitioner/1.
+	// subject identifies the record or other thing that the event is about, such as Practitioner/1.
 	// +optional
 	Subject string `json:"subject,omitempty"`
 	// targets are the ids of the webhooks that receive the event.
@@ -119,27 +122,30 @@ type PendingEvent struct {
 	Restricted bool `json:"restricted,omitempty"`
 	// accepted is the time of the write that produced the event, with a resolution of milliseconds.
 	Accepted metav1.MicroTime `json:"accepted"`
-	// position numbers the events of one write, from 0.
+	// position is the number of the event among the events of one write, from 0.
 	// +optional
 	Position int32 `json:"position,omitempty"`
 	// resourceVersion is the object's resourceVersion after the write that produced the event. If it is
 	// unset, the object still has that resourceVersion. The next write sets it.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// envelope is the JSON text to deliver, without its sequence, compressed with zstd (RFC 8878).
+	// envelope is the JSON text to deliver, without the member sequence, compressed with zstd (RFC
+	// 8878).
 	Envelope []byte `json:"envelope"`
-	// sequenceOffset is the byte offset in the text at which the sequence is inserted.
+	// sequenceOffset is the byte offset in the uncompressed envelope at which the member sequence is
+	// inserted.
 	SequenceOffset int32 `json:"sequenceOffset"`
 }
 
 // HeldClaim is an exclusive claim on a line, such as the resource of a slot, in the record that
 // holds the claim. The RecordClaim of the line has an entry with the same nonce.
 type HeldClaim struct {
-	// line is the name of the claimed resource.
+	// line is the name of the line that is claimed.
 	Line string `json:"line"`
 	// nonce identifies the claim among those on the line.
 	Nonce string `json:"nonce"`
-	// from and until are a half-open interval. If both are unset, the whole line is claimed.
+	// from is the start of the claimed period, inclusive. If from and until are unset, the whole line is
+	// claimed.
 	// +optional
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional

@@ -12,7 +12,8 @@ type ClaimEntry struct {
 	Record string `json:"record"`
 	// nonce identifies the claim among those on the line.
 	Nonce string `json:"nonce"`
-	// from and until are a half-open interval. If both are unset, the whole line is claimed.
+	// from is the start of the claimed period, inclusive. If from and until are unset, the whole line is
+	// claimed.
 	// +optional
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional
@@ -30,7 +31,7 @@ type ClaimEntry struct {
 type RecordClaimSpec struct {
 	// siteKey is the key of the site's data.
 	SiteKey string `json:"siteKey"`
-	// line is the name of the claimed resource.
+	// line is the name of the line, such as that of the resource of a slot.
 	Line string `json:"line"`
 	// entries are the claims on the line. Effective claims never overlap.
 	// +optional
@@ -38,8 +39,8 @@ type RecordClaimSpec struct {
 	Entries []ClaimEntry `json:"entries,omitempty"`
 }
 
-// RecordClaim is the claim table of one line, such as the resource of a slot. Every update has the
-// resourceVersion that was read, so only one of two concurrent updates succeeds.
+// RecordClaim is the claim table of one line, such as the resource of a slot. Every update states the
+// resourceVersion that its writer read, so only one of two concurrent updates succeeds.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=recordclaims,categories=paddock-records

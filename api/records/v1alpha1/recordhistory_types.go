@@ -6,23 +6,26 @@ import (
 
 // SupersededVersion is one earlier version of a record.
 type SupersededVersion struct {
-	// uid is the UID of the record at that version.
+	// uid is the UID that the record had at this version.
 	UID string `json:"uid"`
 	// method is the HTTP method of the interaction that wrote the version.
 	Method string `json:"method"`
-	// created is when the record was last created.
+	// created is when the record was last created before this version, or by it.
 	Created metav1.MicroTime `json:"created"`
 	// updated is when the version was written.
 	Updated metav1.MicroTime `json:"updated"`
-	// deleted marks a tombstone: the version by which the record was deleted.
+	// deleted is true if the version is a tombstone: the version by which the record was deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
-	// body is the JSON text, compressed with zstd (RFC 8878).
+	// body is the JSON text of the version, compressed with zstd (RFC 8878). It is empty for a
+	// tombstone.
 	// +optional
 	Body []byte `json:"body,omitempty"`
-	// idOffset and metaOffset have the same meaning as in the Record.
+	// idOffset is the byte offset in the uncompressed body at which the API servers insert the id.
 	// +optional
 	IDOffset int `json:"idOffset,omitempty"`
+	// metaOffset is the byte offset in the uncompressed body at which the API servers insert versionId and
+	// lastUpdated of meta.
 	// +optional
 	MetaOffset int `json:"metaOffset,omitempty"`
 }
@@ -36,12 +39,12 @@ type RecordHistorySpec struct {
 	// lineage is the lineage of the Record.
 	Lineage string `json:"lineage"`
 	// versions are the superseded versions by version number. A number that is not below the version
-	// of the Record belongs to an incomplete write, and readers ignore it.
+	// of the Record belongs to an incomplete write, and readers ignore that version.
 	Versions map[string]SupersededVersion `json:"versions,omitempty"`
 }
 
 // RecordHistory holds the superseded versions of one Record. maxVersions and maxObjectSize of the
-// Site's spec.storage.cluster limit their number and size.
+// Site's spec.storage.cluster limit the number of versions and their total size.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=recordhistories,categories=paddock-records

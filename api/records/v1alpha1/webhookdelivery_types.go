@@ -16,7 +16,7 @@ const (
 	DeliveryDelivered DeliveryStatus = "Delivered"
 	// DeliveryFailed means that the final attempt of the schedule failed.
 	DeliveryFailed DeliveryStatus = "Failed"
-	// DeliveryUndelivered means that the webhook was disabled when an attempt was due.
+	// DeliveryUndelivered means that the webhook was disabled or deleted when an attempt was due.
 	DeliveryUndelivered DeliveryStatus = "Undelivered"
 )
 
@@ -30,9 +30,9 @@ type DeliveryAttempt struct {
 	// statusCode is the status code of the response. It is unset if there was no response.
 	// +optional
 	StatusCode int32 `json:"statusCode,omitempty"`
-	// reason is a stable code for the result of the attempt.
+	// reason is a stable code for the result of the attempt, such as delivered, status or timeout.
 	Reason string `json:"reason"`
-	// message describes the reason.
+	// message describes the result of the attempt, for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// response is the beginning of the body of the response, or empty if there was none.
@@ -50,7 +50,7 @@ type WebhookDeliverySpec struct {
 	Event string `json:"event"`
 	// type is the type of the event, such as user.created.
 	Type string `json:"type"`
-	// subject is what the event is about.
+	// subject identifies the record or other thing that the event is about, such as Practitioner/1.
 	// +optional
 	Subject string `json:"subject,omitempty"`
 	// sequence is a number that increases with each event of a subject.
@@ -71,8 +71,8 @@ type WebhookDeliverySpec struct {
 	// deliveries.
 	// +optional
 	NextAttempt *metav1.MicroTime `json:"nextAttempt,omitempty"`
-	// scheduled is the number of attempts since the retry schedule began. A redelivery begins it
-	// again.
+	// scheduled is the number of attempts since the retry schedule began. A redelivery starts the
+	// schedule again.
 	// +optional
 	Scheduled int32 `json:"scheduled,omitempty"`
 	// attempts are the last 20 attempts, oldest first.
@@ -85,7 +85,8 @@ type WebhookDeliverySpec struct {
 }
 
 // WebhookDelivery is the delivery of one event to one webhook. It is deleted when the receiver has
-// accepted the event, or seven days after its status became Failed or Undelivered.
+// accepted the event, or when spec.retention.deliveries of the Site (default: seven days) has passed
+// since its status became Failed or Undelivered.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=webhookdeliveries,categories=paddock-records

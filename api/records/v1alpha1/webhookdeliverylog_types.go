@@ -4,7 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WebhookDeliveryLogSpec holds completed deliveries of a webhook and its failures.
+// WebhookDeliveryLogSpec holds the latest completed deliveries of a webhook, and the number and times
+// of its recent failures.
 type WebhookDeliveryLogSpec struct {
 	// siteKey is the key of the site's data.
 	SiteKey string `json:"siteKey"`
@@ -13,8 +14,8 @@ type WebhookDeliveryLogSpec struct {
 	// failures is the number of failed attempts since the last success.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
-	// failingSince is the time of the first failed attempt since the last success. It is unset without
-	// one.
+	// failingSince is the time of the first failed attempt since the last success. It is unset if
+	// there was no such attempt.
 	// +optional
 	FailingSince *metav1.MicroTime `json:"failingSince,omitempty"`
 	// lastSuccess is when the receiver last responded with 2xx.
@@ -27,15 +28,16 @@ type WebhookDeliveryLogSpec struct {
 	// count is the number of deliveries in delivered.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// delivered is a JSON array of the latest completed deliveries, oldest first, compressed with zstd
-	// (RFC 8878). Each is the spec of a WebhookDelivery, with the envelope as text. If the array would
-	// exceed 512 KiB, the oldest deliveries are stored without envelope and responses.
+	// delivered is a JSON array of the latest completed deliveries, oldest first, compressed with
+	// zstd (RFC 8878). Each element is the spec of a WebhookDelivery, with the envelope as text. If
+	// the array would exceed 512 KiB, the oldest deliveries are stored without envelope and
+	// responses.
 	// +optional
 	Delivered []byte `json:"delivered,omitempty"`
 }
 
-// WebhookDeliveryLog holds the latest completed deliveries of a webhook, at most 200, and its recent
-// failures.
+// WebhookDeliveryLog holds the latest completed deliveries of a webhook, at most 200, and the number
+// and times of its recent failures.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=webhookdeliverylogs,categories=paddock-records

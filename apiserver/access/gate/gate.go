@@ -17,25 +17,26 @@ import (
 // access must not mean access to all records.
 var ErrNoAccess = errors.New("the caller's access is not specified")
 
-// Options configure a gate. View, Labels, Protects and Unprivileged are required.
+// Options configure a Store. View, Labels, Protects and Unprivileged are required.
 type Options struct {
 	// View determines which records privacy rules hide from the caller.
 	View *privacy.View
-	// Labels returns the labels of a body, which privacy rules match.
+	// Labels returns the labels in the body of a record, which privacy rules match.
 	Labels func(recordType string, body store.Body) store.Labels
-	// Bases are the base URLs of the Site. A link that starts with one refers to a record of the Site.
+	// Bases are the base URLs of the Site. A link that starts with one of these URLs refers to a
+	// record of the Site.
 	Bases []string
 	// Protects reports whether privacy rules and restrictions apply to records of a type.
 	Protects func(recordType string) bool
 	// Unprivileged returns the error for an operation that needs the verb "privileged" on a type.
 	Unprivileged func(recordType string) error
 	// Restrict, if set, returns the records of a type to which an RBAC verb of the caller is
-	// restricted. It returns nil if the verb is unrestricted.
+	// restricted. It returns nil if the caller may use the verb on all records of the type.
 	Restrict func(verb, recordType string) (*Restriction, error)
 	// Hid, if set, is called with the rule that hides a record named in a request.
 	Hid func(ctx context.Context, rule string)
-	// Events, if set, returns the function for Op.Events of an operation without one. It returns nil
-	// if the operation causes no events. Errors: those of the store.
+	// Events, if set, returns the value of Op.Events for operations in which it is nil. Events
+	// returns nil if the operation causes no events. Errors: those of the store.
 	Events func(op store.Op) (func(store.Change) []store.Event, error)
 }
 
@@ -49,9 +50,9 @@ type Restriction struct {
 	Refusal error
 }
 
-// Store is a store.Store for one caller. To the caller, a record that the view hides does not
-// exist: no method finds or counts it. Only the *store.IDTakenError of a write that creates a
-// record with the same id reveals it. A Store is safe for concurrent use.
+// Store is a store.Store for one caller. To the caller, a record that the view hides does not exist:
+// no method finds or counts it. Only the *store.IDTakenError of a write that creates a record with
+// the same id reveals that the record exists. A Store is safe for concurrent use.
 type Store struct {
 	behind  store.Store
 	options Options
@@ -62,8 +63,9 @@ type Store struct {
 
 var _ store.Restricted = (*Store)(nil)
 
-// New returns a gate in front of a store. It is for one request, because it caches the caller's
-// access. Errors: ErrNoAccess if a required option is missing.
+// New returns a Store that gives one caller access to the records of the store behind. It must be
+// used for one request only, because it caches the caller's access. Errors: ErrNoAccess if a required
+// option is missing.
 func New(behind store.Store, options Options) (*Store, error) {
 	if behind == nil || options.View == nil || options.View.Rules == nil || options.View.Rights == nil || options.Labels == nil ||
 		options.Protects == nil || options.Unprivileged == nil {
@@ -98,8 +100,9 @@ func (s *Store) condition(recordType string) (store.Condition, error) {
 	return condition, err
 }
 
-// Digest identifies the caller's view of some types. Page tokens are bound to it, because a
-// position from another view could reveal records that this one hides.
+// Digest returns a text that identifies which records of some types the caller sees. Page tokens are
+// bound to the digest, because a position in the results of another caller could reveal records that
+// are hidden from this caller.
 func (s *Store) Digest(recordTypes []string) (string, error) {
 	var digest []byte
 	for _, recordType := range recordTypes {
@@ -165,9 +168,9 @@ func (s *Store) restriction(verb, recordType string) (*Restriction, error) {
 	return restriction, err
 }
 
-// History implements store.Store. A query for several records must name their types. It refuses
-// callers whose right to list is restricted to some records, because no index shows whether a past
-// version was one of them. Errors: those of the store, ErrNoAccess, Restriction.Refusal.
+// History implements store.Store. A query for several records must name their types. History refuses
+// callers whose right to list is restricted to some records, because no index shows which past
+// versions are in the restriction. Errors: those of the store, ErrNoAccess, Restriction.Refusal.
 func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	types := query.Types
 	if query.Key.Type != "" {

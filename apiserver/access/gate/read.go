@@ -88,8 +88,9 @@ func (s *Store) holds(ctx context.Context, condition store.Condition, labels sto
 	return visible && failed == nil, failed
 }
 
-// GetVersion implements store.Store. A version is visible if its own labels and those of the
-// record's newest version that is not a deletion allow it.
+// GetVersion implements store.Store. A version is visible if privacy rules allow it both with the
+// labels of the version itself and with the labels of the record's newest version that is not a
+// deletion.
 func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 	return record, nil
 }
 
-// Hidden returns the keys of existing records that are hidden from the caller.
+// Hidden returns those of the keys whose records exist and are hidden from the caller.
 func (s *Store) Hidden(ctx context.Context, keys []store.Key) ([]store.Key, error) {
 	var hidden []store.Key
 	for _, key := range keys {

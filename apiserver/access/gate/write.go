@@ -41,10 +41,11 @@ type operation struct {
 	reason error
 }
 
-// Write implements store.Store. An operation on a hidden record has the result that it has without
-// the record: a deletion changes nothing, and a precondition on a version fails. Only creating a
-// record with its id fails. Errors: those of the store, *store.IDTakenError, Restriction.Refusal,
-// and that of Options.Unprivileged if the caller may not lower the protection of a record.
+// Write implements store.Store. An operation on a hidden record has the result that it would have if
+// the record did not exist: a deletion changes nothing, and a precondition on a version fails. Only
+// the creation of a record with the id of the hidden record fails. Errors: those of the store,
+// *store.IDTakenError, Restriction.Refusal, and that of Options.Unprivileged if the caller may not
+// lower the protection of a record.
 func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	pending := make([]*operation, 0, len(ops))
 	at := make([]int, 0, len(ops)) // the index in ops of each pending operation

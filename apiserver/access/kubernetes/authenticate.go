@@ -13,8 +13,8 @@ import (
 )
 
 // Authenticate returns the caller of a token that was sent to a Site. site is nil if the Site does
-// not exist. At a hidden Site, a token for another audience gets the error that it gets at a Site
-// that does not exist. Errors: access.ErrSiteHidden if such a token is authentic,
+// not exist. A hidden Site and a Site that does not exist return the same errors for a token with
+// another audience. Errors: access.ErrSiteHidden for such a token if it is authentic,
 // *access.TokenError, access.ErrUnavailable.
 func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token string) (access.Caller, error) {
 	var at acceptance

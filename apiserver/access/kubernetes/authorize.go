@@ -16,8 +16,9 @@ import (
 
 var _ access.Authorizer = (*Access)(nil)
 
-// Authorize implements access.Authorizer by Kubernetes RBAC in the Site's namespace. It checks the
-// right to all objects of a resource first, because that result serves requests for every record.
+// Authorize implements access.Authorizer by Kubernetes RBAC in the Site's namespace. It first checks
+// the right to all objects of a resource, because the cached result applies to requests for every
+// record.
 func (a *Access) Authorize(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) error {
 	wide := action
 	wide.Name = ""

@@ -22,7 +22,7 @@ type Events struct {
 	broadcast events.EventBroadcaster
 }
 
-// NewEvents returns a recorder of Events. Run writes them.
+// NewEvents returns an Events. Kubernetes Events are written while Run runs.
 func NewEvents(config *rest.Config) (*Events, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -35,8 +35,8 @@ const (
 	reviewTimeout = 5 * time.Second
 )
 
-// Access authenticates and authorizes callers by the review APIs of kube-apiserver. It is safe for
-// concurrent use.
+// Access authenticates and authorizes callers by TokenReview and SubjectAccessReview of
+// kube-apiserver. It is safe for concurrent use.
 type Access struct {
 	tokens    authenticator.Token
 	accepted  *utilcache.LRUExpireCache
@@ -48,7 +48,8 @@ type Access struct {
 	now       func() time.Time
 }
 
-// New returns an Access. A hidden Site exists for a caller with a right to any of the resources.
+// New returns an Access. resources are the resources of records: a hidden Site exists for callers
+// with a right to any of them.
 func New(config *rest.Config, resources []schema.GroupResource) (*Access, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

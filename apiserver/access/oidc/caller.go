@@ -65,7 +65,7 @@ func (t token) caller(issuer Issuer, site Owner) (access.Caller, error) {
 func identityOf(caller access.Caller) (string, error) {
 	all, err := json.Marshal(caller)
 	if err != nil {
-		return "", refused("the token's claims cannot be used")
+		return "", refused("the token's claims cannot be encoded as JSON")
 	}
 	digest := sha256.Sum256(all)
 	return "issuer:" + base64.RawStdEncoding.EncodeToString(digest[:]), nil
@@ -81,7 +81,7 @@ func (t token) checkRecipient(issuer Issuer, site Owner) error {
 		return refused("the token has more than 100 audiences")
 	}
 	if !slices.ContainsFunc(audiences, func(audience string) bool { return slices.Contains(issuer.Audiences, audience) }) {
-		return refused("the token is not made for this site: its audience must be one of those that the Site lists for its issuer")
+		return refused("the token is not made for this site: its audience must be one of the audiences in the entry of spec.access.issuers for its issuer")
 	}
 	if issuer.Site == "" {
 		return nil

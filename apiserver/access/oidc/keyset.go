@@ -129,9 +129,9 @@ func (k *keySet) find(ctx context.Context, keyID string, algorithm jose.Signatur
 	}
 	switch {
 	case len(fitting) == 0:
-		return nil, refused("the token's algorithm does not fit the key that the token names")
+		return nil, refused("the token's algorithm (header alg) does not fit the key that the token names (header kid)")
 	case keyID == "" && len(fitting) > 1:
-		return nil, refused("the token does not name its key (header kid), and its issuer has several")
+		return nil, refused("the token does not name the key that signed it (header kid), and its issuer has several keys")
 	}
 	return fitting, nil
 }

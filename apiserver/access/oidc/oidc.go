@@ -30,17 +30,18 @@ const (
 type Issuer struct {
 	// Name identifies the issuer within the Site.
 	Name string
-	// Keys is the source of the issuer's keys. Its URL is the "iss" claim of tokens.
+	// Keys describes where the issuer's keys come from. Keys.URL is the "iss" claim of tokens.
 	Keys discovery.Issuer
 	// Audiences are the accepted values of the "aud" claim.
 	Audiences []string
-	// Username is the name of the claim with the caller's name. Groups and Site are the names of the
-	// claims with groups and siteIDs. If they are empty, no such claim is used.
+	// Username is the name of the claim with the caller's name. Groups is the name of the claim with
+	// the caller's groups, Site that of the claim with siteIDs. If Groups or Site is empty, no such
+	// claim is read.
 	Username, Groups, Site string
 	// SMART reports whether the token's scopes authorize access to FHIR records.
 	SMART bool
-	// Console is the client with which the console signs people in. If nil, the console does not
-	// offer the issuer.
+	// Console is the OAuth 2 client with which the web console signs people in. If nil, the console
+	// does not offer the issuer.
 	Console *ConsoleClient
 }
 
@@ -50,14 +51,15 @@ type ConsoleClient struct {
 	Scopes []string
 }
 
-// Console is an issuer that the console offers: its client, and the issuer's discovery document.
+// Console is an issuer with which people can sign in to the console: the console's client at the
+// issuer, and the discovery document.
 type Console struct {
 	Name     string
 	Client   ConsoleClient
 	Document discovery.Document
 }
 
-// Owner is the Site that has the issuers.
+// Owner identifies the Site to which Issuers belong. ID is its siteID.
 type Owner struct {
 	ID, Namespace string
 }
@@ -94,10 +96,10 @@ type Issuers struct {
 }
 
 // Open returns the issuers of a Site, and fetches their keys until ctx ends or Close is called. It
-// returns nil without issuers. before is nil or the Site's previous issuers. It must not be used in
-// another call of Open. If the settings are equal, Open returns before. Otherwise it closes before,
-// and takes over the keys from unchanged sources, so that a Site can be changed while its issuer is
-// down.
+// returns nil if issuers is empty. before is nil or the result of the previous call for the Site, and
+// must not be used in another call. If the settings are equal, Open returns before. Otherwise it
+// closes before and takes over the keys of unchanged issuers, so that a Site can be changed while its
+// issuer is down.
 func Open(ctx context.Context, site Owner, issuers []Issuer, before *Issuers, options Options) *Issuers {
 	if before != nil && before.site == site && reflect.DeepEqual(before.issuers, issuers) {
 		return before
@@ -121,7 +123,7 @@ func Open(ctx context.Context, site Owner, issuers []Issuer, before *Issuers, op
 	return opened
 }
 
-// Close stops fetching keys.
+// Close stops the fetches of keys. Tokens can still be verified with the known keys.
 func (s *Issuers) Close() { s.closeExcept(nil) }
 
 func (s *Issuers) closeExcept(kept []*keySet) {
@@ -148,15 +150,17 @@ func (s *Issuers) keysFrom(source discovery.Issuer) *keySet {
 	return nil
 }
 
-// Published returns the discovery document of the first issuer with SMART, or else of the first
-// issuer. known is false until the first fetch succeeds.
+// Published returns the discovery document of the first issuer with SMART, or of the first issuer if
+// none has SMART. smart reports whether that issuer has SMART. known is false until its document has
+// been fetched.
 func (s *Issuers) Published() (document discovery.Document, smart, known bool) {
 	first := max(slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.SMART }), 0)
 	published, known := s.keys[first].published()
 	return published.Document, s.issuers[first].SMART, known
 }
 
-// Consoles returns the issuers with a client for the console whose endpoints are known.
+// Consoles returns the issuers that have a client for the console, and whose authorization and token
+// endpoints are known.
 func (s *Issuers) Consoles() []Console {
 	if s == nil {
 		return nil
@@ -174,9 +178,9 @@ func (s *Issuers) Consoles() []Console {
 	return consoles
 }
 
-// Authenticate verifies a token and returns its caller. named is false if the token is not of one
-// of the Site's issuers. Only then may the token be verified elsewhere. Errors: *access.TokenError,
-// access.ErrUnavailable until the issuer's keys are known.
+// Authenticate verifies a token and returns its caller. named is false if the token does not name one
+// of the Site's issuers. Only in this case may another authenticator verify the token. Errors:
+// *access.TokenError, access.ErrUnavailable until the issuer's keys are known.
 func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access.Caller, named bool, err error) {
 	if s == nil {
 		return access.Caller{}, false, nil

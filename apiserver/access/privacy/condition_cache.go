@@ -36,8 +36,8 @@ type compiled struct {
 	text      []byte
 }
 
-// Remember makes the rules cache the conditions that they compile. The rules must not change
-// afterwards.
+// Remember makes r cache the conditions that are compiled from its rules. The rules must not be
+// changed after the call.
 func (r *Rules) Remember() { r.cache = &conditionCache{compiled: map[conditionKey]compiled{}} }
 
 // own returns the condition of a type without the condition on links, if possible from the cache.

@@ -79,7 +79,8 @@ func not(condition store.Condition) store.Condition {
 }
 
 // Holds reports whether the labels of one version meet a condition of this package. linked reports
-// whether the record of a link meets the condition on it. A condition of any other kind is not met.
+// whether the record to which a link refers meets the condition on linked records. A condition that
+// this package does not make is never met.
 func Holds(condition store.Condition, labels store.Labels, linked func(store.LinksTo, store.Link) bool) bool {
 	switch condition := condition.(type) {
 	case store.All:

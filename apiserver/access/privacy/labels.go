@@ -25,11 +25,12 @@ var linkParams = map[string]map[string]string{
 	"DeviceMetric": {"source": "Device", "parent": "Device"},
 }
 
-// HasLinks reports whether records of a type may have links.
+// HasLinks reports whether the visibility of records of a type can depend on the records to which
+// they refer.
 func HasLinks(recordType string) bool { return len(linkParams[recordType]) > 0 }
 
-// Labels returns the labels of a record with these values: the security labels, tags and profiles,
-// and the references of linkParams as links.
+// Labels returns the privacy labels in the index values of a record: the security labels, tags and
+// profiles as names, and the references of linkParams as links.
 func Labels(recordType string, values []store.IndexValue) store.Labels {
 	var labels store.Labels
 	add := func(names ...string) {

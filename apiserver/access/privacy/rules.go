@@ -20,7 +20,8 @@ var restricted = []string{"R", "V"}
 type Rules struct {
 	// Closed hides records that no rule matches from callers who are not privileged.
 	Closed bool
-	// Issuers are the names of the Site's issuers, for groups written as issuer/group.
+	// Issuers are the names of the Site's issuers. A rule can restrict a group to one issuer, in the
+	// form issuer/group.
 	Issuers []string
 	Rules   []Rule
 
@@ -31,17 +32,18 @@ type Rules struct {
 // Rule restricts who may see the records that it matches.
 type Rule struct {
 	Name string
-	// Security, Tags, Profiles and Types select records. A record must match an element of each that
-	// is not empty.
+	// Security, Tags, Profiles and Types select records. A record must match at least one element of
+	// each of these lists that is not empty.
 	Security, Tags  []Coding
 	Profiles, Types []string
 	// Allow lists the callers who may see the records. Nil allows all callers.
 	Allow *Callers
-	// Deny lists callers who may not see the records. It overrides everything else. Nil denies none.
+	// Deny lists callers who may not see the records. Deny takes precedence over Allow of any rule.
+	// Nil denies no callers.
 	Deny *Callers
 }
 
-// Coding selects codings by code and, unless empty, system.
+// Coding selects codings by Code and, if System is not empty, by System.
 type Coding struct{ System, Code string }
 
 // Callers selects the callers that have at least one of the groups or scopes.

@@ -8,13 +8,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Rights are a caller's rights to one resource type, as far as privacy rules depend on them.
+// Rights are those of a caller's rights to one resource type that affect privacy rules.
 type Rights struct {
-	// Privileged shows the caller records labelled R or V, and those that a Closed Site hides, unless
-	// a rule hides them.
+	// Privileged shows the caller records with the confidentiality R or V, and those that
+	// Rules.Closed hides, unless a rule hides them.
 	Privileged bool
-	// BreaksGlass shows the caller records that a rule's Allow or the lack of Privileged hides. It
-	// does not override Deny.
+	// BreaksGlass shows the caller records that Allow of a rule, or the lack of Privileged, would
+	// hide. It does not override Deny.
 	BreaksGlass bool
 	// Reads reports whether the caller may get or list records of the type.
 	Reads bool
@@ -28,8 +28,8 @@ type View struct {
 	Rights func(recordType string) (Rights, error)
 }
 
-// Condition returns the condition under which records of a type are visible. It consists of
-// store.All, Any, Not, HasLabel and LinksTo. Errors: those of Rights.
+// Condition returns the condition under which records of a type are visible. The condition consists
+// of store.All, store.Any, store.Not, store.HasLabel and store.LinksTo. Errors: those of Rights.
 func (v *View) Condition(recordType string) (store.Condition, error) {
 	rights, err := v.Rights(recordType)
 	if err != nil {
@@ -49,7 +49,7 @@ func (v *View) Condition(recordType string) (store.Condition, error) {
 	return all(links, own), nil
 }
 
-// AppendText appends the text form of the condition of a type to text. Errors: those of Rights.
+// AppendText appends the text form of Condition(recordType) to text. Errors: those of Rights.
 func (v *View) AppendText(text []byte, recordType string) ([]byte, error) {
 	if HasLinks(recordType) {
 		condition, err := v.Condition(recordType)
@@ -169,10 +169,10 @@ func (r *Rules) Lowers(recordType string, before, after store.Labels) bool {
 	return false
 }
 
-// Restricts reports whether a version with some labels is hidden from some callers who may read
-// records of its type: a rule with Deny matches it, or it is hidden from an unprivileged caller
-// without groups and scopes. It does not follow links. A version whose visibility depends on a link
-// counts as hidden.
+// Restricts reports whether a version with these labels is hidden from some callers who may read
+// records of its type: a rule with Deny matches the version, or the version is hidden from an
+// unprivileged caller without groups and scopes. Restricts does not follow links. A version whose
+// visibility depends on a link counts as hidden.
 func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
 	for i := range r.Rules {
 		if rule := &r.Rules[i]; rule.Deny != nil && rule.appliesTo(recordType) && holds(rule.match(), labels) {
@@ -184,9 +184,10 @@ func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
 	return err != nil || !Holds(condition, labels, func(store.LinksTo, store.Link) bool { return false })
 }
 
-// HiddenBy returns what hides a version with some labels from the caller, for the audit log: the
-// name of a rule, "confidentiality", "default" or "link". It is "error" if Rights fails, and
-// empty if the version is visible.
+// HiddenBy returns what hides a version with these labels from the caller, for the audit log: the
+// name of a rule, "confidentiality", "default", or "error" if Rights fails. If none of these hides
+// the version, HiddenBy returns "link" for types with links, without following the links, and "" for
+// other types.
 func (v *View) HiddenBy(recordType string, labels store.Labels) string {
 	rights, err := v.Rights(recordType)
 	if err != nil {

@@ -21,15 +21,15 @@ var letters = map[string]string{
 // verbs that scopes cannot express.
 type Authorizer struct {
 	Next access.Authorizer
-	// Restricted declares that every store that a caller can reach enforces Restrictions. If it is
-	// false, scopes that are restricted to some records grant nothing.
+	// Restricted states that every store that a caller can reach enforces Restrictions. If Restricted
+	// is false, scopes that grant access to only some records grant nothing.
 	Restricted bool
 }
 
 var _ access.Authorizer = Authorizer{}
 
-// Authorize implements access.Authorizer. If Restricted is set, it also returns nil for actions
-// that scopes restrict to some records, which Restrictions returns. Errors: *access.ForbiddenError,
+// Authorize implements access.Authorizer. If Restricted is set, it also returns nil for actions that
+// scopes allow on some records only: those that Restrictions returns. Errors: *access.ForbiddenError,
 // and those of Next.
 func (a Authorizer) Authorize(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) error {
 	resource, decides := decides(caller, action)
@@ -55,19 +55,21 @@ func decides(caller access.Caller, action access.Action) (resource string, ok bo
 	return r4.Types[at].Name, true
 }
 
-// Restriction is the records that one scope grants: those that meet all of its conditions.
+// Restriction selects the records to which one scope grants access: those that meet the conditions of
+// all fields that are set.
 type Restriction struct {
 	// Patient, if not empty, is the id of a Patient. The records are that Patient and those in its
 	// compartment.
 	Patient string
-	// Search, if not nil, has search parameters of the type that a record must match.
+	// Search, if not nil, has search parameters of the resource type. A record must match all of
+	// them.
 	Search url.Values
 }
 
 // Restrictions returns the records of a type to which the caller's scopes grant a verb: those that
-// meet at least one restriction, or all if unrestricted is true. A written record must meet one
-// before and after the write. Callers without SMART are unrestricted here. Scopes of level patient
-// grant nothing to a token without a patient. Verbs that scopes cannot express are never granted.
+// meet at least one restriction, or all if unrestricted is true. A record that is written must meet a
+// restriction before and after the write. Callers without SMART are unrestricted. Scopes of the level
+// patient grant nothing if the token has no patient. Scopes grant no verbs that they cannot express.
 func Restrictions(caller access.Caller, verb, resource string) (restrictions []Restriction, unrestricted bool) {
 	if !caller.SMART {
 		return nil, true

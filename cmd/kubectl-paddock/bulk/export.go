@@ -19,7 +19,8 @@ import (
 
 const (
 	exportState = ".paddock-export.json"
-	// ManifestName is the name of the manifest of an export in its folder. It is written last.
+	// ManifestName is the name of the file with the manifest, in the folder of an export. The
+	// manifest is written after all other files.
 	ManifestName = "manifest.json"
 )
 
@@ -32,7 +33,7 @@ type exportProgress struct {
 	Query string `json:"query"`
 }
 
-// Exported is the result of an export.
+// Exported is the result of an export. Records has the number of exported records by type.
 type Exported struct {
 	TransactionTime string         `json:"transactionTime"`
 	Records         map[string]int `json:"records"`
@@ -40,7 +41,8 @@ type Exported struct {
 }
 
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
-// Export continues an interrupted export if that has the same query and has not expired.
+// Export continues an interrupted export in the folder if that export has the same query and has not
+// expired.
 func Export(ctx context.Context, site *siteapi.Client, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err
@@ -87,7 +89,7 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, qu
 	case state.ID == "":
 		return nil, nil
 	case state.Query != query.Encode():
-		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat that, or choose another directory")
+		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat the command of that export, or choose another directory")
 	}
 	manifest, err := await(ctx, site, state.ID, progress)
 	if isAbsent(err) {

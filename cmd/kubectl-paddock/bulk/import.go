@@ -92,11 +92,11 @@ type importer struct {
 	errors    *os.File
 }
 
-// Import sends the files *.ndjson of a folder to a site. If its manifest is that of an export in the
-// native format, the files are checked against the manifest and sent in that format. Import returns
-// the numbers of lines by result. Lines that fail are in the file import-errors.jsonl. siteURL
-// identifies the site: Import continues an interrupted import into that site. A dry run leaves no
-// state.
+// Import sends the files *.ndjson of a folder to a site. If the folder has the manifest of an export
+// in the native format, the files are checked against the manifest and sent in that format. Import
+// returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
+// import-errors.jsonl. siteURL identifies the site: Import continues an interrupted import into that
+// site. A dry run leaves no state.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)
@@ -117,7 +117,7 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 		case err != nil:
 			return nil, err
 		case found && previous.Site != siteURL:
-			return nil, fmt.Errorf("the directory has an interrupted import into %s; finish that, or remove %s", previous.Site, filepath.Join(directory, importState))
+			return nil, fmt.Errorf("the directory has an interrupted import into %s; repeat the command of that import, or remove %s", previous.Site, filepath.Join(directory, importState))
 		case found:
 			i.state = previous
 		}

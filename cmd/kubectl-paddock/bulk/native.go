@@ -33,12 +33,13 @@ const (
 type NativeManifest struct {
 	Format string `json:"format"`
 	Site   string `json:"site"`
-	// From and Until are when the export began and ended. Each record is as it was at some moment
-	// between them. If no record changed in that time, the export is a snapshot of the site.
+	// From and Until are the times at which the export began and ended, in RFC 3339. Each record is
+	// exported as it was at some time between From and Until. If no record changed in that time, the
+	// export is a snapshot of the site.
 	From  string `json:"from"`
 	Until string `json:"until"`
-	// SHA256 is the digest of all lines, in the order of the files. It does not depend on the storage
-	// of the site, so equal sites have equal digests.
+	// SHA256 is the SHA-256 of all lines, in the order of the files. The digest does not depend on
+	// the storage of the site, so sites with equal records have equal digests.
 	SHA256   string         `json:"sha256"`
 	Records  map[string]int `json:"records"`
 	Versions int            `json:"versions"`
@@ -83,8 +84,8 @@ type nativeExporter struct {
 }
 
 // ExportNative exports all records of a site in the native format into files of a folder:
-// records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export. siteURL
-// identifies the site.
+// records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export in the
+// folder if that export is of the same site, which siteURL identifies.
 func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err
@@ -95,7 +96,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	case err != nil:
 		return NativeManifest{}, err
 	case found && (x.state.Manifest.Format != NativeFormat || x.state.Manifest.Site != siteURL):
-		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat that, or choose another directory")
+		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
 	case found:
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:
@@ -273,7 +274,7 @@ func checkNative(directory string) (bool, error) {
 			return false, err
 		}
 		if sum != file.SHA256 {
-			return false, fmt.Errorf("%s differs from what was exported: its SHA-256 is %s, in %s it is %s; get the file again", file.Name, sum, ManifestName, file.SHA256)
+			return false, fmt.Errorf("%s differs from what was exported: the SHA-256 of the file is %s, and %s has %s; copy the file again, or repeat the export", file.Name, sum, ManifestName, file.SHA256)
 		}
 	}
 	return true, nil

@@ -19,7 +19,7 @@ const (
 // concurrent use.
 type Progress struct {
 	Out io.Writer
-	// Terminal selects the bar.
+	// Terminal selects the bar. If it is false, Progress writes lines.
 	Terminal bool
 	// Now returns the current time.
 	Now func() time.Time
@@ -32,14 +32,15 @@ type Progress struct {
 	width        int
 }
 
-// Begin sets how much there is to do, in any unit, and how much of it an interrupted command has done.
+// Begin sets the total amount of work and the amount that an interrupted command has done, both in
+// the same unit, such as bytes.
 func (p *Progress) Begin(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.began, p.done, p.skipped, p.total = p.Now(), done, done, total
 }
 
-// Add adds to the amount that is done, in the unit of Begin, and to the number of records.
+// Add adds to the amount of work that is done, in the unit of Begin, and to the number of records.
 func (p *Progress) Add(done, records int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +55,7 @@ func (p *Progress) Add(done, records int64) {
 	}
 }
 
-// Say shows a message.
+// Say shows a message on a line of its own.
 func (p *Progress) Say(format string, values ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

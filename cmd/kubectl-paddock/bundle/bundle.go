@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// File is a file of an archive. Content is encoded as YAML.
+// File is a file of a support bundle. Content is encoded as YAML.
 type File struct {
 	Name    string
 	Content any
 }
 
-// Write writes files as a tar archive, compressed by gzip, below a folder. at is the time of the
-// files. Redact is applied to every file.
+// Write writes a support bundle: files as a tar archive, compressed by gzip, in a folder of the
+// archive. at is the modification time of the files. Redact is applied to every file.
 func Write(out io.Writer, folder string, at time.Time, files []File) error {
 	compressed := gzip.NewWriter(out)
 	archive := tar.NewWriter(compressed)

@@ -51,8 +51,8 @@ func own(from map[string]string) map[string]string {
 	return selected
 }
 
-// Webhook is the part of a Webhook that a bundle has. It omits description and extensions, which
-// can have any content, the names of fields, and the path of the URL.
+// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, the names
+// of fields, and description and extensions, which can have any content.
 type Webhook struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
@@ -67,7 +67,7 @@ type Webhook struct {
 	Status    v1alpha1.WebhookStatus `json:"status"`
 }
 
-// SelectWebhook returns the part of a Webhook that a bundle has.
+// SelectWebhook returns the part of a Webhook that a support bundle has.
 func SelectWebhook(hook *v1alpha1.Webhook) Webhook {
 	return Webhook{
 		Namespace: hook.Namespace, Name: hook.Name, EventType: hook.Spec.EventType, Receiver: Origin(hook.Spec.URL), Active: hook.Spec.Active,
@@ -76,8 +76,8 @@ func SelectWebhook(hook *v1alpha1.Webhook) Webhook {
 	}
 }
 
-// Pod is the part of a Pod that a bundle has: its state, without environment, arguments and the
-// messages of terminated containers, which can be the end of their logs.
+// Pod is the part of a Pod that a support bundle has: its state, without environment, arguments and
+// the messages of terminated containers, which can be the end of their logs.
 type Pod struct {
 	Namespace  string            `json:"namespace"`
 	Name       string            `json:"name"`
@@ -90,7 +90,7 @@ type Pod struct {
 	Containers []Container       `json:"containers,omitempty"`
 }
 
-// Container is the state of a container.
+// Container is the state of a container in a Pod.
 type Container struct {
 	Name     string              `json:"name"`
 	Image    string              `json:"image"`
@@ -103,7 +103,7 @@ type Container struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// SelectPod returns the part of a Pod that a bundle has.
+// SelectPod returns the part of a Pod that a support bundle has.
 func SelectPod(pod *corev1.Pod) Pod {
 	selected := Pod{
 		Namespace: pod.Namespace, Name: pod.Name, Component: pod.Labels["app.kubernetes.io/component"], Phase: pod.Status.Phase,
@@ -140,7 +140,7 @@ func stateOf(state corev1.ContainerState) string {
 	}
 }
 
-// Event is the part of an Event that a bundle has.
+// Event is the part of an Event that a support bundle has.
 type Event struct {
 	Namespace string      `json:"namespace"`
 	Object    string      `json:"object"`
@@ -154,9 +154,9 @@ type Event struct {
 // databaseName is the name of the objects of a database that the controller provisions.
 const databaseName = "paddock-postgres"
 
-// SelectEvent returns the part of an Event that a bundle has, and whether the bundle has the Event.
-// A bundle has the Events of objects of paddock.health, a group without records, of the given Pods,
-// by namespace and name, and of provisioned databases.
+// SelectEvent returns the part of an Event that a support bundle has, and whether the bundle has the
+// Event. A bundle has the Events of objects of the group paddock.health (which has no records), of
+// the objects of provisioned databases, and of the given Pods. The keys of pods are namespace/name.
 func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	about := event.InvolvedObject
 	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
@@ -172,7 +172,7 @@ func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	return Event{event.Namespace, about.Kind + "/" + about.Name, event.Type, event.Reason, event.Message, event.Count, seen}, true
 }
 
-// Limits are the limits that a Site sets. Others have their defaults.
+// Limits are the limits that the spec of a Site sets. Limits that are not set have their defaults.
 type Limits struct {
 	Namespace string                   `json:"namespace"`
 	Name      string                   `json:"name"`

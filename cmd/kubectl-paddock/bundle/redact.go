@@ -29,7 +29,8 @@ func Redact(text string) string {
 	return credentials.ReplaceAllString(text, "${1}"+redacted+"@")
 }
 
-// Origin returns the scheme and host of a URL. Paths and queries of receivers often are secrets.
+// Origin returns the scheme and host of a URL, without the path and query, which often contain
+// secrets of receivers.
 func Origin(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

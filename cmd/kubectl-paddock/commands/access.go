@@ -29,7 +29,7 @@ func addSiteFlags(command *cobra.Command) *siteFlags {
 	f := &siteFlags{command: command}
 	flags := command.Flags()
 	flags.StringVar(&f.server, "server", "", "URL of Paddock, such as https://fhir.example.org; if unset, status.url of the Site is used")
-	flags.StringVar(&f.caFile, "server-ca-file", "", "path of PEM certificates that verify Paddock; if unset, the authorities of the system do")
+	flags.StringVar(&f.caFile, "server-ca-file", "", "path of a PEM file of CA certificates that verify the certificate of Paddock; if unset, the system's CA certificates are used")
 	flags.StringVar(&f.tokenFile, "token-file", "", "path of the file with a token for the Site, read for each request; if this and --as-service-account are unset, the token in $"+tokenVariable+" is used")
 	flags.StringVar(&f.account, "as-service-account", "", "name of a ServiceAccount in the namespace of the Site; its tokens are requested from kube-apiserver")
 	return f

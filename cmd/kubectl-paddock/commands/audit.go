@@ -94,7 +94,7 @@ With -o json and yaml, entries are AuditEvents of FHIR R4.`,
 			return err
 		}
 		if len(entries) == *limit {
-			a.say("There may be more entries: raise --limit, or set --to to the time of the last one.")
+			a.say("There may be more entries: raise --limit, or set --to to the time of the last entry shown.")
 		}
 		return nil
 	}

@@ -34,7 +34,7 @@ The files have mode 0600. Webhooks and the audit log are not exported.`,
 	}
 	flags := command.Flags()
 	directory := flags.String("directory", "", "path of a directory without an export; it is created if it does not exist (required)")
-	types := flags.StringSlice("type", nil, "types to export, comma-separated; if unset, all that the token may list")
+	types := flags.StringSlice("type", nil, "types to export, comma-separated; if unset, all types that the token may list")
 	since := flags.String("since", "", "export only what changed after this time, in RFC 3339, such as transactionTime in the manifest.json of another export")
 	native := flags.Bool("native", false, "export the whole storage of the Site in the native format")
 	site := addSiteFlags(command)

@@ -23,7 +23,7 @@ const (
 	exitUsage  = 2
 )
 
-// Options are what the commands get from the process.
+// Options are the settings that the commands get from the process.
 type Options struct {
 	// Name is how a person calls the program: "kubectl paddock" or "paddock".
 	Name string
@@ -32,12 +32,12 @@ type Options struct {
 	Streams genericiooptions.IOStreams
 	// Coloured selects colours in tables.
 	Coloured bool
-	// Bars selects progress bars instead of lines.
+	// Bars selects bars instead of lines to show the progress of a command.
 	Bars bool
 }
 
 // Run runs the command of args and returns the exit code: 0 if it is done, 1 if it failed, 2 if args
-// are invalid. A command that runs until it is interrupted is done when ctx is.
+// are invalid. A command that runs until it is interrupted returns 0 when ctx is canceled.
 func Run(ctx context.Context, args []string, options Options) int {
 	a := &app{Options: options, kube: genericclioptions.NewConfigFlags(true), now: time.Now}
 	// --server is the address of Paddock. --kubeconfig and --context select the cluster.

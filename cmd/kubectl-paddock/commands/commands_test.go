@@ -51,7 +51,7 @@ func TestInvalidInput(t *testing.T) {
 		"webhooks test demo": "the argument WEBHOOK is missing",
 		"webhooks test demo hook --token-file t --wait -1s":                                              "--wait: -1s is negative",
 		"webhooks tail demo hook --token-file t --lines 101":                                             "--lines: 101 is not between 0 and 100",
-		"webhooks tail demo hook --token-file t -o yaml":                                                 "--output: tail has the formats table and json",
+		"webhooks tail demo hook --token-file t -o yaml":                                                 "--output: tail does not support yaml; use table or json",
 		"webhooks redeliver demo hook --token-file t":                                                    `DELIVERY: "hook" is not the id of a delivery, a UUID`,
 		"webhooks replay demo hook --token-file t":                                                       "--from is required",
 		"webhooks replay demo hook --token-file t --from 2031-03-01T00:00:00Z --to 2031-02-01T00:00:00Z": "--to: 2031-02-01T00:00:00Z is not after --from",

@@ -115,7 +115,7 @@ func (a *app) webhookTailCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "tail SITE WEBHOOK", Short: "Show deliveries as they happen",
 		Long: `Shows the last deliveries to a webhook, and then a line for each delivery that is accepted or attempted, until
-it is interrupted. The token needs the right to list webhooks/deliveries of the group paddock.health.
+the command is interrupted. The token needs the right to list webhooks/deliveries of the group paddock.health.
 
 With -o json, each line is a delivery in JSON.`,
 		Example: "  kubectl paddock webhooks tail demo partner -n demo --as-service-account editor --lines 20",
@@ -131,7 +131,7 @@ With -o json, each line is a delivery in JSON.`,
 		case err != nil:
 			return err
 		case p.Format == output.YAMLFormat:
-			return usagef(command, "--output: tail has the formats table and json")
+			return usagef(command, "--output: tail does not support yaml; use table or json")
 		case *lines < 0 || *lines > maxLines:
 			return usagef(command, "--lines: %d is not between 0 and %d", *lines, maxLines)
 		}
@@ -197,7 +197,7 @@ func (t *tail) run(ctx context.Context) error {
 			return err
 		case err != nil:
 			if !failing {
-				t.say("The deliveries cannot be read, trying again: %v", err)
+				t.say("The deliveries cannot be read; the command tries again: %v", err)
 			}
 			failing = true
 			continue

@@ -14,18 +14,19 @@ import (
 func (a *app) eraseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "erase SITE TYPE/ID", Short: "Erase a record with its history",
-		Long: `Erases a record, live or deleted, with all its versions, and the events and deliveries about it. With a Patient, the
-records of its compartment that are about no other record are erased too. It cannot be undone. The token needs the verb
-purge on the types, which the ClusterRole paddock-admin has.
+		Long: `Erases a record, live or deleted, with all its versions, and the events and deliveries about it. For a Patient, the
+records of its compartment are erased as well, except those that are also about others, such as a Group with further
+members. This cannot be undone. The token needs the verb purge on the types of the records, which the ClusterRole
+paddock-admin has.
 
-The result is a receipt with counts, which names no record. Backups and exported files are not reached.`,
+The result is a receipt with counts, which names no record. Backups and exported files are not erased.`,
 		Example: `  kubectl paddock erase demo Patient/rex -n demo --as-service-account administrator --yes
   kubectl paddock erase demo Patient/rex -n demo --as-service-account administrator --compartment=false --yes`,
 		Args: arguments("SITE", "TYPE/ID"), ValidArgsFunction: a.completeSites,
 	}
 	flags := command.Flags()
-	yes := flags.Bool("yes", false, "erase the record; without it, nothing happens")
-	compartment := flags.Bool("compartment", true, "also erase the compartment of a Patient")
+	yes := flags.Bool("yes", false, "erase the record; without --yes, nothing is erased")
+	compartment := flags.Bool("compartment", true, "also erase the records in the compartment of a Patient")
 	site := addSiteFlags(command)
 	printer := a.formatFlag(command)
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -56,7 +57,7 @@ The result is a receipt with counts, which names no record. Backups and exported
 			return err
 		}
 		if purged.Shared > 0 {
-			a.say("%d records of the compartment stay: they are about other records too.", purged.Shared)
+			a.say("%d records of the compartment were not erased, because they are also about others, such as a Group with further members.", purged.Shared)
 		}
 		a.say("%s", purged.Outside)
 		return nil

@@ -44,7 +44,7 @@ verb privileged on all types of records.`,
 			return usagef(command, "--secret: %v", err)
 		}
 		if site.caFile != "" {
-			return usagef(command, "--server-ca-file is not supported by listen, which verifies Paddock with the authorities of the system; omit the flag")
+			return usagef(command, "--server-ca-file is not supported by listen, which verifies the certificate of Paddock with the system's CA certificates; omit the flag")
 		}
 		ctx := command.Context()
 		opened, err := a.open(ctx, site, args[0])

@@ -33,8 +33,8 @@ func (a *app) moveCommand() *cobra.Command {
 		Use: "move SITE", Short: "Move a site to another storage",
 		Long: `Moves the data of a site to another storage, under the same siteID and URL. The site serves reads all the time, and
 refuses writes with 503 for seconds. Afterwards the former storage keeps its data until the move is confirmed or rolled
-back. The command creates a SiteMove, which the controller carries out, and shows it. It can be interrupted: without
---to, it shows the move in progress.`,
+back. The command creates a SiteMove, which the controller carries out, and shows its
+progress. The command can be interrupted: without --to, it shows the move in progress.`,
 		Example: `  kubectl paddock move demo -n demo --to postgres:demo-db
   kubectl paddock move demo -n demo --confirm
   kubectl paddock move demo -n demo --roll-back`,
@@ -44,7 +44,7 @@ back. The command creates a SiteMove, which the controller carries out, and show
 	to := flags.String("to", "", "the new storage: postgres:SECRET, with the name of a Secret of type paddock.health/dsn in the namespace, or pool or pool:REGION, for another database of the pool of the site's class")
 	key := flags.String("key", v1alpha1.DSNKey, "the key of the connection string in the Secret of --to")
 	confirm := flags.Bool("confirm", false, "confirm the move: delete the data in the former storage")
-	rollBack := flags.Bool("roll-back", false, "end the move, and return to the former storage if the site has left it")
+	rollBack := flags.Bool("roll-back", false, "roll the move back: delete the copy, and return to the former storage if the site has switched to the new one")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		target := storageOf(*to, *key)
 		switch {
@@ -188,7 +188,7 @@ func (a *app) showMove(ctx context.Context, c *cluster, namespace, name string) 
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the move goes on; repeat the command without --to to see it")
+			return errors.New("the move goes on; repeat the command without --to to see its progress")
 		case <-time.After(movePoll):
 		}
 	}

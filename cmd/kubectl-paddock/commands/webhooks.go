@@ -58,7 +58,7 @@ type webhookState struct {
 func (a *app) webhookListCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "list SITE", Short: "Show the webhooks of a Site",
-		Long:    "Shows the webhooks of a Site by their objects. It needs the right to list webhooks of the group paddock.health, and no token for the Site.",
+		Long:    "Shows the Webhook objects of a Site. The user needs the right to list webhooks of the group paddock.health. A token for the Site is not needed.",
 		Example: "  kubectl paddock webhooks list demo -n demo",
 		Args:    arguments("SITE"), ValidArgsFunction: a.completeSites,
 	}
@@ -224,7 +224,7 @@ right to create webhooks/deliveries of the group paddock.health.`,
 	}
 	flags := command.Flags()
 	from := flags.String("from", "", "send deliveries again that were accepted at this time or later, in RFC 3339. Required")
-	to := flags.String("to", "", "send only deliveries again that were accepted before this time, in RFC 3339, which must be later than --from; if unset, those until now")
+	to := flags.String("to", "", "send only deliveries again that were accepted before this time, in RFC 3339, which must be later than --from; if unset, deliveries until now")
 	status := flags.StringSlice("status", []string{"failed", "undelivered"}, "statuses of deliveries to send again: delivered, failed, undelivered")
 	site := addSiteFlags(command)
 	printer := a.formatFlag(command)

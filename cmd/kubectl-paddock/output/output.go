@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is a format of results.
+// Format is the format in which a command prints its result.
 type Format string
 
 // Formats of results.
@@ -27,7 +27,8 @@ const (
 // Formats are the names of all formats.
 var Formats = []string{string(TableFormat), string(JSONFormat), string(YAMLFormat)}
 
-// ParseFormat returns the format with a name. The error lists the names of all formats.
+// ParseFormat returns the Format with a name. If there is none, the error lists the names of all
+// formats.
 func ParseFormat(name string) (Format, error) {
 	if !slices.Contains(Formats, name) {
 		return "", fmt.Errorf("%q is not a format; use %s", name, strings.Join(Formats, ", "))
@@ -63,15 +64,15 @@ type Table struct {
 	Rows    []Row
 }
 
-// Printer prints results to Out. Coloured selects colours for rows that need attention; other
-// formats than tables have none.
+// Printer prints results to Out. Coloured selects colours for the rows of tables that need attention.
+// JSON and YAML have no colours.
 type Printer struct {
 	Format   Format
 	Coloured bool
 	Out      io.Writer
 }
 
-// Print prints value in the formats JSON and YAML, and table in the format of tables. Control
+// Print prints value if the format is JSON or YAML, and table if the format is a table. Control
 // characters in cells are replaced by spaces.
 func (p Printer) Print(value any, table Table) error {
 	switch p.Format {
@@ -133,7 +134,8 @@ func (p Printer) Line(text string, level Level) error {
 	return err
 }
 
-// Safe returns a text of a server for a terminal: control characters are replaced by spaces.
+// Safe returns a text that a server sent in a form that is safe to print on a terminal: control
+// characters are replaced by spaces.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

@@ -23,15 +23,16 @@ const (
 
 // Result counts what a reset did.
 type Result struct {
-	// Deleted is the number of deleted records, slots and event groups.
+	// Deleted is the number of deleted records, slots, event groups and calendars.
 	Deleted int
-	// Loaded is the number of FHIR records of the clinic.
+	// Loaded is the number of FHIR records of the demo clinic that were created. Slots are not
+	// counted.
 	Loaded int
 }
 
-// Reset deletes the records, slots, event groups and calendars of a site that the caller can see,
-// and loads the clinic with the slots of the days around now. If it is interrupted, it can be
-// repeated. Webhooks and webhook events stay. Errors: *siteapi.Error.
+// Reset deletes the records, slots, event groups and calendars of a site that the caller can see, and
+// loads the demo clinic with the slots of the days around now. An interrupted Reset can be repeated.
+// Webhooks and webhook events stay. Errors: *siteapi.Error.
 func Reset(ctx context.Context, api *siteapi.Client, now time.Time, zone *time.Location) (Result, error) {
 	var result Result
 	for _, remove := range []func(context.Context, *siteapi.Client) (int, error){removeSlots, removeGroups, removeFeeds, removeRecords} {

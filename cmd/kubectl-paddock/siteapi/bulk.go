@@ -25,13 +25,14 @@ const (
 	maxUnreachable = 5 * time.Minute
 )
 
-// Export is a bulk export in progress.
+// Export is the state of a bulk export.
 type Export struct {
 	// ID identifies the export at its site.
 	ID string
-	// Progress is what the site says while the export is not complete.
+	// Progress is the header field X-Progress of the site, a text for people. It is set while the
+	// export is not complete.
 	Progress string
-	// Manifest is nil while the export is not complete.
+	// Manifest lists the files of the export. It is nil while the export is not complete.
 	Manifest *Manifest
 }
 
@@ -61,8 +62,8 @@ func (c *Client) StartExport(ctx context.Context, query url.Values) (string, err
 	return id, nil
 }
 
-// ExportStatus returns the state of an export. wait is how long to wait until the next request.
-// Errors: *Error.
+// ExportStatus returns the state of an export. If the export is not complete, wait is how long to
+// wait until the next call. Errors: *Error.
 func (c *Client) ExportStatus(ctx context.Context, id string) (e Export, wait time.Duration, err error) {
 	answer, err := c.persist(ctx, http.MethodGet, "/fhir/$export/"+url.PathEscape(id), nil, nil)
 	if err != nil {
@@ -78,14 +79,14 @@ func (c *Client) ExportStatus(ctx context.Context, id string) (e Export, wait ti
 	return e, 0, nil
 }
 
-// ExportFile returns a file of an export. Only the last segment of its URL is used, so that the token
-// is sent to the site only. Errors: *Error.
+// ExportFile returns the content of a file of an export. Only the last segment of file.URL is used,
+// so that the token is sent only to the site. Errors: *Error.
 func (c *Client) ExportFile(ctx context.Context, id string, file ManifestFile) ([]byte, error) {
 	answer, err := c.persist(ctx, http.MethodGet, "/fhir/$export/"+url.PathEscape(id)+"/"+url.PathEscape(path.Base(file.URL)), http.Header{"Accept": {"application/fhir+ndjson"}}, nil)
 	return answer.body, err
 }
 
-// EndExport deletes an export. Errors: *Error.
+// EndExport deletes an export at the site, with its files. Errors: *Error.
 func (c *Client) EndExport(ctx context.Context, id string) error {
 	_, err := c.persist(ctx, http.MethodDelete, "/fhir/$export/"+url.PathEscape(id), nil, nil)
 	return err
@@ -93,12 +94,13 @@ func (c *Client) EndExport(ctx context.Context, id string) error {
 
 // ImportResult is the result of an import.
 type ImportResult struct {
-	// Counts has the numbers of lines that are created, updated, unchanged, valid and failed.
+	// Counts has the numbers of lines by result: created, updated, unchanged and failed, or valid and
+	// failed for a dry run.
 	Counts map[string]int
 	Errors []LineError
 }
 
-// LineError is a problem in a line. The first line has the number 1.
+// LineError is a problem in a line of an import. The first line has the number 1.
 type LineError struct {
 	Line       int
 	Code       string
@@ -106,7 +108,8 @@ type LineError struct {
 	Message    string
 }
 
-// Import sends lines of NDJSON to a site. Errors: *Error.
+// Import sends lines of NDJSON to $import of a site. With dryRun, the site validates the lines and
+// writes nothing. Errors: *Error.
 func (c *Client) Import(ctx context.Context, lines []byte, dryRun bool) (ImportResult, error) {
 	answer, err := c.persist(ctx, http.MethodPost, "/fhir/$import?dryRun="+strconv.FormatBool(dryRun), http.Header{"Content-Type": {"application/fhir+ndjson"}}, lines)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Error is a response other than 2xx.
+// Error is a response of a site with a status other than 2xx.
 type Error struct {
 	// Status is the HTTP status code, and Text is its name.
 	Status int
 	Text   string
 	// Code is the stable code of the problem, or empty if the response has none.
 	Code string
-	// Details says what is wrong, one sentence for each problem.
+	// Details describes what is wrong, one sentence for each problem.
 	Details []string
 }
 

@@ -15,17 +15,17 @@ const ndjsonNative = "application/x-ndjson"
 // NativePage is a page of an export in the native format.
 type NativePage struct {
 	Lines []byte
-	// Next selects the next page. It is empty on the last one.
+	// Next is the value of after that selects the next page. It is empty on the last page.
 	Next string
 	// Time is a time in RFC 3339. The page has all changes of its records before that time.
 	Time string
 	// Versions is the number of versions in Lines. Records is the number of live records of the site,
-	// for the progress. It is 0 if the number is unknown.
+	// to show the progress. Each is 0 if unknown.
 	Versions, Records int
 }
 
-// ExportNative returns a page of the records that changed since a time, or of all records if since
-// is empty. Errors: *Error.
+// ExportNative returns a page of the records that changed since a time in RFC 3339, or of all records
+// if since is empty. after is Next of the previous page, or empty for the first page. Errors: *Error.
 func (c *Client) ExportNative(ctx context.Context, after, since string) (NativePage, error) {
 	query := url.Values{}
 	if after != "" {
@@ -47,7 +47,8 @@ func (c *Client) ExportNative(ctx context.Context, after, since string) (NativeP
 	return page, nil
 }
 
-// ImportNative sends lines in the native format to a site. Errors: *Error.
+// ImportNative sends lines in the native format to a site. With dryRun, the site validates the lines
+// and writes nothing. Errors: *Error.
 func (c *Client) ImportNative(ctx context.Context, lines []byte, dryRun bool) (ImportResult, error) {
 	answer, err := c.persist(ctx, http.MethodPost, "/native?dryRun="+strconv.FormatBool(dryRun), http.Header{"Content-Type": {ndjsonNative}}, lines)
 	if err != nil {

@@ -8,19 +8,22 @@ import (
 	"net/url"
 )
 
-// Purged is the receipt of a $purge. It names no record.
+// Purged is the receipt of a $purge. The receipt has counts and names no record.
 type Purged struct {
 	Time string `json:"time"`
 	// Records is the number of purged records by type. Shared is the number of records of the
-	// compartment that stay, because they are about other records too.
+	// compartment that were not purged, because they are also about others, such as a Group with
+	// further members.
 	Records map[string]int `json:"records"`
 	Shared  int            `json:"shared"`
-	// Outside describes what the purge does not reach.
+	// Outside describes, for people, which copies of the data the purge does not reach, such as
+	// backups.
 	Outside string `json:"outside"`
 }
 
 // Purge removes a record with its history, events and deliveries. For a Patient, withCompartment
-// selects whether the records of its compartment are removed too. Errors: *Error.
+// selects whether the records of its compartment are removed as well; for other types it has no
+// effect. Errors: *Error.
 func (c *Client) Purge(ctx context.Context, recordType, id string, withCompartment bool) (Purged, error) {
 	query := url.Values{}
 	if recordType == "Patient" && !withCompartment {

@@ -32,15 +32,15 @@ type Config struct {
 	BaseURL string
 	// Token returns the bearer token. It is called for each request. Required.
 	Token func(context.Context) (string, error)
-	// CertificateAuthorities are PEM certificates that verify the server. If empty, the authorities
-	// of the operating system do.
+	// CertificateAuthorities are PEM certificates of the authorities that are trusted for the site's
+	// certificate. If empty, the authorities of the operating system are trusted.
 	CertificateAuthorities []byte
 }
 
 // Client sends requests to the HTTP APIs of a site. It is safe for concurrent use.
 type Client struct {
 	// Retrying, if not nil, is called before a request of an export or an import is sent again. It
-	// must be set before the first request, and is called concurrently.
+	// must be set before the first request, and must be safe for concurrent use.
 	Retrying func(reason error, wait time.Duration)
 
 	base  string
@@ -48,7 +48,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// New returns a client.
+// New returns a Client. It returns an error if CertificateAuthorities has no certificate.
 func New(config Config) (*Client, error) {
 	transport := http.DefaultTransport
 	if len(config.CertificateAuthorities) > 0 {
@@ -68,8 +68,8 @@ func New(config Config) (*Client, error) {
 	}, nil
 }
 
-// AHDS sends a request to a path of the AHDS API and decodes the response into out, unless out is
-// nil. It sends in as JSON, unless in is nil. Errors: *Error.
+// AHDS sends a request to a path of the AHDS API, relative to /ahds/v1/. The body is in as JSON, or
+// empty if in is nil. The response is decoded into out, unless out is nil. Errors: *Error.
 func (c *Client) AHDS(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -88,8 +88,8 @@ func (c *Client) AHDS(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
-// Send sends a request to a path of the site, such as /fhir/Patient/rex, with a body of JSON unless
-// it is nil. It returns the body of the response. Errors: *Error.
+// Send sends a request to a path of the site, such as /fhir/Patient/rex. body is JSON, or nil for no
+// body. Send returns the body of the response. Errors: *Error.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	return c.do(ctx, method, path, nil, body, "application/json")
 }
@@ -102,7 +102,8 @@ type list[T any] struct {
 	} `json:"meta"`
 }
 
-// List returns all records of a list of the AHDS API, page by page. Errors: *Error.
+// List returns all items of a list of the AHDS API. It requests one page after the other. Errors:
+// *Error.
 func List[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
 	all := []T{}
 	for page := 0; ; page++ {
@@ -169,7 +170,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return nil, newError(response, text)
 	}
 	if len(text) > maxResponse {
-		return nil, fmt.Errorf("%s %s: the response has more than %d bytes; ask for less", method, path, maxResponse)
+		return nil, fmt.Errorf("%s %s: the response has more than %d bytes; request fewer records", method, path, maxResponse)
 	}
 	return text, nil
 }

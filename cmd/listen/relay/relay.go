@@ -34,18 +34,19 @@ const (
 
 // Config has the settings of a Relay. All fields but LastEventID are required.
 type Config struct {
-	// Stream is the URL of the stream: …/webhook/{id}/delivery/stream.
+	// Stream is the URL of the stream of the webhook: {site}/ahds/v1/webhook/{id}/delivery/stream.
 	Stream string
-	// Token returns the bearer token. It is called for each connection. An error ends Run.
+	// Token returns the bearer token for the site. It is called for each connection. If it returns an
+	// error, Run returns this error.
 	Token func() (string, error)
 	// ForwardTo is the URL of the receiver.
 	ForwardTo string
-	// Key signs the requests.
+	// Key signs the requests to the receiver.
 	Key signing.Key
 	// LastEventID is the id of the event after which to continue. If empty, only new events are
 	// forwarded.
 	LastEventID string
-	// Out receives a line for each event and for each change of the connection.
+	// Out receives a line of text for each event and for each change of the connection.
 	Out io.Writer
 }
 

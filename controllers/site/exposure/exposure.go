@@ -31,17 +31,21 @@ type Options struct {
 	// Hosts are the hosts allowed for Ingresses. *.example.org allows any single label in place of *.
 	// If empty, no Ingress is allowed.
 	Hosts []string
-	// Scheme is the scheme of the URLs of Ingresses: https or http. IngressClass, Annotations and
-	// TLSSecret (a Secret in Namespace) are set in Ingresses unless empty.
-	Scheme       string
+	// Scheme is the scheme of the URLs of Ingresses: https or http.
+	Scheme string
+	// IngressClass is the class of Ingresses. If empty, the cluster's default class applies.
 	IngressClass string
-	Annotations  map[string]string
-	TLSSecret    string
+	// Annotations are the annotations of Ingresses.
+	Annotations map[string]string
+	// TLSSecret is the name of the Secret in Namespace with the certificate of Ingresses. If empty,
+	// Ingresses have no TLS.
+	TLSSecret string
 	// Gateways are the Gateways allowed for HTTPRoutes. If empty, no HTTPRoute is allowed.
 	Gateways []types.NamespacedName
 }
 
-// Render returns the objects for spec.exposure in the order of creation.
+// Render returns the objects that expose the Site as spec.exposure says, in the order of creation. It
+// returns nil if spec.exposure is unset.
 func Render(site *v1alpha1.Site, o Options) []client.Object {
 	switch asked := site.Spec.Exposure; {
 	case asked == nil:

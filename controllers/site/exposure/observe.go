@@ -33,8 +33,8 @@ type parentRef struct {
 	SectionName string `json:"sectionName"`
 }
 
-// Observe returns why a Gateway does not accept the Site's current HTTPRoute. The reason is empty
-// if all accept it. live is nil if the HTTPRoute does not exist yet.
+// Observe returns why a Gateway does not accept the Site's current HTTPRoute. The reason is empty if
+// all Gateways in spec.exposure accept it. live is nil if the HTTPRoute does not exist yet.
 func Observe(site *v1alpha1.Site, live *unstructured.Unstructured) (reason, message string, err error) {
 	if live == nil {
 		return v1alpha1.ReasonRoutePending, "The HTTPRoute is being created.", nil

@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Refused returns why spec.exposure is not allowed. The reason is empty if it is allowed. The
-// message does not list the allowed hosts and Gateways, which may belong to other tenants.
+// Refused returns why the operator does not allow spec.exposure. The reason is empty if spec.exposure
+// is allowed or unset. The message does not list the allowed hosts and Gateways, which may belong to
+// other tenants.
 func Refused(site *v1alpha1.Site, o Options) (reason, message string) {
 	switch asked := site.Spec.Exposure; {
 	case asked == nil:

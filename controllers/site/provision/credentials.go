@@ -41,8 +41,8 @@ const (
 var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // NewSecret returns a Secret of type paddock.health/dsn with a new server certificate and the
-// password, or a random password if it is empty. It is immutable, so the reconciler creates it only
-// if it does not exist.
+// password, or a random password if password is empty. The Secret is immutable, so the reconciler
+// creates it only if it does not exist.
 func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret, error) {
 	if password == "" {
 		password = rand.Text()
@@ -84,7 +84,7 @@ func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (d
 	}, v1alpha1.DSNKey)
 }
 
-// Password returns the password in the URI of a connection, or "" if it has none.
+// Password returns the password in the URI of a connection, or "" if the URI has none.
 func Password(connection dsn.Connection) string {
 	address, err := url.Parse(connection.URI)
 	if err != nil {

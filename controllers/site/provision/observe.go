@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Objects are the objects of a database as read from the cluster. A missing one is nil.
+// Objects are the objects of a provisioned database as read from the cluster. A field is nil if the
+// object does not exist.
 type Objects struct {
 	Volume      *corev1.PersistentVolumeClaim
 	StatefulSet *appsv1.StatefulSet
@@ -21,8 +22,8 @@ type Objects struct {
 	Cluster *unstructured.Unstructured
 }
 
-// Data returns the object that has the data of a database with this engine, or nil if there is
-// none.
+// Data returns the object that has the data of a database with this engine: a PersistentVolumeClaim
+// or a Cluster. It returns nil if there is none.
 func (o Objects) Data(engine v1alpha1.PostgresEngine) client.Object {
 	switch {
 	case engine == v1alpha1.EngineCloudNativePG && o.Cluster != nil:
@@ -34,8 +35,8 @@ func (o Objects) Data(engine v1alpha1.PostgresEngine) client.Object {
 	}
 }
 
-// State is the state of a database. If Up is false, Reason and Message are those of the condition
-// StorageReady.
+// State is the state of a provisioned database. Up reports whether a connection can be attempted. If
+// Up is false, Reason and Message are the reason and message of the condition StorageReady.
 type State struct {
 	Up              bool
 	Reason, Message string
@@ -43,8 +44,8 @@ type State struct {
 
 var up = State{Up: true}
 
-// Observe returns the state of a Site's database. Up means that a connection can be attempted. Only
-// the connection shows whether the database can be used.
+// Observe returns the state of a Site's provisioned database. Only a connection shows whether the
+// database can be used.
 func Observe(site *v1alpha1.Site, o Objects) State {
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		return observeCluster(o.Cluster)
@@ -65,7 +66,7 @@ func podReady(o Objects) (State, bool) {
 func volumeLost(o Objects) (State, bool) {
 	lost := o.Volume != nil && o.Volume.Status.Phase == corev1.ClaimLost
 	return State{Reason: v1alpha1.ReasonVolumeLost, Message: fmt.Sprintf(
-		"The volume of PersistentVolumeClaim %s no longer exists. Restore it, or delete the PersistentVolumeClaim to start with an empty database.", Name)}, lost
+		"The volume of PersistentVolumeClaim %s no longer exists. Restore the volume, or delete the PersistentVolumeClaim to start with an empty database.", Name)}, lost
 }
 
 func noPodYet(o Objects) (State, bool) {

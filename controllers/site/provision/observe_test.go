@@ -67,7 +67,7 @@ func TestObserveStatefulSet(t *testing.T) {
 		},
 		"its volume is lost": {
 			Objects{StatefulSet: seen, Volume: &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}}},
-			State{false, v1alpha1.ReasonVolumeLost, "The volume of PersistentVolumeClaim paddock-postgres no longer exists. Restore it, or delete the PersistentVolumeClaim to start with an empty database."},
+			State{false, v1alpha1.ReasonVolumeLost, "The volume of PersistentVolumeClaim paddock-postgres no longer exists. Restore the volume, or delete the PersistentVolumeClaim to start with an empty database."},
 		},
 		"ready": {Objects{StatefulSet: seen, Pod: podOf(t, `conditions: [{type: Ready, status: "True"}]`)}, State{Up: true}},
 		"being replaced": {

@@ -28,16 +28,17 @@ const MajorAnnotation = "paddock.health/postgres-major"
 // port is the port of Postgres.
 const port = 5432
 
-// Options are settings that do not come from the Site's spec.
+// Options are the settings of a provisioned database that do not come from the Site's spec.
 type Options struct {
 	// Namespace is the controller's namespace. Only its Pods can connect to the database.
 	Namespace string
-	// PostgresImage and CloudNativePGImage are images of Postgres without a tag.
+	// PostgresImage and CloudNativePGImage are the images of databases with the engines StatefulSet
+	// and CloudNativePG, without a tag.
 	PostgresImage, CloudNativePGImage string
 	// SiteKey is the site key of the data.
 	SiteKey string
 	// Certificate identifies the server's certificate, as returned by the function Certificate. A
-	// change replaces the Pod.
+	// change of its value replaces the Pod.
 	Certificate string
 }
 
@@ -50,11 +51,11 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 	return statefulSet(site, o)
 }
 
-// Host returns the host name of the database. It resolves to the address of a Pod, so
+// Host returns the host name of the database. The name resolves to the address of a Pod, so
 // --postgres-networks must allow only the network of Pods.
 func Host(site *v1alpha1.Site) string { return Name + "." + site.Namespace + ".svc" }
 
-// Major returns the major version in the Site's spec.
+// Major returns the major version of Postgres in the Site's spec, such as 17.
 func Major(site *v1alpha1.Site) string {
 	major, _, _ := strings.Cut(site.Spec.Storage.Postgres.Provisioned.Version, ".")
 	return major

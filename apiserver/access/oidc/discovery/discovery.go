@@ -32,24 +32,26 @@ const (
 // Discovery 1.0 §4.
 const wellKnown = "/.well-known/openid-configuration"
 
-// ErrInvalid matches the error of a fetch that fails until the issuer or the Site's settings are
-// corrected. Other errors may be temporary.
+// ErrInvalid matches, by errors.Is, the errors of Fetch that persist until the issuer or the Site's
+// settings are corrected. Other errors may be temporary.
 var ErrInvalid = errors.New("the issuer cannot be used")
 
-// Issuer is the source of an issuer's keys.
+// Issuer describes where the keys of an OpenID Connect issuer come from.
 type Issuer struct {
-	// URL is the issuer's identifier. The discovery document must name it.
+	// URL is the issuer's identifier. The member issuer of the discovery document must equal it.
 	URL string
 	// DiscoveryURL is the address of the discovery document. Default: URL with the path
 	// /.well-known/openid-configuration added.
 	DiscoveryURL string
-	// JWKS has the keys (RFC 7517). If it is set, nothing is fetched.
+	// JWKS is a JSON Web Key Set with the keys (RFC 7517). If it is set, nothing is fetched from the
+	// issuer.
 	JWKS string
-	// CABundle has the PEM certificates of trusted authorities. Default: the system's.
+	// CABundle has the PEM certificates of the authorities that are trusted for the issuer's server.
+	// Default: the authorities of the system.
 	CABundle string
 }
 
-// Document is the part of a discovery document that is used here.
+// Document is the part of an OpenID Connect discovery document that Paddock uses.
 type Document struct {
 	Issuer                string   `json:"issuer"`
 	JWKSURI               string   `json:"jwks_uri"`
@@ -74,9 +76,8 @@ type Published struct {
 // Dial opens a connection, as (*net.Dialer).DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Fetch returns the discovery document and the keys of an issuer. It uses dial for every
-// connection. Errors: ErrInvalid; others mean that the issuer is unreachable. Problem describes
-// both.
+// Fetch returns the discovery document and the keys of an issuer. It uses dial for every connection.
+// Errors: ErrInvalid; other errors mean that the issuer is unreachable. Problem describes both kinds.
 func Fetch(ctx context.Context, dial Dial, issuer Issuer) (Published, error) {
 	if issuer.JWKS != "" {
 		keys, err := parseKeys([]byte(issuer.JWKS))
@@ -101,7 +102,7 @@ func Fetch(ctx context.Context, dial Dial, issuer Issuer) (Published, error) {
 		return Published{}, invalid("its discovery document is not the JSON object of OpenID Connect Discovery")
 	}
 	if document.Issuer != issuer.URL {
-		return Published{}, invalid("its discovery document names another issuer: url must equal the document's member issuer, to the last slash")
+		return Published{}, invalid("its discovery document names another issuer: the url of the issuer in the Site must equal the document's member issuer exactly, including a trailing slash")
 	}
 	if content, err = get(ctx, client, document.JWKSURI); err != nil {
 		return Published{}, fmt.Errorf("fetch the keys: %w", err)
@@ -140,7 +141,7 @@ func newClient(dial Dial, bundle string) (*http.Client, error) {
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
-				return invalid("it redirects more than three times")
+				return invalid("a request to it is redirected more than three times")
 			}
 			return checkAddress(r.URL)
 		},

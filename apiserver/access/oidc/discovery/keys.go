@@ -19,8 +19,7 @@ const (
 	minRSABits, maxRSABits = 2048, 8192
 )
 
-// Algorithms are the signature algorithms that are accepted: asymmetric ones only
-// (RFC 8725 §3.1).
+// Algorithms are the accepted signature algorithms, all of which are asymmetric (RFC 8725 §3.1).
 var Algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -46,7 +45,7 @@ func parseKeys(content []byte) ([]jose.JSONWebKey, error) {
 			continue
 		}
 		if !key.IsPublic() {
-			return nil, invalid("its keys include a private or symmetric one, with which anybody can sign: publish public keys only, and replace that key")
+			return nil, invalid("its keys include a private or symmetric key, with which anybody can sign: publish public keys only, and replace the published private or symmetric key")
 		}
 		if usable(key) {
 			keys = append(keys, jose.JSONWebKey{KeyID: key.KeyID, Algorithm: key.Algorithm, Use: key.Use, Key: key.Key})
@@ -67,7 +66,8 @@ func usable(key jose.JSONWebKey) bool {
 	return false
 }
 
-// Fits reports whether a key is for an algorithm, by its type, size and members "use" and "alg".
+// Fits reports whether a key can verify signatures of an algorithm, by the type and size of the key
+// and its members "use" and "alg".
 func Fits(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
 	if key.Use != "" && key.Use != "sig" || key.Algorithm != "" && key.Algorithm != string(algorithm) {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/egress"
 )
 
-// Problem describes an error of Fetch for the owner of a Site. The text has no address and no part
-// of a document, and is the same for the same problem.
+// Problem describes an error of Fetch for the owner of a Site. The text continues a sentence about
+// the issuer. It contains no address and no part of a document, and is equal for equal problems.
 func Problem(err error) string {
 	var wrong invalidError
 	var status statusError

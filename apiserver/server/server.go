@@ -71,7 +71,7 @@ type Engine interface {
 	// Synced returns a channel that is closed when the search index has all records that existed when
 	// Run started.
 	Synced() <-chan struct{}
-	// Indexed returns the number of records in the search index, tombstones included.
+	// Indexed returns the number of records in the search index, without tombstones.
 	Indexed() int64
 }
 

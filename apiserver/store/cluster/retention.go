@@ -22,15 +22,16 @@ const retentionBatch = 200
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	for _, obj := range s.index.outdated(before, retentionBatch) {
 		if isOldTombstone(&obj.Spec, before.Tombstones) {
-			err = s.removeTombstone(ctx, obj)
+			if err = s.removeTombstone(ctx, obj); err != nil {
+				return removed, err
+			}
 			removed.Tombstones++
 		} else {
 			n := supersededBefore(&obj.Spec, before.Versions)
-			err = s.dropVersions(ctx, obj, n)
+			if err = s.dropVersions(ctx, obj, n); err != nil {
+				return removed, err
+			}
 			removed.Versions += int64(n)
-		}
-		if err != nil {
-			return removed, err
 		}
 	}
 	return removed, nil

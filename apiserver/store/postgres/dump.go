@@ -29,11 +29,18 @@ const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id, v.ver`
 
-// dumpHeads selects the newest versions of a page of records, with stateColumns and an empty body.
-const dumpHeads = `SELECT r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata
-	FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3) AND r.typ <> $4 ORDER BY r.typ, r.id LIMIT $5`
+// headColumns are stateColumns with an empty body.
+const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata`
 
-// Dump implements store.Archive. If query.Heads is set, it ignores query.Since and query.Keys.
+// dumpHeads selects the newest versions of a page of records.
+const dumpHeads = `SELECT ` + headColumns + `
+	FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3) AND r.typ <> $4 AND r.upd >= $5 ORDER BY r.typ, r.id LIMIT $6`
+
+// dumpHeadKeys is dumpHeads for the records with given keys.
+const dumpHeadKeys = `SELECT ` + headColumns + ` FROM unnest($2::text[], $3::text[]) k(typ, id)
+	CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id OFFSET 0) r ORDER BY r.typ, r.id`
+
+// Dump implements store.Archive.
 func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -44,7 +51,7 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 	if query.Heads {
 		return s.dumpHeads(ctx, query)
 	}
-	found, err := s.dumped(ctx, query)
+	found, err := s.dumped(ctx, query, dumpPage, dumpKeys)
 	if err != nil {
 		return store.DumpPage{}, dumpError(err)
 	}
@@ -73,14 +80,14 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 	return page, dumpError(found.Err())
 }
 
-// dumped sends the statement of a page.
-func (s *Store) dumped(ctx context.Context, query store.DumpQuery) (pgx.Rows, error) {
+// dumped sends the statement of a page: byPage, or byKeys if the query has keys.
+func (s *Store) dumped(ctx context.Context, query store.DumpQuery, byPage, byKeys string) (pgx.Rows, error) {
 	if query.Keys == nil {
 		since := int64(0)
 		if !query.Since.IsZero() {
 			since = query.Since.Truncate(time.Millisecond).UnixMilli()
 		}
-		return s.pool.Query(ctx, dumpPage, s.site, query.After.Type, foldID(query.After.ID), store.JobType, since, query.MaxRecords)
+		return s.pool.Query(ctx, byPage, s.site, query.After.Type, foldID(query.After.ID), store.JobType, since, query.MaxRecords)
 	}
 	var types, ids []string
 	for _, key := range query.Keys {
@@ -88,12 +95,12 @@ func (s *Store) dumped(ctx context.Context, query store.DumpQuery) (pgx.Rows, er
 			types, ids = append(types, key.Type), append(ids, foldID(key.ID))
 		}
 	}
-	return s.pool.Query(ctx, dumpKeys, s.site, types, ids)
+	return s.pool.Query(ctx, byKeys, s.site, types, ids)
 }
 
 // dumpHeads returns a page of heads.
 func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
-	found, err := s.pool.Query(ctx, dumpHeads, s.site, query.After.Type, foldID(query.After.ID), store.JobType, query.MaxRecords)
+	found, err := s.dumped(ctx, query, dumpHeads, dumpHeadKeys)
 	if err != nil {
 		return store.DumpPage{}, dumpError(err)
 	}
@@ -109,7 +116,7 @@ func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.Dum
 		head.UID, head.Revision, head.Claims = "", "", store.ActiveClaims(head.Claims, now)
 		page.Records = append(page.Records, store.Dumped{Key: head.Key, Versions: []store.Record{head}})
 	}
-	page.More = len(page.Records) == query.MaxRecords
+	page.More = len(page.Records) == query.MaxRecords && query.Keys == nil
 	return page, dumpError(found.Err())
 }
 

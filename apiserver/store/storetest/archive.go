@@ -133,11 +133,35 @@ func testArchive(t *testing.T, open Open) {
 			t.Errorf("head %+v differs from %+v", head, want)
 		}
 	}
-	chosen, err := archiveOf(t, source).Dump(t.Context(), store.DumpQuery{Keys: []store.Key{all[1].Key, all[4].Key}, MaxRecords: 2, MaxBytes: 1 << 20})
+	byKey := store.DumpQuery{Keys: []store.Key{all[1].Key, all[4].Key}, MaxRecords: 2, MaxBytes: 1 << 20}
+	chosen, err := archiveOf(t, source).Dump(t.Context(), byKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "records by key", chosen.Records, []store.Dumped{all[1], all[4]})
+	byKey.Heads = true
+	heads, err := archiveOf(t, source).Dump(t.Context(), byKey)
+	if err != nil || heads.More {
+		t.Fatalf("heads by key: more %t, %v", heads.More, err)
+	}
+	same(t, "keys of heads by key", dumpedKeys(heads.Records), dumpedKeys(chosen.Records))
+	latest := all[0].Newest().Updated
+	for i := range all {
+		if updated := all[i].Newest().Updated; updated.After(latest) {
+			latest = updated
+		}
+	}
+	since := store.DumpQuery{Since: latest, MaxRecords: 100, MaxBytes: 1 << 20}
+	recent, err := archiveOf(t, source).Dump(t.Context(), since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	since.Heads = true
+	heads, err = archiveOf(t, source).Dump(t.Context(), since)
+	if err != nil || len(heads.Records) == len(all) {
+		t.Fatalf("heads since the last change: %d of %d, %v", len(heads.Records), len(all), err)
+	}
+	same(t, "keys of heads since a time", dumpedKeys(heads.Records), dumpedKeys(recent.Records))
 
 	rival := put("rival", body(1))
 	rival.Key.Type, rival.Claims = "Slot", []store.Claim{{Line: "name <é>"}}
@@ -237,4 +261,12 @@ func testArchiveRefuses(t *testing.T, open Open) {
 	if diverged := new(store.DivergedError); err != nil || !errors.As(results[0].Err, &diverged) {
 		t.Errorf("another version with a number that exists: got %v, %v, want a DivergedError", results, err)
 	}
+}
+
+func dumpedKeys(records []store.Dumped) []store.Key {
+	keys := make([]store.Key, len(records))
+	for i := range records {
+		keys[i] = records[i].Key
+	}
+	return keys
 }

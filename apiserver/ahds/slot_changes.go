@@ -43,8 +43,8 @@ type CursorScope struct {
 // Cursors seals the cursors of lists of changes, so that clients can neither read nor change them.
 type Cursors interface {
 	Seal(of CursorScope, at []byte) string
-	// Open returns the text that was sealed in the token. The error of an invalid token is a message for
-	// the client, which follows the words "the cursor".
+	// Open returns the text that was sealed in the token. The error of an invalid token is a message
+	// for the client, which follows the words "the cursor".
 	Open(of CursorScope, token string) ([]byte, error)
 }
 

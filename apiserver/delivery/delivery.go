@@ -152,7 +152,8 @@ type Log interface {
 	// Envelope. Errors: store.ErrNotFound.
 	Delivery(ctx context.Context, webhook, id string) (Delivery, error)
 	// Redeliver makes a delivery of any status Pending, with an attempt due now. The schedule of the
-	// delivery restarts. Errors: store.ErrNotFound, also if the log has removed the Envelope of the event.
+	// delivery restarts. Errors: store.ErrNotFound, also if the log has removed the Envelope of the
+	// event.
 	Redeliver(ctx context.Context, webhook, id string) (Delivery, error)
 	// Replay redelivers the matches of query that are not Pending, and returns their number.
 	Replay(ctx context.Context, query Query) (int64, error)
@@ -166,8 +167,8 @@ type Log interface {
 // Attempter makes attempts. Engines call it for due deliveries and store the Outcome.
 type Attempter interface {
 	// Attempt sends an event to a webhook of the Site. attempts is the number of earlier attempts since
-	// the start of the schedule. Attempt returns after the response or the timeout, and stores nothing. If
-	// it returns an error, there was no attempt and the delivery stays due: ctx ended, or the
+	// the start of the schedule. Attempt returns after the response or the timeout, and stores nothing.
+	// If it returns an error, there was no attempt and the delivery stays due: ctx ended, or the
 	// webhook's settings cannot be read.
 	Attempt(ctx context.Context, webhook string, event store.AcceptedEvent, attempts int) (Outcome, error)
 }

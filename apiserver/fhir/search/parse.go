@@ -26,8 +26,8 @@ type Options struct {
 	// SortByDate is set to accept _sort=date, with the meaning of _lastUpdated, if the type has no
 	// parameter date (contract 4.1).
 	SortByDate bool
-	// Lenient is set to ignore unknown parameters of a search (Prefer: handling=lenient). If it is
-	// false, they are errors.
+	// Lenient is set to ignore unknown parameters of a search (Prefer: handling=lenient). If
+	// false, unknown parameters are errors.
 	Lenient bool
 	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time

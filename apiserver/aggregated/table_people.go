@@ -13,7 +13,7 @@ import (
 var (
 	fullNameColumn  = column{name: "Full Name", cell: personName, description: "The name, as people know it: the text of the official name, or of the first, else its given and family names."}
 	familyColumn    = column{name: "Family", cell: family, description: "The family name: of the official name, else of the first."}
-	givenColumn     = column{name: "Given", cell: given, description: "The given names of the official name, else of the first name; without given names, the text of that name."}
+	givenColumn     = column{name: "Given", cell: given, description: "The given names of the official name, else of the first name; without family and given names, the text of that name."}
 	birthDateColumn = column{name: "Birthdate", cell: one[primitive]("birthDate"), description: "The date of birth: a day, a month or a year."}
 	activeColumn    = column{name: "Active", cell: one[primitive]("active"), description: "Whether the record is in use."}
 	genderColumn    = column{name: "Gender", cell: one[primitive]("gender"), description: "The administrative gender."}

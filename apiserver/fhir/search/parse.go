@@ -31,10 +31,10 @@ type Options struct {
 	Lenient bool
 	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time
-	// Zone is the time zone of times that have none. nil means UTC.
+	// Zone is the time zone of times without a zone. nil means UTC.
 	Zone *time.Location
-	// Bases are the addresses of the site. A reference below one of them is the same as a relative
-	// one.
+	// Bases are the addresses of the site. A reference below one of them is treated as the
+	// relative reference to the same record.
 	Bases []string
 }
 

@@ -96,8 +96,8 @@ type Config struct {
 	// Traffic returns the counts of this server's requests to a site. If nil, the response of usage has
 	// no member requests.
 	Traffic func(siteID string) traffic.Report
-	// Streams configures the event streams of webhook deliveries. Zero fields of
-	// Streams have their defaults.
+	// Streams configures the event streams of webhook deliveries. Fields that are
+	// zero have their defaults.
 	Streams Streams
 	// Log defaults to slog.Default().
 	Log *slog.Logger

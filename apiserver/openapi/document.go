@@ -21,8 +21,9 @@ type Document struct {
 	Hash string
 }
 
-// New returns the OpenAPI document of a site. base is the URL of the site, or only its path, without a
-// trailing slash. With a path, such as /site/1042, clients use the host that served the document.
+// New returns the OpenAPI document of a site. base is the URL of the site, or only the path of that
+// URL, without a trailing slash. With a path, such as /site/1042, clients use the host that served
+// the document.
 func New(base string) (Document, error) {
 	rest, err := common()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Type is the store type of events.
+// Type is the store type of the records of accepted events.
 const Type = "Event"
 
 const (

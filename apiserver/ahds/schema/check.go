@@ -17,7 +17,7 @@ type Check struct {
 	// Errors returns the errors of a value at a location. The value is not null. Errors may be nil for
 	// a field that the service sets.
 	Errors func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors
-	// Schema is the JSON Schema of the values. It allows all values that Errors allows, and may
+	// Schema is the JSON Schema of the values. It allows all values that Errors accepts, and may
 	// allow others.
 	Schema JSON
 }

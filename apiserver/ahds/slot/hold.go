@@ -33,7 +33,7 @@ var (
 type Tokens struct {
 	// Keys are the secret keys. The first one signs, and all of them verify.
 	Keys [][]byte
-	// Slot identifies the slot among those of all sites.
+	// Slot is an identifier of the slot that is unique among the slots of all sites.
 	Slot string
 }
 

@@ -194,7 +194,7 @@ func (s Schedule) check() fielderror.Errors {
 	var errs fielderror.Errors
 	switch days := int(s.to.Sub(s.from)/(24*time.Hour)) + 1; {
 	case days < 1:
-		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "to is before from; send the same or a later date")...)
+		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "to is before from; send the date of from or a later date")...)
 	case days > maxDays:
 		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "from and to include "+strconv.Itoa(days)+" days; send at most "+strconv.Itoa(maxDays))...)
 	}

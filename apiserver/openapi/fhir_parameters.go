@@ -43,7 +43,7 @@ var headerParameters = map[string]parameter{
 	"If-Modified-Since": {Schema: text, Description: "The time of the version that the client has. The response is 304 unless the current version is newer."},
 	"If-None-Exist":     {Schema: text, Description: "Search criteria. The record is created only if no record matches the criteria."},
 	"Prefer":            {Schema: text, Description: "return=minimal, return=representation or return=OperationOutcome; handling=lenient or handling=strict."},
-	"Idempotency-Key":   {Schema: schema.JSON{"type": "string", "pattern": `^[\x21-\x7e]{1,255}$`}, Description: "A unique key of the request, from the client. A request with the same key within a day is a repetition and is not processed again."},
+	"Idempotency-Key":   {Schema: schema.JSON{"type": "string", "pattern": `^[\x21-\x7e]{1,255}$`}, Description: "A key that the client chooses for one request, kept for at most a day. A repetition of the request with its key has no further effect. Another request with the key is refused with 422."},
 	"Last-Event-ID":     {Schema: text, Description: "The id of the last event that the client received."},
 }
 

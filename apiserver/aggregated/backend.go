@@ -22,16 +22,17 @@ var ErrNoSite = errors.New("there is no site in the namespace")
 // Backend is the Site behind a namespace.
 type Backend struct {
 	settings.Settings
-	// Audit is where the requests of the site are recorded.
+	// Audit is the audit log in which the requests to the site are recorded.
 	Audit audit.Sink
-	// View returns the store as a caller may use it. View is nil while the store is not open.
+	// View returns the store restricted to what the caller may see and do. View is nil while the store
+	// is not open.
 	View func(ctx context.Context, caller access.Caller) (store.Restricted, error)
 	// Store is the result of View for the request's caller. Sites does not set it.
 	Store store.Restricted
-	// Limiter limits requests and searches. Nil is no limit.
+	// Limiter limits requests and concurrent searches. If nil, there is no limit.
 	Limiter *limits.SiteLimiter
-	// Bases are the base URLs of the Site's FHIR API. A reference that starts with one is to a record
-	// of the Site.
+	// Bases are the base URLs of the Site's FHIR API. An absolute reference below one of them
+	// refers to a record of the Site.
 	Bases []string
 }
 

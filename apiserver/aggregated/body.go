@@ -17,10 +17,10 @@ func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList)
 	path := field.NewPath("spec")
 	text := jsontext.Value(strings.TrimSpace(string(spec)))
 	if len(text) == 0 || text.Kind() == jsontext.KindNull {
-		return store.Body{}, field.ErrorList{field.Required(path, "spec is the FHIR resource; write {} for one without elements")}
+		return store.Body{}, field.ErrorList{field.Required(path, "spec is the FHIR resource and is required; write {} for a resource without elements")}
 	}
 	if text.Kind() != jsontext.KindBeginObject {
-		return store.Body{}, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "spec is the FHIR resource and must be an object")}
+		return store.Body{}, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "spec is the FHIR resource; write an object")}
 	}
 	if errs := notForSpec(path, text); len(errs) > 0 {
 		return store.Body{}, errs

@@ -25,8 +25,8 @@ type Facade func(w http.ResponseWriter, r *http.Request, delegated DelegatedRequ
 type DelegatedRequest struct {
 	SiteID string
 	Caller access.Caller
-	// Base is the path of the API in the aggregated API. Path is the rest of the request's path. It is
-	// empty or starts with a slash. Both are escaped.
+	// Base is the path of the API in the aggregated API. Path is the rest of the request's path: empty,
+	// or beginning with a slash. Both are escaped.
 	Base, Path string
 }
 

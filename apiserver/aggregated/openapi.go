@@ -31,12 +31,12 @@ func definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 func objectDefinition(kind r4v1.Kind, types structures, ref common.ReferenceCallback) common.OpenAPIDefinition {
 	meta := metav1.ObjectMeta{}.OpenAPIModelName()
 	resource, dependencies := types.resource(kind.Name)
-	resource.Description = "The FHIR resource without resourceType and id: those follow from kind and name. " +
+	resource.Description = "The FHIR resource without resourceType and id, which are those of kind and metadata.name. " +
 		"FHIR's own meta is spec.meta, without versionId and lastUpdated; FHIR's own status, where a resource has one, is spec.status."
 	return definition(
 		kind.Name+" is the FHIR R4 resource "+kind.Name+", http://hl7.org/fhir/R4/"+kind.Singular+".html. Its record is the one that the site of the namespace serves over REST.",
 		map[string]spec.Schema{
-			"metadata": refersTo(meta, ref, "The id of the resource in lower case is the name, its version the generation."),
+			"metadata": refersTo(meta, ref, "Standard object metadata. name is the id of the resource in lower case, and generation is its versionId."),
 			"spec":     resource,
 		}, []string{"spec"}, slices.Concat([]string{meta}, dependencies)...)
 }
@@ -45,7 +45,7 @@ func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback)
 	meta := metav1.ListMeta{}.OpenAPIModelName()
 	item := spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref(object)}}
 	items := spec.ArrayProperty(&item)
-	items.Description = "The objects, by name."
+	items.Description = "The objects, in ascending order of name."
 	return definition(
 		kind.Name+"List is a list of "+kind.Plural+".",
 		map[string]spec.Schema{
@@ -57,8 +57,8 @@ func listDefinition(kind r4v1.Kind, object string, ref common.ReferenceCallback)
 func facadeDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	meta := metav1.ObjectMeta{}.OpenAPIModelName()
 	return definition(
-		"Facade stands for the other APIs of a site, which its subresources fhir and ahds serve.",
-		map[string]spec.Schema{"metadata": refersTo(meta, ref, "The name is that of the Site.")}, nil, meta)
+		"Facade represents the FHIR and AHDS APIs of a site, which are the subresources fhir and ahds.",
+		map[string]spec.Schema{"metadata": refersTo(meta, ref, "Standard object metadata. name is the name of the Site.")}, nil, meta)
 }
 
 // definition returns the schema of a kind with the given properties and those of its type.

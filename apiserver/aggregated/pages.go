@@ -11,8 +11,8 @@ import (
 // Pages seals the position at the end of a page in a continue token.
 type Pages interface {
 	Seal(of Listing, at store.Position) string
-	// Open returns the position. Errors of the API machinery: 410 for an expired token, 400 for one of
-	// another listing.
+	// Open returns the position in a continue token. Its errors are those of the API machinery: 410 for
+	// an expired token, and 400 for a token of another listing.
 	Open(of Listing, token string) (store.Position, error)
 }
 

@@ -33,14 +33,15 @@ type Config struct {
 	Kubeconfig string
 	// Address is the address to listen at, such as :6443.
 	Address string
-	// CertFile and KeyFile are paths of the TLS certificate and key, reloaded when they change.
+	// CertFile and KeyFile are the paths of the PEM files of the TLS certificate and its private key.
+	// Changed files are read again.
 	CertFile, KeyFile string
 	Sites             Sites
 	// Authorizer determines which records an error about references may name.
 	Authorizer access.Authorizer
 	// Pages seals continue tokens.
 	Pages Pages
-	// Audit records requests. If it is nil, none are recorded.
+	// Audit records requests. If nil, requests are not recorded.
 	Audit *audit.Auditor
 	// Facades are the other APIs of Sites, by the names of their subresources.
 	Facades map[string]Facade

@@ -70,7 +70,7 @@ func (s *strategy) Validate(_ context.Context, object runtime.Object) field.Erro
 	case !namePattern.MatchString(name) || name == "." || name == "..":
 		return append(errs, field.Invalid(path, name, "the name must be a FHIR id in lower case, "+r4.IDPattern+", and neither . nor .."))
 	case !s.named && sent.GetGenerateName() == "":
-		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate): use generateName"))
+		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate is false); use generateName"))
 	}
 	return append(errs, s.read(sent)...)
 }

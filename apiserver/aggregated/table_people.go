@@ -13,12 +13,12 @@ import (
 var (
 	fullNameColumn  = column{name: "Full Name", cell: personName, description: "The name, as people know it: the text of the official name, or of the first, else its given and family names."}
 	familyColumn    = column{name: "Family", cell: family, description: "The family name: of the official name, else of the first."}
-	givenColumn     = column{name: "Given", cell: given, description: "The given names of the same name, or its text."}
-	birthDateColumn = column{name: "Birthdate", cell: one[primitive]("birthDate"), description: "The date of birth, as exactly as it is known."}
+	givenColumn     = column{name: "Given", cell: given, description: "The given names of the official name, else of the first name; without family and given names, the text of that name."}
+	birthDateColumn = column{name: "Birthdate", cell: one[primitive]("birthDate"), description: "The date of birth: a day, a month or a year."}
 	activeColumn    = column{name: "Active", cell: one[primitive]("active"), description: "Whether the record is in use."}
 	genderColumn    = column{name: "Gender", cell: one[primitive]("gender"), description: "The administrative gender."}
-	phoneColumn     = column{name: "Phone", cell: contact("phone"), description: "The first telephone number that is not an old one."}
-	emailColumn     = column{name: "Email", cell: contact("email"), description: "The first e-mail address that is not an old one."}
+	phoneColumn     = column{name: "Phone", cell: contact("phone"), description: "The first telephone number whose use is not old."}
+	emailColumn     = column{name: "Email", cell: contact("email"), description: "The first e-mail address whose use is not old."}
 )
 
 // wide returns a column that is only printed with -o wide.
@@ -67,7 +67,7 @@ var practitionerTable = table{
 var relatedPersonTable = table{
 	fullNameColumn,
 	{name: "Patient", cell: one[reference]("patient"), description: "The patient to whom the person is related."},
-	{name: "Relationship", cell: first[codeableConcept]("relationship"), description: "What the person is to the patient."},
+	{name: "Relationship", cell: first[codeableConcept]("relationship"), description: "The relationship of the person to the patient."},
 	activeColumn,
 	wide(familyColumn),
 	wide(givenColumn),

@@ -57,9 +57,9 @@ type DataStore struct {
 	// Privileged returns an error if the caller may not see records that privacy rules hide.
 	// Errors: *access.ForbiddenError, access.ErrUnavailable.
 	Privileged func(ctx context.Context) error
-	// Events creates the events that clients publish. If nil, none are accepted.
+	// Events creates the events that clients publish. If nil, requests to publish events fail.
 	Events *events.Source
-	// Limiter bounds concurrent searches. If nil, they have no limit.
+	// Limiter limits concurrent searches. If nil, there is no limit.
 	Limiter *limits.SiteLimiter
 }
 
@@ -93,10 +93,11 @@ type Config struct {
 	// ErrorPages is the address of the pages that explain the codes of errors. The type of a
 	// problem is the page of its code.
 	ErrorPages errorcode.Pages
-	// Traffic returns what this server has counted of the requests of a site. If nil, usage has no
-	// requests.
+	// Traffic returns the counts of this server's requests to a site. If nil, the response of usage has
+	// no member requests.
 	Traffic func(siteID string) traffic.Report
-	// Streams configures the event streams of webhook deliveries. The zero value has the defaults.
+	// Streams configures the event streams of webhook deliveries. Fields that are
+	// zero have their defaults.
 	Streams Streams
 	// Log defaults to slog.Default().
 	Log *slog.Logger

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxSlotBatch is the maximum number of entries of a batch of slots. A batch with more is refused with
-	// 400. A batch of this size ends within requestTimeout on either storage.
+	// MaxSlotBatch is the maximum number of entries of a batch of slots. A batch with more entries is
+	// refused with 400. A batch of this size ends within requestTimeout on either storage.
 	MaxSlotBatch = 500
 	// verbBatch stands for the verbs of the entries of a batch.
 	verbBatch = "batch"
@@ -29,7 +29,8 @@ var batchVerbs = map[string]string{"create": "create", "replace": "update", "del
 
 var batchActions = []string{"create", "replace", "delete"}
 
-// BatchFields are the fields of an entry. batchEntry checks which of them an action takes.
+// BatchFields are the fields of an entry of a batch, in addition to the id of the slot. The action
+// of the entry determines which of the fields are allowed.
 var BatchFields = schema.Fields{
 	{Name: "action", Check: schema.OneOf(batchActions...), Required: true},
 	{Name: "ifMatch", Check: schema.Text(1, maxTag), Default: "null"},
@@ -173,7 +174,7 @@ func readBatchEntry(object schema.Object) batchEntry {
 	creates := e.action == "create"
 	if given == (e.action == "delete") {
 		if given {
-			wrong("slot", fielderror.CodeInvalidValue, "a delete takes no slot; leave it out")
+			wrong("slot", fielderror.CodeInvalidValue, "slot is not allowed for a delete; omit slot")
 		} else {
 			wrong("slot", fielderror.CodeMissing, "slot is missing; a "+e.action+" needs the fields of the slot")
 		}
@@ -182,10 +183,10 @@ func readBatchEntry(object schema.Object) batchEntry {
 		wrong(slots.idField, fielderror.CodeMissing, slots.idField+" is missing; a "+e.action+" needs the id of the slot")
 	}
 	if e.id != "" && creates {
-		wrong(slots.idField, fielderror.CodeInvalidValue, "a create has the id of the slot, if any, in slot; send it there")
+		wrong(slots.idField, fielderror.CodeInvalidValue, slots.idField+" is not allowed for a create; to choose the id, set "+slots.idField+" in slot")
 	}
 	if e.ifMatch != "" && creates {
-		wrong("ifMatch", fielderror.CodeInvalidValue, "a create takes no ifMatch; leave it out")
+		wrong("ifMatch", fielderror.CodeInvalidValue, "ifMatch is not allowed for a create; omit ifMatch")
 	}
 	e.err = errs.Err()
 	return e

@@ -121,7 +121,7 @@ func (h *handler) admit(r *request, op operation, siteID string) (err error) {
 func (r *request) parsePath() (siteID string, err error) {
 	r.id = web.PathParameter(r.Request, "id")
 	if siteID = web.PathParameter(r.Request, "siteId"); siteID == "" {
-		return "", &web.UnknownPathError{Paths: "the siteId is missing"}
+		return "", &web.UnknownPathError{Paths: "the paths of this API begin with /site/{siteId}/ahds/v1"}
 	}
 	return siteID, nil
 }

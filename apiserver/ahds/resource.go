@@ -22,7 +22,8 @@ type ResourceStore interface {
 	Get(ctx context.Context, id string) (webhook.Resource, error)
 	// List returns all resources in no particular order.
 	List(ctx context.Context) ([]webhook.Resource, error)
-	// Create creates a resource. secret is that of a webhook, which only Create and Rotate return.
+	// Create creates a resource. For a webhook, secret is its new signing secret, which only Create and
+	// Rotate return; otherwise it is empty.
 	// Errors: *store.PreconditionError if a resource has the id.
 	Create(ctx context.Context, resource webhook.Resource) (made webhook.Resource, secret string, err error)
 	// Change edits the current resource. It calls edit again after each write conflict.
@@ -37,8 +38,8 @@ type Edit = func(webhook.Resource) (webhook.Resource, error)
 // WebhookStore is a ResourceStore of webhooks, which have secrets.
 type WebhookStore interface {
 	ResourceStore
-	// Rotate replaces the secret of a webhook if check returns nil. The previous secret also signs
-	// until the given time.
+	// Rotate replaces the secret of a webhook if check returns nil. Deliveries are signed with the
+	// previous secret too until the given time.
 	Rotate(ctx context.Context, id string, until time.Time, check func(webhook.Resource) error) (rotated webhook.Resource, secret string, err error)
 }
 

@@ -23,7 +23,7 @@ type siteUsage struct {
 	// Storage and Deliveries are of the whole site. They are omitted while the storage is not open.
 	Storage    *storageUsage  `json:"storage,omitempty"`
 	Deliveries *deliveryUsage `json:"deliveries,omitempty"`
-	// Requests are those to the API server that responds.
+	// Requests counts the requests to the API server that responds, not to its other replicas.
 	Requests *requestUsage `json:"requests,omitempty"`
 }
 

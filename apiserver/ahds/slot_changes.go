@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// DefaultChanges is the default of pageSize of a list of changes.
+	// DefaultChanges is the default of pageSize, in changes per page, of a list of changes.
 	DefaultChanges = 100
-	// MaxChanges is the maximum of pageSize of a list of changes.
+	// MaxChanges is the maximum of pageSize of a list of changes. A larger pageSize is refused with
+	// 400.
 	MaxChanges = 500
 	// overlap is how far before the newest change that a client has received its next list begins. A
 	// write has its time before it becomes visible, at most requestTimeout later on its own API server.
@@ -31,7 +32,8 @@ const (
 // then.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// CursorScope is what the cursor of a list of changes is bound to.
+// CursorScope is the scope of a cursor of a list of changes. A cursor is valid only in the scope in
+// which it was sealed.
 type CursorScope struct {
 	// SiteID is the site, Collection the list, and Caller the name of the client that received the
 	// cursor. View is store.Restricted.Digest of the types in the list.
@@ -41,7 +43,8 @@ type CursorScope struct {
 // Cursors seals the cursors of lists of changes, so that clients can neither read nor change them.
 type Cursors interface {
 	Seal(of CursorScope, at []byte) string
-	// Open returns what was sealed. An error is a message for the client.
+	// Open returns the text that was sealed in the token. The error of an invalid token is a message
+	// for the client, which follows the words "the cursor".
 	Open(of CursorScope, token string) ([]byte, error)
 }
 
@@ -148,7 +151,7 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 	var at changeCursor
 	payload, err := h.Cursors.Open(scope, since)
 	if err == nil && json.Unmarshal(payload, &at) != nil {
-		err = errors.New("was made by another release of this server; send the time of the last change that you have")
+		err = errors.New("was made by another release of this server; send the updatedAt of the last change that you have received")
 	}
 	if err != nil {
 		return changeCursor{}, fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + err.Error()}}

@@ -35,14 +35,14 @@ const (
 // Streams configures the streams of deliveries of one server process. A field that is zero has its
 // default.
 type Streams struct {
-	// PerSite is the maximum number of open streams of one site, and All that of all sites. Another
-	// stream is refused with 429. Defaults: 8 and 64.
+	// PerSite is the maximum number of open streams of one site, and All the maximum of all sites
+	// together. A stream beyond either is refused with 429. Defaults: 8 and 64.
 	PerSite, All int
 	// KeepAlive is the interval at which a comment is written, so that proxies keep the connection
 	// open. Default: 15 seconds.
 	KeepAlive time.Duration
-	// Recheck is the interval at which token, site and rights are checked again. A stream ends when
-	// its request would be refused. Default: one minute.
+	// Recheck is the interval at which the token, the site and the rights of a stream's request are
+	// checked again. The stream ends when that request would be refused. Default: one minute.
 	Recheck time.Duration
 	// Stopping ends all streams when it is closed, so that the shutdown of the server does not wait
 	// for them. If nil, streams end with their requests only.
@@ -94,7 +94,7 @@ type streamsError struct {
 }
 
 func (e *streamsError) Error() string {
-	return fmt.Sprintf("%s has %d open streams of deliveries, which is the limit; close one or retry later", e.of, e.limit)
+	return fmt.Sprintf("%s has %d open streams of deliveries, which is the limit; close a stream or retry later", e.of, e.limit)
 }
 
 // stream serves GET …/webhook/{id}/delivery/stream: Server-Sent Events (HTML Living Standard §9.2)

@@ -46,7 +46,7 @@ func judgeError(err error, timeout time.Duration) (reason Reason, message string
 	)
 	switch {
 	case errors.Is(err, egress.ErrProhibited):
-		return ReasonForbiddenAddress, "the operator does not allow connections to the host, or to the address that its name is resolved to"
+		return ReasonForbiddenAddress, "url: the operator does not allow connections to this host or its address; use a receiver with a public address, or ask the operator to allow the address"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ReasonTimeout, fmt.Sprintf("there was no complete response within %v", timeout)
 	case errors.As(err, &resolution):

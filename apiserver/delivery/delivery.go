@@ -31,25 +31,41 @@ type Reason string
 
 // The reasons of attempts.
 const (
-	ReasonDelivered        Reason = "delivered"         // the receiver responded with 2xx
-	ReasonStatus           Reason = "status"            // the receiver responded with any other status that is not 2xx
-	ReasonRedirect         Reason = "redirect"          // the receiver responded with 3xx; redirects are not followed
-	ReasonGone             Reason = "gone"              // the receiver responded with 410; the webhook is disabled
-	ReasonThrottled        Reason = "throttled"         // the receiver responded with 429 or 503
-	ReasonTimeout          Reason = "timeout"           // there was no complete response within timeoutSeconds
-	ReasonConnection       Reason = "connection"        // there was no connection, or the connection broke
-	ReasonCertificate      Reason = "certificate"       // the TLS handshake failed, or the certificate is invalid
-	ReasonResolution       Reason = "resolution"        // the host has no address
-	ReasonForbiddenAddress Reason = "forbidden_address" // the operator does not allow connections to the address
-	ReasonSecret           Reason = "secret"            // the Secret of the key, of headers or of the client certificate is invalid
-	ReasonDisabled         Reason = "disabled"          // the webhook is disabled; nothing was sent
+	// ReasonDelivered means that the receiver responded with 2xx.
+	ReasonDelivered Reason = "delivered"
+	// ReasonStatus means that the receiver responded with a status that is not 2xx and that no other
+	// reason covers.
+	ReasonStatus Reason = "status"
+	// ReasonRedirect means that the receiver responded with 3xx. Redirects are not followed.
+	ReasonRedirect Reason = "redirect"
+	// ReasonGone means that the receiver responded with 410. The webhook is disabled with CauseGone.
+	ReasonGone Reason = "gone"
+	// ReasonThrottled means that the receiver responded with 429 or 503.
+	ReasonThrottled Reason = "throttled"
+	// ReasonTimeout means that there was no complete response within the webhook's timeoutSeconds, or
+	// that the connection timed out before.
+	ReasonTimeout Reason = "timeout"
+	// ReasonConnection means that the connection to the receiver failed or broke.
+	ReasonConnection Reason = "connection"
+	// ReasonCertificate means that the TLS handshake failed, that the receiver's certificate is not
+	// trusted, or that caBundle contains no certificate.
+	ReasonCertificate Reason = "certificate"
+	// ReasonResolution means that the host name of the webhook's URL could not be resolved.
+	ReasonResolution Reason = "resolution"
+	// ReasonForbiddenAddress means that Egress forbids connections to the host or its address.
+	ReasonForbiddenAddress Reason = "forbidden_address"
+	// ReasonSecret means that the Secret of the signing key, of the additional header fields or of the
+	// client certificate is invalid. Nothing was sent.
+	ReasonSecret Reason = "secret"
+	// ReasonDisabled means that the webhook is disabled or does not exist. Nothing was sent.
+	ReasonDisabled Reason = "disabled"
 )
 
 // Attempt is one request to a receiver.
 type Attempt struct {
 	At       time.Time
 	Duration time.Duration
-	// StatusCode is 0 without a response.
+	// StatusCode is the status code of the response. It is 0 if there was no response.
 	StatusCode int
 	Reason     Reason
 	// Message is a readable description of the reason, without secrets.
@@ -58,12 +74,13 @@ type Attempt struct {
 	Response []byte
 }
 
-// MaxResponse is how many bytes of a response's body are kept. The rest is discarded.
+// MaxResponse is the maximum number of bytes of a response's body that an Attempt keeps. The rest is
+// discarded.
 const MaxResponse = 4 << 10
 
 // Delivery is the delivery of one event to one webhook.
 type Delivery struct {
-	// ID is DeliveryID of the event and the webhook.
+	// ID is the id that DeliveryID returns for the event and the webhook.
 	ID string
 	// Webhook is the id of the webhook in the AHDS API.
 	Webhook string
@@ -78,8 +95,9 @@ type Delivery struct {
 	Finished time.Time
 }
 
-// DeliveryID returns the id of the delivery of an event to a webhook. It only depends on both, so
-// that repeating a step does not create a second delivery.
+// DeliveryID returns the id of the delivery of an event to a webhook. It depends only on the ids of
+// both, so that an engine that creates the delivery again after an error does not create a second
+// one.
 func DeliveryID(eventID, webhookID string) string { //nolint:revive // delivery.ID would not say whose: events have ids too
 	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/delivery/"+webhookID+"/"+eventID)).String()
 }
@@ -87,11 +105,14 @@ func DeliveryID(eventID, webhookID string) string { //nolint:revive // delivery.
 // Query selects deliveries of a webhook.
 type Query struct {
 	Webhook string
-	// Statuses are the statuses to return. If it is empty, all are returned.
+	// Statuses are the statuses of the deliveries to return. If empty, deliveries of all statuses are
+	// returned.
 	Statuses []Status
-	// From and To restrict the time of acceptance: From <= accepted < To. Zero does not restrict it.
+	// From and To bound the time at which the event was accepted: From <= accepted < To. A zero value
+	// sets no bound.
 	From, To time.Time
-	// Offset is how many matches to skip, newest first, and Count how many to return at most.
+	// Offset is the number of matches to skip, beginning with the newest. Count is the maximum number
+	// of matches to return. Replay ignores both.
 	Offset, Count int
 }
 
@@ -101,7 +122,8 @@ type Health struct {
 	// OldestPending is when the oldest pending event was accepted. It is zero if none is pending.
 	OldestPending time.Time
 	LastSuccess   time.Time
-	// FailingSince is the time of the first failure after LastSuccess. It is zero after a success.
+	// FailingSince is the time of the first failure after LastSuccess. It is zero if there was no
+	// failure since then.
 	FailingSince time.Time
 }
 
@@ -123,19 +145,20 @@ type Minute struct {
 // Log is the log of a Site's deliveries. The ids of webhooks and deliveries are those of the AHDS
 // API.
 type Log interface {
-	// Deliveries returns the selected part of the deliveries that match, and the number of all that
-	// match.
+	// Deliveries returns the matches of query that its Offset and Count select, the newest first. total
+	// is the number of all matches.
 	Deliveries(ctx context.Context, query Query) (found []Delivery, total int64, err error)
-	// Delivery returns a delivery with the Envelope of its event. Errors: store.ErrNotFound.
+	// Delivery returns a delivery with the Envelope of its event, unless the log has removed that
+	// Envelope. Errors: store.ErrNotFound.
 	Delivery(ctx context.Context, webhook, id string) (Delivery, error)
-	// Redeliver makes a delivery of any status Pending, with an attempt due now. Its schedule
-	// restarts. Errors: store.ErrNotFound.
+	// Redeliver makes a delivery of any status Pending, with an attempt due now. The schedule of the
+	// delivery restarts. Errors: store.ErrNotFound, also if the log has removed the Envelope of the
+	// event.
 	Redeliver(ctx context.Context, webhook, id string) (Delivery, error)
-	// Replay redelivers the deliveries that match. It returns their number, without those that were
-	// Pending already.
+	// Replay redelivers the matches of query that are not Pending, and returns their number.
 	Replay(ctx context.Context, query Query) (int64, error)
 	// Recent counts the deliveries of events that were accepted at or after from, which is the start of
-	// a minute. Recent.From is later if an engine keeps or counts only the newest of them.
+	// a minute. Recent.From is later than from if the engine keeps or counts only newer deliveries.
 	Recent(ctx context.Context, from time.Time) (Recent, error)
 	// Health returns the health of the Site's webhooks by id.
 	Health(ctx context.Context) (map[string]Health, error)
@@ -143,35 +166,37 @@ type Log interface {
 
 // Attempter makes attempts. Engines call it for due deliveries and store the Outcome.
 type Attempter interface {
-	// Attempt sends an event to a webhook of the Site. attempts is the number of attempts since the
-	// start of the schedule. Attempt returns after the response or the timeout, and stores nothing. If
-	// it returns an error, there was no attempt and the delivery stays due: ctx ended, or the
+	// Attempt sends an event to a webhook of the Site. attempts is the number of earlier attempts since
+	// the start of the schedule. Attempt returns after the response or the timeout, and stores nothing.
+	// If it returns an error, there was no attempt and the delivery stays due: ctx ended, or the
 	// webhook's settings cannot be read.
 	Attempt(ctx context.Context, webhook string, event store.AcceptedEvent, attempts int) (Outcome, error)
 }
 
 // Outcome is an attempt and its consequences.
 type Outcome struct {
-	// Attempt is the attempt. With ReasonDisabled nothing was sent, and it does not count.
+	// Attempt is the attempt that was made. If its Reason is ReasonDisabled, nothing was sent, and
+	// engines do not add it to Delivery.Attempts.
 	Attempt Attempt
 	// Status is the new status of the delivery.
 	Status Status
 	// Next is when the next attempt of a Pending delivery is due.
 	Next time.Time
-	// Disable reports whether the Attempter has disabled the webhook. Its other deliveries become
-	// Undelivered when they are due.
+	// Disable reports whether the Attempter has disabled the webhook. The other deliveries of the
+	// webhook become Undelivered when they are due.
 	Disable bool
 }
 
 // State is the state of a webhook's breaker. Engines store it durably.
 type State struct {
-	// Failures is the number of attempts since the last success, without those that began before
-	// OpenUntil.
+	// Failures is the number of failed attempts since the last success, without attempts that began
+	// before the breaker opened and failed after it.
 	Failures int
 	// FailingSince is the time of the first failure since the last success, zero without one.
 	FailingSince time.Time
 	LastSuccess  time.Time
-	// OpenUntil is the end of the breaker's open time. No attempt is made before. Afterwards one
-	// attempt at a time is made until one succeeds.
+	// OpenUntil is the time until which the breaker is open, so that no attempt is made. Afterwards
+	// attempts are made one at a time until an attempt succeeds. It is zero if the breaker has not
+	// opened since the last success.
 	OpenUntil time.Time
 }

@@ -48,7 +48,7 @@ func newRequest(ctx context.Context, webhook Webhook, userAgent, id string, at t
 			continue
 		}
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, &SecretError{Webhook: webhook, Problem: "the Secret of headers has a field whose name or value HTTP does not allow: " + strconv.Quote(name)}
+			return nil, &SecretError{Webhook: webhook, Problem: "headersSecretRef: the Secret has a header field whose name or value is not valid in HTTP: " + strconv.Quote(name) + "; correct or remove it"}
 		}
 		header.Set(name, value)
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Payload returns the body of the request for an event, with the given fields of its data, or with
-// all of them if fields is empty. A restricted event has data only for a cleared webhook.
+// Payload returns the body of the request for an event: its Envelope, in which data has only the
+// members named by fields, or all members if fields is empty. If the event is restricted and cleared
+// is false, data is omitted.
 func Payload(event store.AcceptedEvent, fields []string, cleared bool) ([]byte, error) {
 	return payload(event.Envelope, fields, event.Restricted && !cleared)
 }

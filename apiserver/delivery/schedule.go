@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultDelays are the pauses after failed attempts if a webhook does not set them. The first
-// attempt is immediate.
+// DefaultDelays are the pauses after failed attempts of a webhook that does not set spec.retry. The
+// first attempt is immediate.
 var DefaultDelays = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,

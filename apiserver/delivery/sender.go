@@ -16,7 +16,7 @@ type SenderConfig struct {
 	Egress Egress
 	// UserAgent is the User-Agent of requests. Default: Paddock-Webhooks.
 	UserAgent string
-	// Metrics count attempts. If it is nil, they are not counted.
+	// Metrics counts attempts. If nil, attempts are not counted.
 	Metrics *Metrics
 	// Log defaults to slog.Default().
 	Log *slog.Logger

@@ -17,7 +17,7 @@ type Tail interface {
 	// log and gets none twice. Redelivering does not change the position of a delivery. For the zero
 	// Position, After returns no deliveries, and a position before all events accepted from now on.
 	//
-	// If the log has removed the Envelope of a delivery, it is empty. Errors: store.ErrUnavailable.
+	// The Envelope of an event is empty if the log has removed it. Errors: store.ErrUnavailable.
 	After(ctx context.Context, webhook string, after Position, count int) (found []Delivery, next Position, err error)
 }
 
@@ -44,7 +44,7 @@ func ParsePosition(text string) (Position, error) {
 		p.Sequence, err = strconv.ParseInt(sequence, 10, 64)
 	}
 	if err != nil || p.Millis < 0 || p.Sequence < 0 || p == (Position{}) {
-		return Position{}, fmt.Errorf("%w: it must be two numbers separated by -", store.ErrBadPosition)
+		return Position{}, fmt.Errorf("%w: a position must be two numbers separated by -", store.ErrBadPosition)
 	}
 	return p, nil
 }

@@ -115,7 +115,7 @@ func (t *transports) of(webhook Webhook) (*http.Transport, error) {
 }
 
 // errNoAuthorities is returned for a CA bundle without a certificate.
-var errNoAuthorities = errors.New("caBundle has no certificate in PEM")
+var errNoAuthorities = errors.New("caBundle contains no PEM certificate; set it to the certificates of the CAs that the receiver uses")
 
 func (t *transports) make(webhook Webhook) (*http.Transport, error) {
 	certificates := &tls.Config{MinVersion: tls.VersionTLS12}

@@ -10,7 +10,7 @@ import (
 
 // Webhook has the settings of a webhook for an attempt.
 type Webhook struct {
-	// ID is the id in the AHDS API.
+	// ID is the id of the webhook in the AHDS API.
 	ID string
 	// Generation increases with every change of the webhook's settings.
 	Generation int64
@@ -19,18 +19,19 @@ type Webhook struct {
 	Disabled string
 	// Cleared reports whether the webhook gets the data of restricted events.
 	Cleared bool
-	// Fields are the members of the event's data that are sent. If it is empty, all are sent.
+	// Fields are the members of the event's data that are sent. If empty, all members are sent.
 	Fields []string
 	// Keys sign each delivery, the current one first. There is at least one.
 	Keys []signing.Key
-	// Header has additional header fields. Case of names is ignored.
+	// Header has additional header fields of requests. The case of their names is ignored.
 	Header map[string]string
-	// CABundle has the PEM certificates of trusted authorities. If it is nil, the system's are
-	// trusted.
+	// CABundle has the PEM certificates of the CAs that are trusted to issue the receiver's
+	// certificate. If nil, the CAs of the system are trusted.
 	CABundle []byte
 	// ClientCertificate is presented to the receiver, unless it is nil.
 	ClientCertificate *tls.Certificate
-	// Delays are the pauses of the schedule after each failed attempt.
+	// Delays are the pauses after each failed attempt of a delivery. If empty, a delivery
+	// is not retried.
 	Delays []time.Duration
 	// Timeout is the time limit of an attempt.
 	Timeout time.Duration
@@ -46,8 +47,8 @@ type Webhooks interface {
 	// Webhook returns a webhook's settings. Errors: store.ErrNotFound, *SecretError. After any other
 	// error the settings may be available later.
 	Webhook(ctx context.Context, id string) (Webhook, error)
-	// Disable disables a webhook, unless its settings have changed since Webhook returned them.
-	// message is a readable description.
+	// Disable disables a webhook. It returns an error if the settings have changed since Webhook
+	// returned them. message is a readable description of the cause.
 	Disable(ctx context.Context, webhook Webhook, cause Cause, message string) error
 }
 
@@ -55,7 +56,7 @@ type Webhooks interface {
 type SecretError struct {
 	// Webhook has the settings that could be read, at least Delays.
 	Webhook Webhook
-	// Problem describes the problem. It names the Secret, but has none of its content.
+	// Problem describes the problem, without the content of the Secret.
 	Problem string
 }
 
@@ -66,8 +67,10 @@ type Cause string
 
 // The causes.
 const (
-	CauseGone    Cause = "gone"    // the receiver responded with status 410
-	CauseFailing Cause = "failing" // all attempts during DisableAfter failed
+	// CauseGone means that the receiver responded with status 410.
+	CauseGone Cause = "gone"
+	// CauseFailing means that all attempts have failed for at least DisableAfter.
+	CauseFailing Cause = "failing"
 )
 
 // DisableAfter is how long all attempts must fail before a webhook is disabled. It is longer than

@@ -31,21 +31,26 @@ type Mapping struct{ Created, Updated string }
 
 // Kind is how events describe the records of one type.
 type Kind struct {
-	// Moment returns what a change is to receivers. An Update that changes no Fields has no event.
+	// Moment returns the effect of a change on the subject of the event. An Update that changes no
+	// member of Fields causes no event.
 	Moment func(change store.Change) Moment
 	// Fields returns the JSON object whose members are compared to find the changed fields.
 	Fields func(body store.Body) []byte
-	// Data returns the new version of a change, as its API represents it.
+	// Data returns the record after the change, as the API of its type represents the record.
 	Data func(change store.Change) Text
 }
 
-// Moment is what a change does to the subject of an event, such as an appointment.
+// Moment is the effect of a change on the subject of an event, such as an appointment. It is not a
+// moment of time.
 type Moment int
 
-// Values of Moment. None causes no event.
+// Values of Moment.
 const (
+	// None means that the change causes no event.
 	None Moment = iota
+	// Creation means that the change creates the subject.
 	Creation
+	// Update means that the change modifies a subject that existed before.
 	Update
 )
 
@@ -145,7 +150,7 @@ func (s *Source) Published(p Published) (func(store.Change) []store.Event, error
 }
 
 // Test returns the function for Op.Events of the operation that stores a test event. The event has
-// the example of its type as data. It is for one webhook, even if its type is not enabled.
+// the example of its type as data. It is sent to one webhook, even if its type is not enabled.
 func (s *Source) Test(id string, of Type, webhook string) func(store.Change) []store.Event {
 	return s.sendTo(Published{ID: id, Type: of.Name, Data: of.Example}, []string{webhook}, false)
 }

@@ -15,8 +15,8 @@ import (
 type Type struct {
 	Name        string `json:"eventType"`
 	Description string `json:"description"`
-	// Schema is the JSON Schema of the data of an event. Other programs should conform to it, but
-	// their data is not validated.
+	// Schema is the JSON Schema of the data of an event. Data that clients publish should conform to
+	// the schema, but is not validated.
 	Schema jsontext.Value `json:"schema"`
 	// Example is data that conforms to Schema.
 	Example jsontext.Value `json:"example"`

@@ -99,7 +99,7 @@ func (q *auditSearch) parameter(name string, values []string, r *request, now ti
 	for _, value := range values {
 		switch {
 		case value == "":
-			return errors.New("has no value; give one, or omit the parameter")
+			return errors.New("has no value; give a value, or omit the parameter")
 		case name == "_page_token":
 			q.token = value
 		case name == "_count":

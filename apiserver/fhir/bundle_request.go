@@ -92,7 +92,7 @@ func readBundle(text []byte, limit int) (bundleRequest, error) {
 				bundle.entries = append(bundle.entries, readEntry(entry, at))
 			}
 		case m.Name == "entry":
-			issues = appendIssue(issues, invalidBundle("Bundle.entry", "entry must be an array"))
+			issues = appendIssue(issues, invalidBundle("Bundle.entry", "Bundle.entry must be an array; send an array of entries"))
 		case !slices.Contains(ignoredBundleMembers, m.Name):
 			issues = appendIssue(issues, unknownMember("Bundle", m.Name))
 		}
@@ -137,7 +137,7 @@ func checkSyntax(text jsontext.Value) error {
 func readEntry(text jsontext.Value, at string) *entryRequest {
 	entry := &entryRequest{path: at, header: map[string]string{}}
 	if text.Kind() != jsontext.KindBeginObject {
-		entry.addIssue("", "an entry must be an object")
+		entry.addIssue("", "Bundle.entry must contain JSON objects; send each entry as an object with a request")
 		return entry
 	}
 	requested := false
@@ -157,7 +157,7 @@ func readEntry(text jsontext.Value, at string) *entryRequest {
 		}
 	}
 	if !requested {
-		entry.addIssue("request", "an entry must have a request with a method and a url")
+		entry.addIssue("request", "the entry has no request; send a request with a method and a url")
 		return entry
 	}
 	if !slices.Contains(entryMethods, entry.method) {

@@ -76,10 +76,11 @@ type Config struct {
 	Audit *audit.Auditor
 	// TokenKeys are the keys of page tokens, with 32 bytes each. All replicas must share them.
 	TokenKeys keyring.Source
-	// ErrorPages is the address of the pages that explain the codes of errors. It is the system of
-	// these codes.
+	// ErrorPages is the address of the pages that explain the codes of errors. This address
+	// is also the system of the codes in OperationOutcomes.
 	ErrorPages errorcode.Pages
-	// Version is the software version in the CapabilityStatement. If it is empty, it is omitted.
+	// Version is the software version in the CapabilityStatement. If empty, the CapabilityStatement has
+	// no version.
 	Version string
 	// Log defaults to slog.Default().
 	Log *slog.Logger

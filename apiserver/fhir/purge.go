@@ -122,7 +122,7 @@ func purgeParameter(raw []byte) (value string, err error) {
 			continue
 		}
 		if m.Value.Kind() != jsontext.KindBeginArray {
-			return "", invalidParameters("Parameters.parameter must be an array")
+			return "", invalidParameters("Parameters.parameter must be an array; send an array of parameters")
 		}
 		for each := range jsonwalk.Elements(m.Value) {
 			var sent struct {

@@ -119,7 +119,7 @@ func (v *validation) readParameters(text []byte) error {
 		case m.Name != "parameter":
 			continue
 		case m.Value.Kind() != jsontext.KindBeginArray:
-			return invalidParameters("Parameters.parameter must be an array")
+			return invalidParameters("Parameters.parameter must be an array; send an array of parameters")
 		}
 		for parameter := range jsonwalk.Elements(m.Value) {
 			if err := v.readParameter(parameter); err != nil {
@@ -132,7 +132,7 @@ func (v *validation) readParameters(text []byte) error {
 
 func (v *validation) readParameter(parameter jsontext.Value) error {
 	if parameter.Kind() != jsontext.KindBeginObject {
-		return invalidParameters("a parameter must be an object")
+		return invalidParameters("Parameters.parameter must contain JSON objects; send each parameter as an object with a name and a value or resource")
 	}
 	members := map[string]jsontext.Value{}
 	for m := range jsonwalk.Members(parameter) {
@@ -148,7 +148,7 @@ func (v *validation) readParameter(parameter jsontext.Value) error {
 	}
 	if name == "resource" {
 		if v.resource != nil || members["resource"] == nil {
-			return invalidParameters("the parameter resource must have one resource")
+			return invalidParameters("the parameter resource must have one resource; send the resource to validate as its member resource")
 		}
 		v.resource = members["resource"]
 		return nil

@@ -66,20 +66,20 @@ func ahdsOperations() map[string]ahdsOperation {
 	const byID, slots, deliveries = "/{id}", "/availability-slot", "/webhook/{id}/delivery"
 	all := map[string]ahdsOperation{
 		"POST " + slots + "/batch":                       {id: "batchSlots", summary: "Create, replace and delete slots", headers: []string{"Idempotency-Key"}, sends: "Batch", status: "200", gives: "BatchResult", errors: ahdsBodyErrors},
-		"POST " + slots + "/generate":                    {id: "generateSlots", summary: "Create the slots of opening hours", sends: "Schedule", example: scheduleExample, status: "200", gives: "GeneratedSlots", errors: ahdsWriteErrors},
-		"GET " + slots + "/changes":                      {id: "slotChanges", summary: "List what changed", query: changesQuery, status: "200", gives: "SlotChanges"},
+		"POST " + slots + "/generate":                    {id: "generateSlots", summary: "Create the slots within opening hours", sends: "Schedule", example: scheduleExample, status: "200", gives: "GeneratedSlots", errors: ahdsWriteErrors},
+		"GET " + slots + "/changes":                      {id: "slotChanges", summary: "List changes of slots", query: changesQuery, status: "200", gives: "SlotChanges"},
 		"POST " + slots + byID + "/hold":                 transition("hold", "Hold a slot", "Hold", "HeldSlot"),
 		"POST " + slots + byID + "/book":                 transition("book", "Book a slot", "HoldToken", "AvailabilitySlot"),
-		"POST " + slots + byID + "/release":              transition("release", "End a hold or a booking", "HoldToken", "AvailabilitySlot"),
+		"POST " + slots + byID + "/release":              transition("release", "End the hold or the booking of a slot", "HoldToken", "AvailabilitySlot"),
 		"GET /availability-slot.ics":                     {id: "calendar", summary: "Read slots as a calendar", query: []list.Parameter{{Name: "token", Schema: text}}, status: "200", gives: "", givesType: mediaCalendar, notModified: true},
-		"POST /webhook" + byID + "/rotate-secret":        {id: "rotateSecret", summary: "Replace the secret", headers: []string{"If-Match"}, optional: true, sends: "Empty", status: "200", gives: "Webhook", errors: ahdsWriteErrors},
-		"POST /webhook" + byID + "/test":                 {id: "testWebhook", summary: "Send a test event", optional: true, sends: "Empty", status: "202", gives: "TestSent", errors: append([]string{"507"}, ahdsBodyErrors...)},
-		"POST /webhook" + byID + "/replay":               {id: "replay", summary: "Repeat deliveries of a time", sends: "Replay", example: `{"from":"2026-03-01T00:00:00Z","status":["failed"]}`, status: "202", gives: "Replayed", errors: append([]string{"507"}, ahdsBodyErrors...)},
-		"GET " + deliveries:                              {id: "listDeliveries", summary: "List deliveries", query: ahds.DeliveryLists.Parameters(), status: "200", gives: "DeliveryList"},
-		"GET " + deliveries + "/stream":                  {id: "streamDeliveries", summary: "Follow deliveries as Server-Sent Events", headers: []string{"Last-Event-ID"}, status: "200", givesType: mediaStream},
-		"GET " + deliveries + "/{deliveryId}":            {id: "readDelivery", summary: "Read a delivery", status: "200", gives: "Delivery"},
-		"POST " + deliveries + "/{deliveryId}/redeliver": {id: "redeliver", summary: "Repeat a delivery", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
-		"POST /delivery/{deliveryId}/redeliver":          {id: "redeliverAny", summary: "Repeat a delivery of any webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /webhook" + byID + "/rotate-secret":        {id: "rotateSecret", summary: "Replace the signing secret of a webhook", headers: []string{"If-Match"}, optional: true, sends: "Empty", status: "200", gives: "Webhook", errors: ahdsWriteErrors},
+		"POST /webhook" + byID + "/test":                 {id: "testWebhook", summary: "Send a test event to a webhook", optional: true, sends: "Empty", status: "202", gives: "TestSent", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /webhook" + byID + "/replay":               {id: "replay", summary: "Repeat the deliveries of a period to a webhook", sends: "Replay", example: `{"from":"2026-03-01T00:00:00Z","status":["failed"]}`, status: "202", gives: "Replayed", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"GET " + deliveries:                              {id: "listDeliveries", summary: "List the deliveries to a webhook", query: ahds.DeliveryLists.Parameters(), status: "200", gives: "DeliveryList"},
+		"GET " + deliveries + "/stream":                  {id: "streamDeliveries", summary: "Follow the deliveries to a webhook as Server-Sent Events", headers: []string{"Last-Event-ID"}, status: "200", givesType: mediaStream},
+		"GET " + deliveries + "/{deliveryId}":            {id: "readDelivery", summary: "Read a delivery to a webhook", status: "200", gives: "Delivery"},
+		"POST " + deliveries + "/{deliveryId}/redeliver": {id: "redeliver", summary: "Repeat a delivery to a webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
+		"POST /delivery/{deliveryId}/redeliver":          {id: "redeliverAny", summary: "Repeat a delivery without naming its webhook", optional: true, sends: "Empty", status: "202", gives: "Delivery", errors: append([]string{"507"}, ahdsBodyErrors...)},
 		"POST /event":                                    {id: "publishEvents", summary: "Publish events", headers: []string{"Idempotency-Key"}, sends: "Events", example: eventExample, status: "202", gives: "AcceptedEvents", errors: ahdsWriteErrors},
 		"GET /site-status":                               {id: "siteStatus", summary: "Read the conditions of the Site", status: "200", gives: "SiteStatus"},
 		"GET /site-usage":                                {id: "siteUsage", summary: "Read what the site stores, and its requests and deliveries of the last hour", status: "200", gives: "SiteUsage"},
@@ -149,7 +149,7 @@ func (d *description) addAHDS() {
 		}
 		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
 		if r.Right.Verb == "" && !r.Public {
-			op.Description = "Needs a valid token, but no right."
+			op.Description = "Needs a valid token, but no access right."
 		}
 		c.addErrors(&op, r, described.errors, ahdsError)
 		d.add("/ahds/v1"+r.Path, r.Method, op)
@@ -159,7 +159,7 @@ func (d *description) addAHDS() {
 // ahdsIDs are the parameters of paths. The ids of the AHDS API are UUIDs.
 var ahdsIDs = func() map[string]parameter {
 	all := maps.Clone(ids)
-	all["id"] = parameter{Schema: uuid, Description: "The id."}
+	all["id"] = parameter{Schema: uuid, Description: "The id of the resource, a UUID."}
 	return all
 }()
 

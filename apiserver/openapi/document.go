@@ -14,15 +14,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 )
 
-// Document is the document of one site.
+// Document is the OpenAPI document of one site.
 type Document struct {
 	JSON []byte
-	// Hash identifies JSON.
+	// Hash is a hash of JSON. It differs between documents with different JSON.
 	Hash string
 }
 
-// New returns the document of a site. base is the path of the site, or its address without a trailing
-// slash: /site/1042 makes clients use the host from which they got the document.
+// New returns the OpenAPI document of a site. base is the URL of the site, or only the path of that
+// URL, without a trailing slash. With a path, such as /site/1042, clients use the host that served
+// the document.
 func New(base string) (Document, error) {
 	rest, err := common()
 	if err != nil {
@@ -205,12 +206,12 @@ func headerRefs(names ...string) map[string]header {
 func headers() map[string]header {
 	text := schema.JSON{"type": "string"}
 	return map[string]header{
-		"ETag":             {Description: "The version, for If-Match and If-None-Match.", Schema: text},
-		"Last-Modified":    {Description: "When the version was written.", Schema: text},
-		"Location":         {Description: "The address of what was written.", Schema: text},
-		"Content-Location": {Description: "The address at which to ask for the status of the export.", Schema: text},
-		"Retry-After":      {Description: "How many seconds to wait before the request is repeated.", Schema: text},
-		"WWW-Authenticate": {Description: "Why the token was refused (RFC 6750).", Schema: text},
-		"Allow":            {Description: "The methods of the path.", Schema: text},
+		"ETag":             {Description: "The ETag of the version in the response, to be sent in If-Match or If-None-Match.", Schema: text},
+		"Last-Modified":    {Description: "The time at which the version in the response was written.", Schema: text},
+		"Location":         {Description: "The URL of the record that was written.", Schema: text},
+		"Content-Location": {Description: "The URL from which to read the status of the export.", Schema: text},
+		"Retry-After":      {Description: "The number of seconds to wait before the request is repeated.", Schema: text},
+		"WWW-Authenticate": {Description: "The authentication scheme, and the reason for which the token was refused (RFC 6750).", Schema: text},
+		"Allow":            {Description: "The methods that the path supports.", Schema: text},
 	}
 }

@@ -51,7 +51,7 @@ func criteria(headers ...string) func(components, web.Route) []parameter {
 
 func exportParameters(c components, _ web.Route) []parameter {
 	respond := parameter{
-		Name: "Prefer", In: "header", Required: true, Description: "An export is asynchronous.",
+		Name: "Prefer", In: "header", Required: true, Description: "Must be respond-async, because an export is asynchronous.",
 		Schema: schema.JSON{"type": "string", "enum": []string{"respond-async"}},
 	}
 	return append(c.query("_type", "_since", "_elements", "_typeFilter", "_outputFormat", "_format", "_pretty"), respond)
@@ -101,7 +101,7 @@ func purgeBody(web.Route) *requestBody {
 
 func form(web.Route) *requestBody {
 	return &requestBody{
-		Description: "Search parameters. They are added to those of the query string.",
+		Description: "Search parameters, in addition to the parameters in the query string.",
 		Content:     map[string]content{mediaForm: {Schema: schema.JSON{"type": "object", "additionalProperties": text}}},
 	}
 }
@@ -126,7 +126,7 @@ func plain(status, description, typeName string) func(web.Route) map[string]resp
 }
 
 // notModified is the response to a client that has the version.
-var notModified = response{Description: "The client has this version.", Headers: headerRefs("ETag")}
+var notModified = response{Description: "The version that the client has is current.", Headers: headerRefs("ETag")}
 
 func capabilityStatement(r web.Route) map[string]response {
 	all := answer("200", "The capabilities of the site", "SiteCapabilities")(r)
@@ -149,7 +149,7 @@ func written(statuses ...string) func(web.Route) map[string]response {
 		all := map[string]response{}
 		body := bothDialects(content{Schema: schema.JSON{"oneOf": []any{refTo(r.Type), refTo("OperationOutcome")}}})
 		for _, status := range statuses {
-			description := map[string]string{"200": "The record", "201": "The record, which is new"}[status]
+			description := map[string]string{"200": "The record", "201": "The record, which was created"}[status]
 			all[status] = response{Description: description, Headers: headerRefs("ETag", "Last-Modified", "Location"), Content: body}
 		}
 		return all

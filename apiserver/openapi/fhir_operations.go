@@ -53,12 +53,12 @@ var interactions = map[string]interaction{
 	"GET /$export/{job}":                   {"exportStatus", "Read the status of an export", query("_format", "_pretty"), nil, exportStatus, nil},
 	"DELETE /$export/{job}":                {"cancelExport", "Delete an export", query("_format", "_pretty"), nil, answer("202", "The export is deleted", "OperationOutcome"), nil},
 	"GET /$export/{job}/{file}":            {"exportFile", "Download a file of an export", nil, nil, exportFile, readErrors},
-	"POST /$import":                        {"import", "Import records", query("dryRun", "_format", "_pretty"), ndjsonBody, answer("200", "What was written, and the lines that were not", "Parameters"), slices.Concat(bodyErrors, writeErrors)},
+	"POST /$import":                        {"import", "Import records", query("dryRun", "_format", "_pretty"), ndjsonBody, answer("200", "The numbers of written lines, and the issues of lines that were not written", "Parameters"), slices.Concat(bodyErrors, writeErrors)},
 	"GET /{type}":                          {"search", "Search", searchParameters, nil, answer("200", "The matches", "Searchset"), costErrors},
 	"POST /{type}":                         {"create", "Create", writeParameters("If-None-Exist"), typeBody, written("200", "201"), writeErrors},
-	"PUT /{type}":                          {"conditionalUpdate", "Update what matches criteria, or create it", criteria("If-Match", "If-None-Match"), typeBody, written("200", "201"), writeErrors},
-	"PATCH /{type}":                        {"conditionalPatch", "Patch what matches criteria", criteria("If-Match"), patchBody, written("200"), writeErrors},
-	"DELETE /{type}":                       {"conditionalDelete", "Delete what matches criteria", criteria("If-Match"), nil, deleted, writeErrors},
+	"PUT /{type}":                          {"conditionalUpdate", "Update the record that matches criteria, or create a record", criteria("If-Match", "If-None-Match"), typeBody, written("200", "201"), writeErrors},
+	"PATCH /{type}":                        {"conditionalPatch", "Patch the record that matches criteria", criteria("If-Match"), patchBody, written("200"), writeErrors},
+	"DELETE /{type}":                       {"conditionalDelete", "Delete the record that matches criteria", criteria("If-Match"), nil, deleted, writeErrors},
 	"POST /{type}/_search":                 {"searchByPost", "Search by a form", result(search.KindSearch), form, answer("200", "The matches", "Searchset"), slices.Concat(costErrors, bodyErrors)},
 	"POST /{type}/$validate":               {"validate", "Validate a resource", query("mode", "profile", "_format", "_pretty"), validateBody, answer("200", "The issues", "OperationOutcome"), bodyErrors},
 	"GET /{type}/$export":                  {"export", "Start an export of all patients", exportParameters, nil, exportStarted, nil},
@@ -129,7 +129,7 @@ func rightOf(r web.Route) string {
 	case r.Public:
 		return "Needs no token, unless the site is hidden."
 	case r.Right.Verb == "" || r.Right.Resource == "" || r.Right.Verb == "batch":
-		return "Needs the rights to what it reads and writes."
+		return "Needs the rights for all records that the request reads and writes."
 	default:
 		return "Needs the right to " + r.Right.String() + "."
 	}

@@ -17,42 +17,42 @@ var resultParameters = map[string]parameter{
 	"_at":           {Schema: text, Description: "Only versions that were current at some time in a period, such as 2026-03 or ge2026-03-01."},
 	"_count":        {Schema: schema.JSON{"type": "integer", "minimum": 0, "default": 20}, Description: "The number of matches on a page, at most 1000. 0 returns only the total."},
 	"_elements":     {Schema: schema.JSON{"type": "string", "pattern": `^[A-Za-z0-9.]+(,[A-Za-z0-9.]+)*$`}, Description: "The top-level elements to return, separated by commas. It cannot be combined with _summary."},
-	"_format":       {Schema: schema.JSON{"type": "string", "enum": []string{"json", mediaJSON, mediaFHIR, "text/json"}}, Description: "Overrides Accept."},
-	"_include":      {Schema: schema.JSON{"type": "array", "items": text}, Description: "Also returns what matches refer to: Type:parameter, Type:parameter:Target, Type:* or *."},
-	"_page_token":   {Schema: text, Description: "The position of a page, from the link next or previous."},
-	"_pretty":       {Schema: schema.JSON{"type": "boolean", "default": false}, Description: "Whether the response is indented."},
-	"_revinclude":   {Schema: schema.JSON{"type": "array", "items": text}, Description: "Also returns what refers to matches: Type:parameter."},
+	"_format":       {Schema: schema.JSON{"type": "string", "enum": []string{"json", mediaJSON, mediaFHIR, "text/json"}}, Description: "The media type of the response. It overrides the header Accept."},
+	"_include":      {Schema: schema.JSON{"type": "array", "items": text}, Description: "Also returns records to which matches refer: Type:parameter, Type:parameter:Target, Type:* or *."},
+	"_page_token":   {Schema: text, Description: "The token of a page, from the link next or previous. Default: the first page."},
+	"_pretty":       {Schema: schema.JSON{"type": "boolean", "default": false}, Description: "Whether the JSON of the response is indented."},
+	"_revinclude":   {Schema: schema.JSON{"type": "array", "items": text}, Description: "Also returns records that refer to matches: Type:parameter."},
 	"_since":        {Schema: text, Description: "Only versions written since an instant or the beginning of a date."},
 	"_sort":         {Schema: text, Description: "Parameters to sort by, separated by commas; - in front of one is descending. Default: newest first."},
-	"_summary":      {Schema: schema.JSON{"type": "string", "enum": []string{"true", "text", "data", "count", "false"}}, Description: "The part of records to return."},
+	"_summary":      {Schema: schema.JSON{"type": "string", "enum": []string{"true", "text", "data", "count", "false"}}, Description: "The part of each record to return. Default: false, which returns whole records."},
 	"_total":        {Schema: schema.JSON{"type": "string", "enum": []string{"none", "estimate", "accurate"}}, Description: "Whether to count all matches."},
 	"_type":         {Schema: text, Description: "The resource types, separated by commas. It is allowed only where the path has no type."},
 	"criteria":      {Schema: schema.JSON{"type": "object", "additionalProperties": text, "minProperties": 1}, Style: "form", Explode: true, Required: true, Description: "The search parameters that select the record."},
-	"mode":          {Schema: schema.JSON{"type": "string", "enum": []string{"create", "update", "delete"}}, Description: "What the resource is validated for."},
+	"mode":          {Schema: schema.JSON{"type": "string", "enum": []string{"create", "update", "delete"}}, Description: "The interaction for which the resource is validated: create, update or delete."},
 	"profile":       {Schema: text, Description: "The profile to validate against."},
 	"compartment":   {Schema: schema.JSON{"type": "boolean"}, Description: "Whether the records of the compartment of a Patient are purged too."},
-	"dryRun":        {Schema: schema.JSON{"type": "boolean", "default": false}, Description: "Whether lines are only checked."},
-	"_typeFilter":   {Schema: schema.JSON{"type": "array", "items": text}, Description: "Queries, such as Patient?active=true. A record must match one of its type."},
+	"dryRun":        {Schema: schema.JSON{"type": "boolean", "default": false}, Description: "Whether the lines are only validated, and not written."},
+	"_typeFilter":   {Schema: schema.JSON{"type": "array", "items": text}, Description: "Queries, such as Patient?active=true. A record of a type with queries is exported if it matches one of them."},
 	"_outputFormat": {Schema: schema.JSON{"type": "string", "enum": []string{mediaNDJSON, "application/ndjson", "ndjson"}}, Description: "The format of the files."},
 }
 
 // headerParameters describe the header fields of requests that the APIs read.
 var headerParameters = map[string]parameter{
-	"If-Match":          {Schema: text, Description: "The ETag that the record must have, or *."},
-	"If-None-Match":     {Schema: text, Description: "The ETag that the client has. On a read, the response is then 304."},
-	"If-Modified-Since": {Schema: text, Description: "The response is 304 unless the version is newer."},
-	"If-None-Exist":     {Schema: text, Description: "Search criteria. The record is created only if nothing matches them."},
+	"If-Match":          {Schema: text, Description: "The ETag that the current version of the record must have, or * for any version."},
+	"If-None-Match":     {Schema: text, Description: "The ETag of the version that the client has. If that version is current, the response to a read is 304. On a PUT of the FHIR API only * is supported: the record is then only created."},
+	"If-Modified-Since": {Schema: text, Description: "The time of the version that the client has. The response is 304 unless the current version is newer."},
+	"If-None-Exist":     {Schema: text, Description: "Search criteria. The record is created only if no record matches the criteria."},
 	"Prefer":            {Schema: text, Description: "return=minimal, return=representation or return=OperationOutcome; handling=lenient or handling=strict."},
-	"Idempotency-Key":   {Schema: schema.JSON{"type": "string", "pattern": `^[\x21-\x7e]{1,255}$`}, Description: "Makes the request safe to repeat for a day."},
+	"Idempotency-Key":   {Schema: schema.JSON{"type": "string", "pattern": `^[\x21-\x7e]{1,255}$`}, Description: "A key that the client chooses for one request, kept for at most a day. A repetition of the request with its key has no further effect. Another request with the key is refused with 422."},
 	"Last-Event-ID":     {Schema: text, Description: "The id of the last event that the client received."},
 }
 
 // ids are the parameters of paths.
 var ids = map[string]parameter{
 	"id":         {Schema: primitives["id"], Description: "The id of the record."},
-	"vid":        {Schema: text, Description: "The versionId."},
+	"vid":        {Schema: text, Description: "The versionId of the version."},
 	"job":        {Schema: text, Description: "The id of the export."},
-	"file":       {Schema: text, Description: "The number of the file."},
+	"file":       {Schema: text, Description: "The number of the file of the export."},
 	"deliveryId": {Schema: schema.UUID().Schema, Description: "The id of the delivery."},
 	"type":       {Schema: text, Description: "The name of the type of events."},
 }
@@ -99,7 +99,7 @@ func pathParameters(path string, described map[string]parameter) []parameter {
 func (c components) searchParameters(typeName string) []parameter {
 	var refs []parameter
 	for _, p := range search.ParametersOf(typeName) {
-		description := "A " + p.Type + "; commas between values mean or."
+		description := "A search parameter of type " + p.Type + ". Values separated by commas are alternatives."
 		if modifiers := search.Modifiers(typeName, p.Name); len(modifiers) > 0 {
 			description += " Modifiers: :" + strings.Join(modifiers, ", :") + "."
 		}

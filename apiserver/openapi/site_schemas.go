@@ -14,20 +14,20 @@ func (c components) addSite() {
 	c.Schemas["SiteUsage"] = object(schema.JSON{
 		"siteId": text,
 		"storage": described("What the whole site stores. It is absent while the storage is not open.", object(schema.JSON{
-			"records": number, "maxRecords": described("Absent if there is no limit.", number),
-			"bytes": number, "maxBytes": described("Absent if there is no limit.", number),
-			"countedAt": described("When the storage was counted. In Postgres, large numbers are counted about once a minute, or less often.", instant),
+			"records": number, "maxRecords": described("The maximum number of records. Absent if there is no limit.", number),
+			"bytes": number, "maxBytes": described("The maximum number of bytes. Absent if there is no limit.", number),
+			"countedAt": described("The time at which records and bytes were counted. In Postgres, large numbers are counted about once a minute, or less often.", instant),
 		}, "maxRecords", "maxBytes")),
-		"requests": described("Requests to the API server that responds. Other API servers have figures of their own.", object(schema.JSON{
+		"requests": described("Requests to the API server that responds. Requests to other API servers are not counted.", object(schema.JSON{
 			"server": described("The name of the API server.", text), "since": described("When the API server began to count.", instant),
-			"stepSeconds": number, "boundsMs": described("The upper limits of the classes of durations, in milliseconds. A last class has no limit.", arrayOf(number)),
-			"samples": described("The oldest first, without times that had no request.", arrayOf(object(schema.JSON{
+			"stepSeconds": number, "boundsMs": described("The upper limits of the classes of durations, in milliseconds. One more class, the last, has no limit.", arrayOf(number)),
+			"samples": described("The counts of each step of time, the oldest first. Steps without requests are absent.", arrayOf(object(schema.JSON{
 				"at": instant, "requests": number, "clientErrors": number, "serverErrors": number, "durations": described("The number of requests in each class.", arrayOf(number)),
 			}))),
 		})),
 		"deliveries": described("Deliveries to all webhooks of the site. It is absent while the storage is not open.", object(schema.JSON{
-			"from": described("The time from which the numbers are complete. It is later than an hour ago if there were more deliveries than are counted or kept.", instant), "stepSeconds": number,
-			"samples": described("By the time at which events were accepted, the oldest first, without times that had no event.", arrayOf(object(schema.JSON{
+			"from": described("The time of acceptance from which the numbers are complete. The numbers cover less than an hour if there were more deliveries than are counted or kept.", instant), "stepSeconds": number,
+			"samples": described("The deliveries of events that were accepted in each step of time, the oldest first. Steps without events are absent.", arrayOf(object(schema.JSON{
 				"at": instant, "pending": number, "delivered": number, "failed": number,
 			}))),
 		})),

@@ -38,7 +38,7 @@ const (
 // attributes maps fields of events to attributes of CloudEvents.
 var attributes = map[string]string{"eventId": "id", "type": "type", "subject": "subject", "occurredAt": "time", "changedFields": changedFields, "data": "data"}
 
-// ParseCloudEvent parses an event in structured mode. Errors: fielderror.Errors.
+// ParseCloudEvent parses a CloudEvent in structured mode. Errors: fielderror.Errors.
 func ParseCloudEvent(text []byte) ([]Sent, error) {
 	object, err := schema.Parse(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func ParseCloudEvent(text []byte) ([]Sent, error) {
 	return []Sent{sent}, errs.Err()
 }
 
-// ParseCloudEvents parses at most maxEvents events in batched mode. Errors: fielderror.Errors.
+// ParseCloudEvents parses 1 to maxEvents CloudEvents in batched mode. Errors: fielderror.Errors.
 func ParseCloudEvents(text []byte, maxEvents int) ([]Sent, error) {
 	if !schema.IsList(text) {
 		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send an array of CloudEvents, or one as " + TypeCloudEvent}}
@@ -77,9 +77,9 @@ func structured(object schema.Object, within func(fielderror.Errors) fielderror.
 		}
 		switch {
 		case member.Name == "":
-			return Sent{}, within(fielderror.Errors{{At: "/", Code: fielderror.CodeUnknownField, Detail: "an attribute has an empty name; remove it"}})
+			return Sent{}, within(fielderror.Errors{{At: "/", Code: fielderror.CodeUnknownField, Detail: "an attribute has an empty name; remove this member"}})
 		case member.Name == "data_base64":
-			return Sent{}, within(fielderror.Errors{{At: "/data_base64", Code: fielderror.CodeUnknownField, Detail: "binary data is not supported; send data as a JSON object"}})
+			return Sent{}, within(fielderror.Errors{{At: "/data_base64", Code: fielderror.CodeUnknownField, Detail: "binary data is not supported; send a JSON object in the member data"}})
 		case member.Name == "specversion" && schema.String(member.Value) != version:
 			return Sent{}, within(fielderror.Errors{{At: "/specversion", Code: fielderror.CodeInvalidValue, Detail: "the version is not supported; send CloudEvents " + version}})
 		}
@@ -96,7 +96,7 @@ func IsBinary(header map[string][]string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(header)), func(name string) bool { return strings.EqualFold(name, headerPrefix+"specversion") })
 }
 
-// ParseBinary parses an event in binary mode, with attributes in header fields and data in the
+// ParseBinary parses a CloudEvent in binary mode, with attributes in header fields and data in the
 // body. Errors: fielderror.Errors.
 func ParseBinary(header map[string][]string, text []byte) ([]Sent, error) {
 	place := func(name string) fielderror.Error {

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Type is the store type of events.
+// Type is the store type of the records of accepted events.
 const Type = "Event"
 
 const (
@@ -102,7 +102,8 @@ func below(i int) func(fielderror.Errors) fielderror.Errors {
 	return func(f fielderror.Errors) fielderror.Errors { return f.Below("/" + strconv.Itoa(i)) }
 }
 
-// Read validates events. An event that was sent without an id has an empty one. Errors:
+// Read validates the events of a request and returns their content. An event that was sent without
+// an id has the empty ID. Errors:
 // fielderror.Errors with the errors of all events. After 100 errors, no further event is validated.
 func Read(sent []Sent) ([]events.Published, error) {
 	const maxErrors = 100
@@ -191,8 +192,8 @@ func KeyOf(id string) store.Key {
 	return store.Key{Type: Type, ID: hex.EncodeToString(sum[:])}
 }
 
-// Memory is the record of an accepted event, by which repetitions are detected. The event's data is
-// stored with its deliveries only.
+// Memory is the content of the record of an accepted event, by which repetitions are detected. The
+// event's data is stored with its deliveries only.
 type Memory struct {
 	ID      string `json:"eventId"`
 	Type    string `json:"type"`

@@ -109,7 +109,7 @@ func contains(param string) parse {
 func is(param string, id bool) parse {
 	return func(value string) (store.Condition, string) {
 		if value == "" {
-			return nil, "the value is empty; omit the parameter to select all"
+			return nil, "the value is empty; send a value, or omit the parameter to select all event groups"
 		}
 		if id {
 			value = strings.ToLower(value)

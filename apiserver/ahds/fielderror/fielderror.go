@@ -37,8 +37,8 @@ const (
 // Error is one error of a request.
 type Error struct {
 	In In
-	// At is an RFC 6901 pointer into the body, or the name of a parameter or header. If empty, it is
-	// the whole body.
+	// At is an RFC 6901 pointer into the body, or the name of a parameter or header. The empty pointer
+	// means the whole body.
 	At     string
 	Code   string
 	Detail string

@@ -34,7 +34,8 @@ const (
 // Filter is a query parameter that selects items of a list.
 type Filter[C any] struct {
 	Name string
-	// Parse returns the condition for a value. If the value is invalid, problem is the message.
+	// Parse returns the condition for a value. If the value is invalid, problem is the message for the
+	// client, else it is empty.
 	Parse func(value string) (condition C, problem string)
 	// Schema is the JSON Schema of valid values.
 	Schema schema.JSON
@@ -78,7 +79,7 @@ type Options[C any] struct {
 	// Default is the sort field of a request without sortBy. If empty, the list is sorted by
 	// creation.
 	Default string
-	// Fixed is set if the list has one order. It then does not support sortBy and sortOrder.
+	// Fixed is set if the list has only one order, and does not support sortBy and sortOrder.
 	Fixed   bool
 	Filters []Filter[C]
 }

@@ -14,11 +14,11 @@ import (
 
 // Check is a rule for values.
 type Check struct {
-	// Errors returns the errors of a value at a location. The value is not null. A field that the
-	// service sets needs none.
+	// Errors returns the errors of a value at a location. The value is not null. Errors may be nil for
+	// a field that the service sets.
 	Errors func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors
-	// Schema is the JSON Schema of the values. It may allow more values than Errors does, but never
-	// less.
+	// Schema is the JSON Schema of the values. It allows all values that Errors accepts, and may
+	// allow others.
 	Schema JSON
 }
 
@@ -103,7 +103,7 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9.-]{0,64}$`)
 func ID() Check {
 	return text(JSON{"pattern": idForm.String()}, "a string with an id", func(at jsontext.Pointer, text string) fielderror.Errors {
 		if !idForm.MatchString(text) {
-			return one(at, fielderror.CodeInvalidValue, fielderror.Quote(text)+" is not an id; ids have up to 64 letters, digits, - and .")
+			return one(at, fielderror.CodeInvalidValue, fielderror.Quote(text)+" is not an id; send up to 64 letters, digits, - and .")
 		}
 		return nil
 	})
@@ -133,7 +133,7 @@ func Boolean() Check {
 
 var integerForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 
-// Int returns the value of a whole number as Integer accepts it, and 0 for other values.
+// Int returns the value of a whole number that Integer accepts, and 0 for any other value.
 func Int(value jsontext.Value) int64 {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {
@@ -191,7 +191,7 @@ func Nested(fields Fields) Check {
 		}
 		object, err := Members(value)
 		if err != nil {
-			return fielderror.Errors{{At: string(at), Code: fielderror.CodeUnparseable, Detail: "the value is not a JSON object; send one"}}
+			return fielderror.Errors{{At: string(at), Code: fielderror.CodeUnparseable, Detail: "the value is not a valid JSON object; send an object without duplicate names"}}
 		}
 		var errs fielderror.Errors
 		for _, member := range object {

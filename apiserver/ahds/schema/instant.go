@@ -62,5 +62,5 @@ func (c Content) Time(field string) time.Time {
 	return at
 }
 
-// Stamp formats a time that the service sets: in UTC, with milliseconds.
+// Stamp formats a time that the service sets, as RFC 3339 in UTC with milliseconds.
 func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

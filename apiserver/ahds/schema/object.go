@@ -152,7 +152,7 @@ func readObject(decoder *jsontext.Decoder, text []byte) (Object, error) {
 	return object, err
 }
 
-// Members returns the members of a value that is known to be an object.
+// Members returns the members of a value whose kind is known to be object.
 func Members(value jsontext.Value) (Object, error) {
 	return readObject(jsontext.NewDecoder(bytes.NewBuffer(value)), value)
 }

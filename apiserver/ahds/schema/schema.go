@@ -15,17 +15,17 @@ import (
 // Field is one field of an object.
 type Field struct {
 	Name string
-	// Check returns the errors of a value.
+	// Check is the rule for values of the field.
 	Check Check
 	// Required is set if the field must be present and not null. Other fields may be omitted or null,
 	// and then have their Default.
 	Required bool
-	// Default is the JSON value of an omitted field.
+	// Default is the JSON value that the field has if it is omitted or null.
 	Default string
 	// Served is set if the service sets the field. A value from a client is ignored, so that a client
 	// can send back what it read.
 	Served bool
-	// Optional is set if the field may be omitted from a PUT. It then has its Default.
+	// Optional is set if the field may be omitted from a PUT. An omitted field then has its Default.
 	Optional bool
 }
 

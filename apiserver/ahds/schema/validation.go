@@ -50,7 +50,7 @@ func (f Field) complete(at jsontext.Pointer, content Content) fielderror.Errors 
 	case f.Served || given:
 		return nil
 	case f.Required:
-		return fielderror.Errors{{At: string(at.AppendToken(f.Name)), Code: fielderror.CodeMissing, Detail: f.Name + " is missing but required; send it"}}
+		return fielderror.Errors{{At: string(at.AppendToken(f.Name)), Code: fielderror.CodeMissing, Detail: f.Name + " is required but missing; send a value"}}
 	}
 	content[f.Name] = jsontext.Value(f.Default)
 	return nil

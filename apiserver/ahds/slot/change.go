@@ -19,7 +19,7 @@ const (
 // RefusedError reports that the state of a slot does not allow a change.
 type RefusedError struct {
 	Code, Detail string
-	// Slot is the id of the slot.
+	// Slot is the id of the slot whose state refuses the change.
 	Slot string
 }
 
@@ -36,7 +36,8 @@ type Hold struct {
 type State struct {
 	ID      string
 	Content schema.Content
-	// Hold is the last hold, which may have ended. It is nil after a release or a booking.
+	// Hold is the last hold, which may have ended. It is nil if the slot was released, booked or made
+	// inactive after it.
 	Hold *Hold
 }
 
@@ -66,8 +67,8 @@ type Write struct {
 	Seen bool
 }
 
-// Change returns the slot after a client's write. If several clients set isBooked, only the first
-// one succeeds. A later one is refused unless it knows the current version. Errors: *RefusedError.
+// Change returns the state of the slot after a client's write. If several clients set isBooked, only
+// the first write succeeds. A later write is refused unless w.Seen is set. Errors: *RefusedError.
 func (s State) Change(w Write, now time.Time) (State, error) {
 	before, after := Read(s.Content), Read(w.Content)
 	switch {

@@ -17,8 +17,8 @@ import (
 // maxHold is the maximum duration of a hold, which ttlSeconds sets. Default: 300 seconds.
 const maxHold = time.Hour
 
-// HoldFields are the fields of a request to hold a slot, TokenFields those of a request to book or
-// release one. All are optional.
+// HoldFields are the fields of a request to hold a slot. TokenFields are the fields of a request to
+// book or release a slot. All fields are optional.
 var (
 	HoldFields = schema.Fields{
 		{Name: "ttlSeconds", Check: schema.Integer(1, int64(maxHold/time.Second)), Default: "300"},
@@ -33,7 +33,7 @@ var (
 type Tokens struct {
 	// Keys are the secret keys. The first one signs, and all of them verify.
 	Keys [][]byte
-	// Slot identifies the slot among those of all sites.
+	// Slot is an identifier of the slot that is unique among the slots of all sites.
 	Slot string
 }
 
@@ -74,8 +74,8 @@ func (s State) admit(t Tokens, token string, now time.Time) error {
 	return nil
 }
 
-// Take holds a slot, or extends the hold of the token. asked has the HoldFields. nonce is that of a
-// new hold. Errors: *RefusedError.
+// Take returns the state of the slot with a new hold of nonce, or with the hold of asked.holdToken
+// extended. Either lasts asked.ttlSeconds from now. asked has the HoldFields. Errors: *RefusedError.
 func (s State) Take(t Tokens, asked schema.Content, nonce string, now time.Time) (State, error) {
 	token := asked.Text("holdToken")
 	if err := s.admit(t, token, now); err != nil {
@@ -89,7 +89,8 @@ func (s State) Take(t Tokens, asked schema.Content, nonce string, now time.Time)
 	return State{ID: s.ID, Content: s.Content, Hold: &Hold{Nonce: nonce, Until: until}}, nil
 }
 
-// Book books a slot that is free or that has the hold of the token. Errors: *RefusedError.
+// Book returns the state of the slot after a booking. The slot must be free, or held with
+// asked.holdToken. asked has the TokenFields. Errors: *RefusedError.
 func (s State) Book(t Tokens, asked schema.Content, now time.Time) (State, error) {
 	if err := s.admit(t, asked.Text("holdToken"), now); err != nil {
 		return State{}, err
@@ -97,8 +98,9 @@ func (s State) Book(t Tokens, asked schema.Content, now time.Time) (State, error
 	return State{ID: s.ID, Content: s.booked(true)}, nil
 }
 
-// Release ends the hold of the token, or without a token the booking. A free slot stays unchanged.
-// Errors: *RefusedError.
+// Release returns the state of the slot without the hold of asked.holdToken, or without its booking
+// if asked has no token. A free slot stays unchanged. asked has the TokenFields. Errors:
+// *RefusedError.
 func (s State) Release(t Tokens, asked schema.Content, now time.Time) (State, error) {
 	token, booked := asked.Text("holdToken"), Read(s.Content).Booked
 	switch {

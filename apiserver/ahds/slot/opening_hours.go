@@ -29,8 +29,8 @@ const (
 // weekdays are the names of days in openingHours, by time.Weekday.
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// GenerateFields are the fields of a request for slots from opening hours. Those that a slot has too
-// are copied to each slot.
+// GenerateFields are the fields of a request for slots from opening hours. The fields that slots
+// also have are copied to each slot.
 var GenerateFields = append(schema.Fields{
 	{Name: "timeZone", Check: schema.Check{Errors: checkZone, Schema: schema.JSON{"type": "string", "maxLength": maxWord, "examples": []string{"Europe/Vienna"}}}, Default: "null"},
 	{Name: "from", Check: aDate, Required: true},
@@ -141,8 +141,8 @@ type period struct {
 	opens, closes int
 }
 
-// ReadSchedule returns the schedule of a content that GenerateFields has validated. zone is that of
-// a content without one. Errors: fielderror.Errors.
+// ReadSchedule returns the schedule of a content that GenerateFields has validated. zone is the
+// time zone of a content without timeZone. Errors: fielderror.Errors.
 func ReadSchedule(content schema.Content, zone *time.Location) (Schedule, error) {
 	s := Schedule{zone: zone, duration: time.Duration(schema.Int(content["durationMinutes"])) * time.Minute, content: schema.Content{}}
 	if zone == nil {
@@ -194,7 +194,7 @@ func (s Schedule) check() fielderror.Errors {
 	var errs fielderror.Errors
 	switch days := int(s.to.Sub(s.from)/(24*time.Hour)) + 1; {
 	case days < 1:
-		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "to is before from; send the same or a later date")...)
+		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "to is before from; send the date of from or a later date")...)
 	case days > maxDays:
 		errs = append(errs, refuse("/to", fielderror.CodeOutOfRange, "from and to include "+strconv.Itoa(days)+" days; send at most "+strconv.Itoa(maxDays))...)
 	}

@@ -51,7 +51,7 @@ var Fields = schema.Fields{
 	{Name: "updatedAt", Check: schema.Instant(), Served: true},
 }
 
-// Slot is the part of a slot's content that transitions depend on.
+// Slot is the part of a slot's content on which changes of its state depend.
 type Slot struct {
 	Start, End     time.Time
 	Active, Booked bool

@@ -30,8 +30,8 @@ const (
 	maxFieldName = 128
 )
 
-// The clearances of a webhook. With ClearancePrivileged it receives data of records that privacy
-// rules hide. Responses omit ClearanceNormal.
+// The clearances of a webhook. A webhook with ClearancePrivileged also receives the data of records
+// that privacy rules hide. Responses omit the value ClearanceNormal.
 const (
 	ClearanceNormal     = "normal"
 	ClearancePrivileged = "privileged"
@@ -121,7 +121,7 @@ func extensions(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 		}
 		if token.Kind() == jsontext.KindNumber && !isKept(token.String()) {
 			place := at + decoder.StackPointer()
-			return one(place, fielderror.CodeOutOfRange, fielderror.Quote(token.String())+" cannot be stored exactly as a number; send it as a string")
+			return one(place, fielderror.CodeOutOfRange, fielderror.Quote(token.String())+" cannot be stored exactly as a number; send the number as a string")
 		}
 	}
 	return nil

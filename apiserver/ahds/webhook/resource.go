@@ -26,8 +26,8 @@ type Resource struct {
 	ServiceData string
 	// PublicKey verifies the signatures of a webhook that signs with a private key.
 	PublicKey string
-	// PreviousUntil is the time until which the secret before the last rotation is also used. It is
-	// zero if there is no such secret.
+	// PreviousUntil is the time until which deliveries are also signed with the secret before the last
+	// rotation. It is zero if there is no such secret.
 	PreviousUntil time.Time
 	// DisabledAt and DisabledReason are when and why the server disabled the webhook. They are zero
 	// if the webhook is not disabled.

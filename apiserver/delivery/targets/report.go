@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// ReportInterval is how often the health of webhooks is reported.
+// ReportInterval is the interval at which KeepReporting reports the health of webhooks.
 const ReportInterval = 30 * time.Second
 
 // errChanged is returned if the settings of a webhook to disable have changed.
@@ -78,7 +78,8 @@ func truncate(text string, size int) string {
 }
 
 // KeepReporting reports the health of all webhooks every ReportInterval until ctx ends. Only one
-// process may run it at a time. health returns the health in a namespace, nil if it is unknown.
+// process may run it at a time. health returns the health of the webhooks of a namespace by id, or
+// nil if it is unknown.
 func (t *Targets) KeepReporting(ctx context.Context, health func(ctx context.Context, namespace string) (map[string]delivery.Health, error)) {
 	ticker := time.NewTicker(ReportInterval)
 	defer ticker.Stop()
@@ -119,8 +120,8 @@ func (t *Targets) reportAll(ctx context.Context, health func(ctx context.Context
 	return errors.Join(failed...)
 }
 
-// Report writes the changed health of a namespace's webhooks to their status. The keys of health
-// are their ids in the AHDS API.
+// Report writes the health of a namespace's webhooks to their status where it has changed. The keys
+// of health are the ids of webhooks in the AHDS API.
 func (t *Targets) Report(ctx context.Context, namespace string, health map[string]delivery.Health) error {
 	list := &v1alpha1.WebhookList{}
 	if err := t.hooks.List(ctx, list, client.InNamespace(namespace)); err != nil {

@@ -64,7 +64,7 @@ func settingsOf(hook *v1alpha1.Webhook) delivery.Webhook {
 	}
 	switch {
 	case hook.Spec.Active == nil || !*hook.Spec.Active:
-		settings.Disabled = "the webhook is not active"
+		settings.Disabled = "the webhook is not active; set active to true to send events"
 	case hook.IsDisabled():
 		settings.Disabled = "the webhook was disabled: " + meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled).Message
 	}
@@ -79,7 +79,7 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 	}
 	current, err := signing.ParseKey(string(data[v1alpha1.WebhookSecretKey]))
 	if err != nil {
-		return &secretError{fmt.Sprintf("the Secret has no valid signing key: %v", err)}
+		return &secretError{fmt.Sprintf("the Secret of the webhook has no valid signing key: %v", err)}
 	}
 	settings.Keys = []signing.Key{current}
 	if previous := hook.Spec.PreviousSecret; previous != nil && s.options.Now().Before(previous.Until.Time) {
@@ -92,7 +92,7 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 	if hook.Spec.ClientCertificateSecretRef != nil {
 		pair, err := tls.X509KeyPair(data[v1alpha1.WebhookCertificateKey], data[v1alpha1.WebhookPrivateKeyKey])
 		if err != nil {
-			return &secretError{fmt.Sprintf("the Secret has no client certificate with its private key: %v", err)}
+			return &secretError{fmt.Sprintf("clientCertificateSecretRef: tls.crt and tls.key of the Secret are not a certificate and its private key: %v", err)}
 		}
 		settings.ClientCertificate = &pair
 	}

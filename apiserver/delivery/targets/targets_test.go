@@ -280,7 +280,7 @@ var _ = Describe("A webhook that is to be disabled", func() {
 		Eventually(disabled(ctx)).Should(BeEmpty())
 		Consistently(disabled(ctx)).WithTimeout(500 * time.Millisecond).Should(BeEmpty())
 		patch(ctx, hook, `{"spec":{"active":false}}`)
-		Eventually(disabled(ctx)).Should(Equal("the webhook is not active"))
+		Eventually(disabled(ctx)).Should(Equal("the webhook is not active; set active to true to send events"))
 	})
 })
 

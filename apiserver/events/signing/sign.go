@@ -17,7 +17,8 @@ type Key struct {
 	private ed25519.PrivateKey
 }
 
-// ParseKey parses a shared secret or a private key. The error never contains it.
+// ParseKey parses a shared secret (whsec_…) or an ed25519 private key (whsk_…). The error never
+// contains the secret.
 func ParseKey(secret string) (Key, error) {
 	if encoded, ok := strings.CutPrefix(secret, privatePrefix); ok {
 		if _, err := Public(secret); err != nil {

@@ -20,8 +20,8 @@ type Writer struct {
 	Authorizer access.Authorizer
 	Caller     access.Caller
 	Site       access.Tenant
-	// Bases are the addresses of the site. A reference below one of them is the same as a relative
-	// one.
+	// Bases are the addresses of the site. A reference below one of them is treated as the relative
+	// reference to the same record.
 	Bases []string
 }
 

@@ -22,7 +22,8 @@ type Membership struct {
 	Self bool
 }
 
-// CompartmentOf returns the compartment of records of a type. It returns false if they have none.
+// CompartmentOf returns the compartment of records of a type. It returns false if records of that
+// type have no compartment.
 func CompartmentOf(typeName string) (Compartment, bool) {
 	at := slices.IndexFunc(Compartments, func(c Compartment) bool { return c.Type == typeName })
 	if at < 0 {

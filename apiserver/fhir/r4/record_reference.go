@@ -14,8 +14,8 @@ func SplitReference(reference string) (base, typeName, id string, ok bool) {
 	return base, typeName, id, true
 }
 
-// SplitAddress is SplitReference for the supported types. In an absolute reference the type may
-// also be the contract's segment. typeName is always FHIR's name.
+// SplitAddress is like SplitReference, but accepts only the supported types. In an absolute
+// reference the type may also be the contract's segment. typeName is always FHIR's name.
 func SplitAddress(reference string) (base, typeName, id string, ok bool) {
 	base, spelling, id, ok := splitReference(reference)
 	t, known := TypeOf(spelling)

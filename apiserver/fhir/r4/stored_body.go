@@ -21,8 +21,8 @@ type Resource struct {
 	ID string
 	// Warnings are the warnings about the resource. It is nil unless Options.Warnings is set.
 	Warnings []Issue
-	// Index has the values of search parameters. It is nil unless Options.Index is set. The values
-	// must be read from the client's body, not from Body.
+	// Index has the values of search parameters, as spans of the client's body, not of Body. It is nil
+	// unless Options.Index is set.
 	Index []SelectedValue
 }
 

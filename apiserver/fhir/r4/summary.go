@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 )
 
-// AppendSummary appends the projection of a resource for _summary=true: the summary elements at all
-// levels, and what AppendSubset adds to them. R4 search.html#summary.
+// AppendSummary appends the projection of a resource for _summary=true to dst: the summary elements
+// at all levels, and the elements and the tag that AppendSubset adds. R4 search.html#summary.
 func AppendSummary(dst, resource []byte, typeName string) ([]byte, error) {
 	typ, _ := resourceNamed([]byte(typeName))
 	short, err := appendSummaryObject(nil, resource, typ)
@@ -21,8 +21,8 @@ func AppendSummary(dst, resource []byte, typeName string) ([]byte, error) {
 	return AppendSubset(dst, short, typeName, topElements(typ, func(e *element) bool { return e.is&summary != 0 }))
 }
 
-// AppendData appends the projection of a resource for _summary=data: all elements except text, and
-// the tag SUBSETTED. R4 search.html#summary.
+// AppendData appends the projection of a resource for _summary=data to dst: all elements except
+// text. meta gets the tag SUBSETTED. R4 search.html#summary.
 func AppendData(dst, resource []byte, typeName string) ([]byte, error) {
 	typ, _ := resourceNamed([]byte(typeName))
 	return AppendSubset(dst, resource, typeName, topElements(typ, func(e *element) bool { return e.name != "text" }))

@@ -30,7 +30,7 @@ var everythingResultParameters = map[string]resultParameter{
 
 // ParseEverything parses the parameters of the operation $everything on the patient
 // opts.Everything. The result is ordered by creation, the oldest record first, so that a record
-// created while a client reads the pages is on the last one. R4
+// created while a client reads the pages is on the last page. R4
 // patient-operation-everything.html. Errors: Errors.
 func ParseEverything(values url.Values, opts Options) (Query, error) {
 	if given := nonEmpty(values[paramType]); len(given) > 1 { // the only one that R4 lets clients repeat

@@ -37,7 +37,7 @@ type Cursor struct {
 	HasPrevious bool
 }
 
-// Binding is what a page token is bound to. The token is rejected with any other Binding.
+// Binding is the scope in which a page token is valid. The token is rejected with any other Binding.
 type Binding struct {
 	// Site is the siteID.
 	Site string
@@ -57,7 +57,7 @@ var (
 	ErrTokenExpired = errors.New("has expired; start again without it")
 )
 
-// Tokens makes and opens page tokens. They are encrypted, because a position can reveal when a
+// Tokens makes and opens page tokens. The tokens are encrypted, because a position can reveal when a
 // hidden record was written. All replicas must share the keys.
 type Tokens struct{ keys func() [][]byte }
 

@@ -48,7 +48,7 @@ func IncludesOf(typeName string) (includes, revIncludes []string) {
 	return includes, revIncludes
 }
 
-// Kind is a kind of request that has parameters for its result.
+// Kind is a kind of request, which determines the parameters for the form of the result.
 type Kind int
 
 // The kinds of requests.

@@ -26,15 +26,15 @@ type Options struct {
 	// SortByDate is set to accept _sort=date, with the meaning of _lastUpdated, if the type has no
 	// parameter date (contract 4.1).
 	SortByDate bool
-	// Lenient is set to ignore unknown parameters of a search (Prefer: handling=lenient). If it is
-	// false, they are errors.
+	// Lenient is set to ignore unknown parameters of a search (Prefer: handling=lenient). If false,
+	// unknown parameters are errors.
 	Lenient bool
 	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time
-	// Zone is the time zone of times that have none. nil means UTC.
+	// Zone is the time zone of times without a zone. nil means UTC.
 	Zone *time.Location
-	// Bases are the addresses of the site. A reference below one of them is the same as a relative
-	// one.
+	// Bases are the addresses of the site. A reference below one of them is treated as the relative
+	// reference to the same record.
 	Bases []string
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// Element is a top-level element of a resource type. An empty Type means all types that have it.
+// Element is a top-level element of a resource type. An empty Type means all types that have
+// the element.
 type Element struct{ Type, Name string }
 
 // Summary selects the part of each resource to return. R4 search.html#summary.

@@ -26,11 +26,12 @@ type Query struct {
 	Types []string
 	// Where is the condition that a record must meet to match. nil means that all records match.
 	Where store.Condition
-	// ByType has, by type, a condition that its records must meet in addition to Where, or is nil.
+	// ByType maps a type to a condition that records of the type must meet in addition to Where. It may
+	// be nil.
 	ByType map[string]store.Condition
 	// Sort are the sort keys of the matches, the most significant one first.
 	Sort []store.Sort
-	// Includes says which records _include and _revinclude add to the matches.
+	// Includes are the values of _include and _revinclude, which add records to the matches.
 	Includes []store.Include
 	// Count is the maximum number of matches per page. 0 returns the total only.
 	Count int
@@ -38,7 +39,7 @@ type Query struct {
 	CountReduced bool
 	// Total says whether the matches are counted (_total).
 	Total store.TotalMode
-	// Elements are the elements of matches to return. If it is empty, all are returned.
+	// Elements are the elements of matches to return. If empty, all elements are returned.
 	Elements []Element
 	// Summary is the part of matches and included records to return.
 	Summary Summary
@@ -56,7 +57,7 @@ type Query struct {
 	Near []store.Near
 
 	// Since, for a history, excludes the versions written before it. The zero time excludes none.
-	// For ParseEverything it is in Where too.
+	// ParseEverything also adds this bound to Where.
 	Since time.Time
 	// At, for a history, excludes the versions that were current in none of the ranges. nil
 	// excludes none.

@@ -9,7 +9,7 @@ import (
 )
 
 // TimeRange parses a date with an optional prefix into the range of instants that match. zone
-// applies to times without one; nil means UTC. The prefix ne is not supported, since it would be
+// applies to times without a zone; nil means UTC. The prefix ne is not supported, since it would be
 // two ranges. R4 search.html#prefix.
 func TimeRange(value string, now time.Time, zone *time.Location) (store.TimeRange, error) {
 	searched, err := parsePrefixedDate(value, now, zone)

@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Values returns the index values of a body that r4.Read has accepted: what the search parameters
-// of the type find, and a store.Mention of each record in a reference that no parameter finds. Each
-// value is returned once. _id and _lastUpdated are not among them.
+// Values returns the index values of a body that r4.Read has accepted: those of the search parameters
+// of the type, and a store.Mention of each record in a reference that no parameter selects. Each
+// value is returned once. The parameters _id and _lastUpdated have no index values.
 func Values(recordType string, body []byte) []store.IndexValue {
 	found := selectedValues(recordType, body)
 	e := extractor{values: make([]store.IndexValue, 0, 2*len(found))}
@@ -32,7 +32,8 @@ func Values(recordType string, body []byte) []store.IndexValue {
 	return unique(e.values)
 }
 
-// References returns those of Values that are references. It does not read other values.
+// References returns the index values of type store.Reference that Values returns. It does not read
+// other values of the body.
 func References(recordType string, body []byte) []store.IndexValue {
 	var e extractor
 	for _, v := range selectedValues(recordType, body) {

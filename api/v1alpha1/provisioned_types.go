@@ -20,7 +20,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.engine == 'CloudNativePG' || !has(self.instances)",message="storage.postgres.provisioned.instances needs engine CloudNativePG"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'CloudNativePG' || !has(self.backup)",message="storage.postgres.provisioned.backup needs engine CloudNativePG"
 type ProvisionedPostgres struct {
-	// engine is what runs the database. Immutable. Default: StatefulSet.
+	// engine is what runs the database: StatefulSet (one Pod of the official image of Postgres) or
+	// CloudNativePG (a Cluster of its operator, with replicas and backups). Immutable. Default:
+	// StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"

@@ -40,7 +40,7 @@ type SiteClassSpec struct {
 	// +optional
 	Privacy Privacy `json:"privacy,omitzero"`
 
-	// access has the issuers of Sites without spec.access.issuers.
+	// access applies to Sites without spec.access.issuers. If unset, these Sites have no issuers.
 	// +optional
 	Access ClassAccess `json:"access,omitzero"`
 

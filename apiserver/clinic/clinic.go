@@ -58,8 +58,9 @@ func Records() []Record {
 	return all
 }
 
-// Load writes the FHIR records and the event groups of the demo clinic to a site. A second Load
-// changes nothing.
+// Load writes the FHIR records and the event groups of the demo clinic to a site. It can be repeated:
+// it overwrites FHIR records that were changed since, and leaves the others and existing event groups
+// as they are.
 func Load(ctx context.Context, send Send) error {
 	for _, record := range Records() {
 		if _, err := send(ctx, http.MethodPut, "/fhir/"+record.Type+"/"+record.ID, record.JSON); err != nil {

@@ -26,9 +26,10 @@ type Backlog struct {
 type Archive interface {
 	// DumpPending returns the Backlog of the site. Errors: store.ErrUnavailable.
 	DumpPending(ctx context.Context) (Backlog, error)
-	// DumpEnded returns a page of at most count deliveries that have ended, in an order that the engine
-	// chooses. after is the next of the previous page, or empty for the first page. next is empty after
-	// the last page. Errors: store.ErrUnavailable.
+	// DumpEnded returns a page of deliveries that have ended, in an order that the engine chooses. The
+	// page has count deliveries, or all of them if the engine keeps a limited number. after is the next
+	// of the previous page, or empty for the first page. next is empty after the last page. Errors:
+	// store.ErrUnavailable.
 	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
 	// RestorePending replaces all pending deliveries of the site. Each delivery is due at its
 	// NextAttempt. ordered reports whether a webhook gets the events of a subject one at a time.

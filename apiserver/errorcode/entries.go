@@ -61,7 +61,7 @@ var entries = []Entry{
 	{"still_referenced", "Other records refer to this one.", "The site checks references (fhir.referentialIntegrity: Enforce).", "Change or delete the records that `diagnostics` names, or all of them in a transaction."},
 	{"storage_full", "The storage of the site is full.", "The site has reached its maximum of records or bytes.", "Delete what is not needed, or ask the operator for a higher limit."},
 	{"timeout", "The request took too long.", "The server or its storage is busy. If the request was a write, it may have succeeded.", "Read the current record, then repeat the request after the number of seconds in Retry-After."},
-	{"too_costly", "The request asks for too much at once.", "A response, a patch or a purge would exceed a limit of the server.", "Ask for less, in several requests."},
+	{"too_costly", "The request asks for too much at once.", "A response, a patch or a purge would exceed a limit of the server or of the Site.", "Split the request: a smaller _count or Bundle, fewer operations of a patch, or fewer records of a purge."},
 	{"too_deep", "The body is nested too deeply.", "Objects and arrays may be nested up to 64 levels deep.", "Send a flatter body."},
 	{"too_large", "The body is too large.", "It exceeds the limit of the site in bytes or entries, or a record is too large for the storage.", "Send less at once."},
 	{"too_long", "A value is too long.", "It has more characters, bytes or items than the API permits.", "Shorten it to the length that the response names."},

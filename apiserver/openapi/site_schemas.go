@@ -22,7 +22,7 @@ func (c components) addSite() {
 			"server": described("The name of the API server.", text), "since": described("When the API server began to count.", instant),
 			"stepSeconds": number, "boundsMs": described("The upper limits of the classes of durations, in milliseconds. One more class, the last, has no limit.", arrayOf(number)),
 			"samples": described("The counts of each step of time, the oldest first. Steps without requests are absent.", arrayOf(object(schema.JSON{
-				"at": instant, "requests": number, "clientErrors": number, "serverErrors": number, "durations": described("The number of requests in each class.", arrayOf(number)),
+				"at": instant, "requests": number, "clientErrors": number, "serverErrors": number, "durations": described("The number of requests in each class of durations, in the order of boundsMs.", arrayOf(number)),
 			}))),
 		})),
 		"deliveries": described("Deliveries to all webhooks of the site. It is absent while the storage is not open.", object(schema.JSON{

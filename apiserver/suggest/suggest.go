@@ -28,8 +28,8 @@ func Closest(unknown string, known []string) (name string, ok bool) {
 	return name, name != ""
 }
 
-// Among returns the end of an error message about an unknown name: the known name that is most
-// similar, or, if none is similar, the text list followed by all known names.
+// Among returns the end of an error message about an unknown name, which begins with "; ". It has the
+// known name that is most similar or, if none is similar, the value of list and all known names.
 func Among(unknown string, known []string, list string) string {
 	if name, ok := Closest(unknown, known); ok {
 		return "; did you mean " + name + "?"

@@ -16,7 +16,7 @@ import (
 // in its own format: an OperationOutcome or a problem document.
 type Failure struct {
 	Status int
-	// Code is the error code for programs: a constant of this package or of the facade.
+	// Code is the error code for programs: a Code constant of this package, or a code of the facade.
 	Code string
 	// Detail is a message for people.
 	Detail string

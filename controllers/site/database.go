@@ -120,7 +120,7 @@ func describeAnswer(code string) string {
 	case "3D000":
 		return "the database does not exist (SQLSTATE 3D000)"
 	case "53300":
-		return "it has no free connections (SQLSTATE 53300)"
+		return "it accepts no further connection: the limit of the server, of the database or of the user is reached (SQLSTATE 53300)"
 	default:
 		return "it responded with SQLSTATE " + code
 	}

@@ -81,7 +81,7 @@ func structured(object schema.Object, within func(fielderror.Errors) fielderror.
 		case member.Name == "data_base64":
 			return Sent{}, within(fielderror.Errors{{At: "/data_base64", Code: fielderror.CodeUnknownField, Detail: "binary data is not supported; send a JSON object in the member data"}})
 		case member.Name == "specversion" && schema.String(member.Value) != version:
-			return Sent{}, within(fielderror.Errors{{At: "/specversion", Code: fielderror.CodeInvalidValue, Detail: "the version is not supported; send CloudEvents " + version}})
+			return Sent{}, within(fielderror.Errors{{At: "/specversion", Code: fielderror.CodeInvalidValue, Detail: "the version is not supported; send \"" + version + "\", for CloudEvents " + version}})
 		}
 	}
 	var read cloudevent.Event
@@ -132,7 +132,7 @@ func ParseBinary(header map[string][]string, text []byte) ([]Sent, error) {
 		case err != nil:
 			return nil, refuse(name, fielderror.CodeInvalidHeader, "the percent-encoding is invalid: "+err.Error())
 		case name == "specversion" && value != version:
-			return nil, refuse(name, fielderror.CodeInvalidHeader, "the version is not supported; send CloudEvents "+version)
+			return nil, refuse(name, fielderror.CodeInvalidHeader, "the version is not supported; send \""+version+"\", for CloudEvents "+version)
 		case name == "specversion":
 			continue
 		}

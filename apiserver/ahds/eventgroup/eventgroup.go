@@ -81,7 +81,8 @@ var Lists = list.Options[store.Condition]{
 	},
 }
 
-// Sorts are the sort orders of a list of event groups, by the name of the field.
+// Sorts are the sort orders of a list of event groups, by the value of sortBy, and the order without
+// sortBy under "".
 var Sorts = map[string]store.Sort{
 	"":          {Field: store.SortCreated},
 	"createdAt": {Field: store.SortCreated},

@@ -22,11 +22,11 @@ const (
 
 // auditFilters are the flags of audit that are parameters of the query, by the name of both.
 var auditFilters = []struct{ name, help string }{
-	{"entity", "a record, such as Patient/rex, or its URL"},
-	{"agent", "the exact name of a caller"},
-	{"action", "C (create), R (read), U (update), D (delete) or E (searches and bundles)"},
-	{"outcome", "0 (success), 4 (refused or invalid), 8 (server error) or 12 (unavailable); several, comma-separated"},
-	{"subtype", "an interaction, such as read or search-type"},
+	{"entity", "this record, such as Patient/rex, or its URL"},
+	{"agent", "the caller of exactly this name"},
+	{"action", "the action C (create), R (read), U (update), D (delete) or E (searches and Bundles)"},
+	{"outcome", "the outcome 0 (success), 4 (refused or invalid), 8 (server error) or 12 (unavailable), or several of them, separated by commas"},
+	{"subtype", "the interaction, such as read or search-type"},
 }
 
 func (a *app) auditCommand() *cobra.Command {

@@ -22,7 +22,7 @@ var _ = Describe("kubectl explain", Ordered, func() {
 	It("tells names, types and cardinalities of elements", func(ctx SpecContext) {
 		for path, want := range map[string][]string{
 			"patient.spec":                              {"name\t<[]HumanName>", "Names of the patient. 0..*, HumanName.", "birthDate\t<string>", "0..1, date."},
-			"patient.spec.name":                         {"FIELD: name <[]HumanName>", "family\t<string>", "given\t<[]string>", "Given names, in order, middle names too. 0..*, string.", "period\t<Period>"},
+			"patient.spec.name":                         {"FIELD: name <[]HumanName>", "family\t<string>", "given\t<[]string>", "Given names in order, middle names included. 0..*, string.", "period\t<Period>"},
 			"patient.spec.name.family":                  {"FIELD: family <string>", "Family name. 0..1, string."},
 			"patient.spec.gender":                       {"ENUM:", "female", "male", "other", "unknown"},
 			"patient.spec.deceasedDateTime":             {"FIELD: deceasedDateTime <string>", "0..1, dateTime, one of deceased[x]."},
@@ -35,7 +35,7 @@ var _ = Describe("kubectl explain", Ordered, func() {
 			"patient.spec.extension":                    {"url\t<string> -required-", "valueCodeableConcept"},
 			"patient.spec.contained":                    {"FIELD: contained <[]Object>"},
 			"fhirep.spec":                               {"payloadType\t<[]CodeableConcept> -required-", "1..*, CodeableConcept."},
-			"location.spec.position":                    {"latitude\t<number> -required-", "Degrees north. 1..1, decimal."},
+			"location.spec.position":                    {"latitude\t<number> -required-", "Latitude in degrees north. 1..1, decimal."},
 			"devicemetric.spec.measurementPeriod":       {"repeat\t<TimingRepeat>"},
 			"fhirgrp.spec.member":                       {"entity\t<Reference> -required-"},
 			"practitionerrole.spec.availableTime":       {"daysOfWeek\t<[]string>", "allDay\t<boolean>"},

@@ -195,11 +195,11 @@ func objectOf(t *testing.T, kind, name string, resource []byte) *unstructured.Un
 
 func TestDescribe(t *testing.T) {
 	tests := map[string]string{
-		"Patient.birthDate":         "Date of birth, as exactly as it is known. 0..1, date.",
+		"Patient.birthDate":         "Date of birth, as exactly as the date is known. 0..1, date.",
 		"Patient.name":              "Names of the patient. 0..*, HumanName.",
 		"Patient.deceasedBoolean":   "Whether the patient died. 0..1, boolean, one of deceased[x].",
-		"Patient.link.other":        "The other record. 1..1, Reference(Patient|RelatedPerson).",
-		"Location.position":         "Where it is on earth (WGS84). 0..1, Location.position.",
+		"Patient.link.other":        "The other record of the same patient. 1..1, Reference(Patient|RelatedPerson).",
+		"Location.position":         "The coordinates of the location (WGS84). 0..1, Location.position.",
 		"HealthcareService.type":    "Types of the healthcare service. 0..*, CodeableConcept.",
 		"Organization.contact.name": "Name of the contact. 0..1, HumanName.",
 	}

@@ -451,6 +451,7 @@ type SiteStatus struct {
 // with status False.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=paddock
 // +kubebuilder:printcolumn:name="Site ID",type=string,JSONPath=`.status.siteID`

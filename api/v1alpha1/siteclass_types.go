@@ -193,6 +193,7 @@ type PoolDatabaseStatus struct {
 // selects its SiteClass by spec.className.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=paddock,path=siteclasses
 // +kubebuilder:printcolumn:name="Storage",type=string,JSONPath=`.spec.storage.type`

@@ -256,6 +256,7 @@ type WebhookStatus struct {
 // API serves it as the resource webhook.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=paddock
 // +kubebuilder:printcolumn:name="Event Type",type=string,JSONPath=`.spec.eventType`

@@ -106,6 +106,7 @@ type WebhookEventStatus struct {
 // webhook-event.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=paddock
 // +kubebuilder:printcolumn:name="Event Type",type=string,JSONPath=`.spec.eventType`

@@ -1,6 +1,6 @@
 # Generates files from Go types and markers. The root Makefile includes this file and sets BIN.
 
-API_PACKAGES := api/v1alpha1 api/records/v1alpha1
+API_PACKAGES := api/v1alpha1 api/v1beta1 api/records/v1alpha1
 
 # generate-into(root) writes below root the files that controller-gen generates.
 define generate-into

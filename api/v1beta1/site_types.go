@@ -6,8 +6,9 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Site is a clinic: a path segment, storage, and rules for access. A namespace can have only one
-// Site. A second one gets the condition Accepted with status False.
+// Site configures the APIs and the records of one clinic: the path segment of its URL, storage, and
+// rules for access. A namespace can have only one Site. A second Site gets the condition Accepted
+// with status False.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

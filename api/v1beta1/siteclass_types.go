@@ -8,7 +8,7 @@ import (
 
 // SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their
 // records are stored, and defaults of limits, retention, privacy, issuers and exposure. A Site
-// selects it by spec.className.
+// selects its SiteClass by spec.className.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,7 +22,7 @@ type SiteClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec has the values of fields that Sites of the class do not set.
+	// spec has the values that apply to fields that Sites of the class do not set.
 	// +optional
 	// +kubebuilder:default={}
 	Spec v1alpha1.SiteClassSpec `json:"spec,omitzero"`

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// Webhook is a subscription to the events of one type: the site sends them to a URL. The AHDS API
-// serves it as the resource webhook.
+// Webhook is a subscription to the events of one type: the site sends these events to a URL. The AHDS
+// API serves it as the resource webhook.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

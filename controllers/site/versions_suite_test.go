@@ -58,7 +58,7 @@ var _ = Describe("The versions v1alpha1 and v1beta1", func() {
 			storage: {type: Postgres, postgres: {external: {secretRef: {name: db, key: dsn}}}},
 			limits: {maxBodySize: 4Mi, requestsPerSecond: 500, maxEventsPerRequest: 7}, retention: {tombstones: 24h}, events: {sources: []}}`),
 		Entry("SiteClass", "SiteClass", `{limits: {requestsPerSecond: 500}, retention: {versions: 720h}}`),
-		Entry("Webhook", "Webhook", `{eventType: appointment.created, url: "https://receiver.example.org/events"}`),
+		Entry("Webhook", "Webhook", `{eventType: appointment.created, active: true, url: "https://receiver.example.org/events"}`),
 		Entry("WebhookEvent", "WebhookEvent", `{eventType: appointment.created, enabled: false, description: Bookings}`),
 	)
 

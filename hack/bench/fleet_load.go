@@ -29,6 +29,8 @@ type fleetLoad struct {
 	mu sync.Mutex
 	// outcomes has the number of requests by the kind of request and outcome.
 	outcomes map[string]map[string]int
+	// longest is the duration of the longest request of each kind.
+	longest map[string]time.Duration
 	// failures are the first failures.
 	failures []string
 	// pauses has the longest time between two acknowledged writes of a probe, by Site.
@@ -47,7 +49,10 @@ const maxShownFailures = 5
 
 func (f *fleet) startLoad(ctx context.Context) *fleetLoad {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &fleetLoad{cancel: cancel, probes: map[string]context.CancelFunc{}, outcomes: map[string]map[string]int{}, pauses: map[string]time.Duration{}}
+	l := &fleetLoad{
+		cancel: cancel, probes: map[string]context.CancelFunc{},
+		outcomes: map[string]map[string]int{}, longest: map[string]time.Duration{}, pauses: map[string]time.Duration{},
+	}
 	pace := rate.NewLimiter(rate.Limit(f.options.rate), 1)
 	for range loadClients {
 		l.group.Go(func() {
@@ -55,9 +60,9 @@ func (f *fleet) startLoad(ctx context.Context) *fleetLoad {
 				door := f.anyClinic().anyDoor()
 				requests := context.WithoutCancel(ctx) // the requests at the end of the load must not fail
 				if n%2 == 0 {
-					l.count("reads of random Sites", door.read(requests, n))
+					l.count("reads of random Sites", func() error { return door.read(requests, n) })
 				} else {
-					l.count("creates in random Sites", door.create(requests, n))
+					l.count("creates in random Sites", func() error { return door.create(requests, n) })
 				}
 			}
 		})
@@ -65,8 +70,11 @@ func (f *fleet) startLoad(ctx context.Context) *fleetLoad {
 	return l
 }
 
-// count counts a request, and returns its outcome.
-func (l *fleetLoad) count(kind string, err error) string {
+// count sends and counts a request, and returns its outcome.
+func (l *fleetLoad) count(kind string, send func() error) string {
+	began := time.Now()
+	err := send()
+	took := time.Since(began)
 	outcome := outcomeOK
 	switch {
 	case err != nil && strings.Contains(err.Error(), ": 503 ") && strings.Contains(err.Error(), "site_moving"):
@@ -80,6 +88,7 @@ func (l *fleetLoad) count(kind string, err error) string {
 		l.outcomes[kind] = map[string]int{}
 	}
 	l.outcomes[kind][outcome]++
+	l.longest[kind] = max(l.longest[kind], took)
 	if outcome == outcomeFailed && len(l.failures) < maxShownFailures {
 		l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+err.Error())
 	}
@@ -95,7 +104,8 @@ func (l *fleetLoad) probe(ctx context.Context, c clinic) {
 	l.group.Go(func() {
 		last := time.Now()
 		for n := 0; ctx.Err() == nil; n++ {
-			if l.count("creates in moved Sites", c.anyDoor().create(context.WithoutCancel(ctx), n)) == outcomeOK {
+			create := func() error { return c.anyDoor().create(context.WithoutCancel(ctx), n) }
+			if l.count("creates in moved Sites", create) == outcomeOK {
 				l.mu.Lock()
 				l.pauses[c.name] = max(l.pauses[c.name], time.Since(last))
 				l.mu.Unlock()
@@ -125,19 +135,19 @@ func (l *fleetLoad) stop() {
 
 func (l *fleetLoad) tell() {
 	outcomes := []string{outcomeOK, outcomeMoving, outcomeFailed}
-	fmt.Printf("| during the drain | %s |\n|---|---|---|---|\n", strings.Join(outcomes, " | "))
+	fmt.Printf("| during the drain | %s | longest |\n|---|---|---|---|---|\n", strings.Join(outcomes, " | "))
 	for _, kind := range slices.Sorted(maps.Keys(l.outcomes)) {
 		fmt.Printf("| %s |", kind)
 		for _, outcome := range outcomes {
 			fmt.Printf(" %d |", l.outcomes[kind][outcome])
 		}
-		fmt.Println()
+		fmt.Printf(" %s |\n", l.longest[kind].Round(time.Millisecond))
 	}
 	for _, failure := range l.failures {
 		fmt.Println("\nfailed:", failure)
 	}
 	if pauses := slices.Sorted(maps.Values(l.pauses)); len(pauses) > 0 {
 		fmt.Printf("\nLongest time between two acknowledged writes of a moved Site, of %d Sites: median %s, longest %s\n",
-			len(pauses), at(pauses, 50), pauses[len(pauses)-1].Round(time.Millisecond))
+			len(pauses), percentile(pauses, 50).Round(time.Millisecond), pauses[len(pauses)-1].Round(time.Millisecond))
 	}
 }

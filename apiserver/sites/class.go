@@ -24,6 +24,17 @@ func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
 	return true
 }
 
+// onlyClassStatus reports whether the objects are a SiteClass before and after a change of its status or
+// metadata. The status changes with each Site of the class, and no Site is served differently.
+func onlyClassStatus(before, after any) bool {
+	old, ok := before.(*sitesv1.SiteClass)
+	if !ok {
+		return false
+	}
+	class, ok := after.(*sitesv1.SiteClass)
+	return ok && old.UID == class.UID && old.Generation == class.Generation
+}
+
 // classChanged refreshes the Sites of a class.
 func (s *Sites) classChanged(ctx context.Context, name string) {
 	var list sitesv1.SiteList

@@ -162,8 +162,12 @@ func (s *Sites) handler(ctx context.Context) toolscache.ResourceEventHandler {
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
+		AddFunc: changed,
+		UpdateFunc: func(before, obj any) {
+			if !onlyClassStatus(before, obj) { // class.go
+				changed(obj)
+			}
+		},
 		DeleteFunc: changed,
 	}
 }

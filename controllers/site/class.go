@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -96,17 +98,36 @@ func defaultClass(classes []v1alpha1.SiteClass) *string {
 	return &newest.Name
 }
 
+// otherSpec selects the events of SiteClasses after which Sites can have other values.
+var otherSpec = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+}}
+
 // sitesOfClass returns the Sites of a SiteClass.
 func (r *Reconciler) sitesOfClass(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.sitesOfClassThat(ctx, obj.GetName(), func(*v1alpha1.Site) bool { return true })
+}
+
+// unplacedSitesOfClass returns the Sites of a SiteClass that have no database of its pool. They wait for
+// room, which the status of the class counts. That status changes with each Site of the class, so
+// the other Sites must not be reconciled.
+func (r *Reconciler) unplacedSitesOfClass(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.sitesOfClassThat(ctx, obj.GetName(), func(site *v1alpha1.Site) bool {
+		postgres := site.Spec.Storage.Postgres
+		return postgres != nil && postgres.Pool != nil && site.Status.Database == ""
+	})
+}
+
+func (r *Reconciler) sitesOfClassThat(ctx context.Context, className string, selects func(*v1alpha1.Site) bool) []reconcile.Request {
 	list := &v1alpha1.SiteList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change of a SiteClass")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if list.Items[i].Class() == obj.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if site := &list.Items[i]; site.Class() == className && selects(site) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(site)})
 		}
 	}
 	return requests

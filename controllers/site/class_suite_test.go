@@ -83,27 +83,98 @@ var _ = Describe("SiteClass", func() {
 		Expect(admin.Update(ctx, other)).To(MatchError(apierrors.IsInvalid, "an invalid object"))
 	})
 
-	It("places Sites on the databases of a pool up to their capacity", func(ctx SpecContext) {
+	startServer := func(ctx context.Context) *localpostgres.Server {
+		GinkgoHelper()
 		dir, err := os.MkdirTemp("", "paddock-controller-pool")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(os.RemoveAll, dir)
 		server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(server.Stop)
+		return server
+	}
+	createDatabase := func(ctx context.Context, server *localpostgres.Server, name string) {
+		GinkgoHelper()
+		executeAt(ctx, server.URL("postgres"), "CREATE DATABASE "+name)
+	}
+	createPoolSecret := func(ctx context.Context, server *localpostgres.Server, name string) {
+		GinkgoHelper()
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}, Type: v1alpha1.SecretTypeDSN,
+			StringData: map[string]string{"uri": server.URL(name)},
+		}
+		Expect(admin.Create(ctx, secret)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { deleteAndWait(ctx, secret) })
+	}
+	poolDatabase := func(name string, capacity int32) v1alpha1.PoolDatabase {
+		return v1alpha1.PoolDatabase{Name: name, SecretRef: v1alpha1.DSNReference{Name: name}, Capacity: &capacity}
+	}
+
+	It("connects to a database of a pool for the Sites that wait, and not for those that are served", func(ctx SpecContext) {
+		server := startServer(ctx)
+		createDatabase(ctx, server, "single")
+		newClass(ctx, "crowded", func(class *v1alpha1.SiteClass) {
+			class.Spec.Storage = &v1alpha1.ClassStorage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.ClassPostgres{
+				Pool: &v1alpha1.PostgresPool{Databases: []v1alpha1.PoolDatabase{poolDatabase("single", 1)}},
+			}}
+		})
+		startController(ctx)
+
+		By("waiting for the Secret")
+		served := ofClass(newNamespace(ctx), "crowded-1", "crowded")
+		served.Spec.DeletionPolicy = v1alpha1.DeletionDelete
+		Expect(admin.Create(ctx, served)).To(Succeed())
+		Eventually(condition(served, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False SecretNotFound"))
+		createPoolSecret(ctx, server, "single")
+		Eventually(condition(served, v1alpha1.ConditionReady)).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("True Serving"))
+
+		By("counting the Sites that wait for room")
 		conn, err := pgx.Connect(ctx, server.URL("postgres"))
 		Expect(err).NotTo(HaveOccurred())
 		defer func() { _ = conn.Close(context.Background()) }()
+		sessions := func() (n int) {
+			GinkgoHelper()
+			Expect(conn.QueryRow(ctx, "SELECT sessions FROM pg_stat_database WHERE datname = 'single'").Scan(&n)).To(Succeed())
+			return n
+		}
+		const quiet = 3 * time.Second // Postgres counts a session within a second of its end
+		Eventually(func() int {
+			before := sessions()
+			time.Sleep(quiet)
+			return sessions() - before
+		}).WithContext(ctx).Should(BeZero())
+		before := sessions()
+		waiting := make([]*v1alpha1.Site, 3)
+		for i := range waiting {
+			waiting[i] = ofClass(newNamespace(ctx), fmt.Sprintf("crowded-%d", i+2), "crowded")
+			Expect(admin.Create(ctx, waiting[i])).To(Succeed())
+			Eventually(condition(waiting[i], v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False NoCapacity"))
+			Eventually(func(ctx context.Context) int32 {
+				return get[v1alpha1.SiteClass](ctx, "", "crowded").Status.Sites
+			}).WithContext(ctx).Should(BeEquivalentTo(i + 2))
+		}
+		Consistently(sessions).WithTimeout(quiet).Should(Equal(before), "sessions in the database")
+
+		By("placing one of them when another Site is deleted")
+		deleteAndWait(ctx, served)
+		Eventually(func(ctx context.Context) int {
+			placed := 0
+			for _, s := range waiting {
+				if reload(ctx, s).Status.Database == "single" {
+					placed++
+				}
+			}
+			return placed
+		}).WithContext(ctx).Should(Equal(1))
+	})
+
+	It("places Sites on the databases of a pool up to their capacity", func(ctx SpecContext) {
+		server := startServer(ctx)
 		var pool v1alpha1.PostgresPool
 		addDatabase := func(name string, capacity int32) {
-			_, err := conn.Exec(ctx, "CREATE DATABASE "+name)
-			Expect(err).NotTo(HaveOccurred())
-			secret := &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}, Type: v1alpha1.SecretTypeDSN,
-				StringData: map[string]string{"uri": server.URL(name)},
-			}
-			Expect(admin.Create(ctx, secret)).To(Succeed())
-			DeferCleanup(func(ctx context.Context) { deleteAndWait(ctx, secret) })
-			pool.Databases = append(pool.Databases, v1alpha1.PoolDatabase{Name: name, SecretRef: v1alpha1.DSNReference{Name: name}, Capacity: &capacity})
+			createDatabase(ctx, server, name)
+			createPoolSecret(ctx, server, name)
+			pool.Databases = append(pool.Databases, poolDatabase(name, capacity))
 		}
 		addDatabase("pool0", 2)
 		addDatabase("pool1", 3)

@@ -27,7 +27,11 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verd
 		}
 	}
 	s.found.database = s.siteClaim.Spec.Placement.Database
-	return r.placedConnection(ctx, s.siteClaim.Spec.Placement)
+	connection, bad, err := r.placedConnection(ctx, s.siteClaim.Spec.Placement)
+	if bad != nil {
+		s.lookAgain(databaseDelay) // changes of the pool's Secrets do not trigger a reconcile
+	}
+	return connection, bad, err
 }
 
 // choose writes a placement to the SiteClaim. It holds placing, so that two Sites do not take the

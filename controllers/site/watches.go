@@ -105,7 +105,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(deleted)).
 		Watches(&v1alpha1.Site{}, announce.Handler(r.Recorder)).
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSiteClaim)).
-		Watches(&v1alpha1.SiteClass{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfClass)). // class.go
+		Watches(&v1alpha1.SiteClass{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfClass), builder.WithPredicates(otherSpec)). // class.go
+		Watches(&v1alpha1.SiteClass{}, handler.EnqueueRequestsFromMapFunc(r.unplacedSitesOfClass)).
 		Watches(&v1alpha1.NamespaceClaim{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfNamespace)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.sitesOfSecret)).
 		Watches(&networkingv1.Ingress{}, handler.EnqueueRequestsFromMapFunc(siteOfAnnotation)).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -155,30 +156,36 @@ func openGreedySite(ctx context.Context, in installation) (*site, error) {
 
 // modestTurn reads at a steady pace for a while, and returns how long each read took.
 func modestTurn(ctx context.Context, s *site, length time.Duration) ([]time.Duration, error) {
-	pace := rate.NewLimiter(modestRate, 1)
+	took, _, err := pacedTurn(ctx, modestRate, length, s.read)
+	return took, err
+}
+
+// pacedTurn sends requests at a steady pace for a while. It returns how long each took, how many failed
+// and the first failure. n rises by one with each request.
+func pacedTurn(ctx context.Context, perSecond int, length time.Duration, send func(ctx context.Context, n int) error) (took []time.Duration, failed int, first error) {
+	pace := rate.NewLimiter(rate.Limit(perSecond), 1)
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	var took []time.Duration
-	var failed error
+	var next atomic.Int64
 	turn, stop := context.WithTimeout(ctx, length)
 	defer stop()
 	for range 8 {
 		group.Go(func() {
-			for n := 0; pace.Wait(turn) == nil; n++ {
+			for pace.Wait(turn) == nil {
 				sent := time.Now()
-				err := s.read(ctx, n)
+				err := send(ctx, int(next.Add(1)))
 				spent := time.Since(sent)
 				mu.Lock()
 				took = append(took, spent)
-				if err != nil && failed == nil {
-					failed = err
+				if err != nil {
+					failed, first = failed+1, cmp.Or(first, err)
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	group.Wait()
-	return took, failed
+	return took, failed, first
 }
 
 // greedyTurn is one turn of the other site's reads.

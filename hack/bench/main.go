@@ -28,10 +28,15 @@ type options struct {
 	turn            time.Duration
 	// only selects searches by name.
 	only string
+	// sites is the number of Sites of the set fleet, drained the capacity of its database that is drained,
+	// and rate the number of requests per second.
+	sites, drained, rate int
 	// records is how many records the Postgres set is measured on.
 	records int
 	// aggregated has the API server serve the aggregated API too.
 	aggregated bool
+	// apiServers is the number of API servers. Default: 1.
+	apiServers int
 	// processes, unless nil, are those whose processor time is told.
 	processes *processes
 }
@@ -39,7 +44,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory or archive")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive or fleet")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	byHand := flag.String("byhand", "", "serve the handler by hand of this description instead, and nothing else")
@@ -50,6 +55,9 @@ func main() {
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
 	flag.StringVar(&o.only, "only", "", "measure the searches, or deliveries of the storage (cluster, postgres), whose name contains this")
 	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set, or pending events of the set pending")
+	flag.IntVar(&o.sites, "sites", 1000, "`number` of Sites of the set fleet")
+	flag.IntVar(&o.drained, "drained", 25, "maximum `number` of Sites of the database that the set fleet drains")
+	flag.IntVar(&o.rate, "rate", 100, "requests per second of the set fleet")
 	flag.Parse()
 	if *static == "" && *floor == "" && *byHand == "" {
 		debug.SetGCPercent(gcPercent)
@@ -94,8 +102,10 @@ func main() {
 		err = withPaddock(ctx, o, benchMemory)
 	case *set == "archive":
 		err = withPaddock(ctx, o, benchArchive)
+	case *set == "fleet":
+		err = withFleet(ctx, o)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory or archive", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive or fleet", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -125,7 +135,7 @@ func withPaddock(ctx context.Context, o options, bench func(context.Context, opt
 	}
 	defer func() { _ = cluster.Stop() }()
 	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{
-		BinDir: o.bin, SourceDir: o.source, Aggregated: o.aggregated,
+		BinDir: o.bin, SourceDir: o.source, Aggregated: o.aggregated, APIServers: o.apiServers,
 		APIServerArgs: []string{"--profiling", "--cluster-max-records", "1000000", "--cluster-max-bytes", "100000000000"},
 	})
 	if err != nil {

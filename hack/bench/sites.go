@@ -53,13 +53,7 @@ type sitesCost struct {
 
 // benchSites adds Sites with etcd-backed storage, and tells what each costs.
 func benchSites(ctx context.Context, _ options, in installation) error {
-	config := in.cluster.Config()
-	config.QPS = -1
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	objects, err := client.New(config, client.Options{Scheme: scheme})
+	objects, err := adminClient(in)
 	if err != nil {
 		return err
 	}
@@ -74,7 +68,7 @@ func benchSites(ctx context.Context, _ options, in installation) error {
 				return err
 			}
 		}
-		if err := awaitReady(ctx, objects, count); err != nil {
+		if err := awaitReady(ctx, objects, count, sitesPoll); err != nil {
 			return err
 		}
 		cost := sitesCost{sites: count, added: added, ready: time.Since(began)}
@@ -88,6 +82,17 @@ func benchSites(ctx context.Context, _ options, in installation) error {
 	return nil
 }
 
+// adminClient is a client of kube-apiserver, as the administrator and without a limit of its rate.
+func adminClient(in installation) (client.Client, error) {
+	config := in.cluster.Config()
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
 // addSite makes a namespace and its Site.
 func addSite(ctx context.Context, objects client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -97,9 +102,9 @@ func addSite(ctx context.Context, objects client.Client, name string) error {
 	return objects.Create(ctx, &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}})
 }
 
-// awaitReady returns when so many Sites are Ready.
-func awaitReady(ctx context.Context, objects client.Client, count int) error {
-	return wait.PollUntilContextTimeout(ctx, sitesPoll, sitesDeadline, true, func(ctx context.Context) (bool, error) {
+// awaitReady returns when so many Sites are Ready. interval is that between two counts.
+func awaitReady(ctx context.Context, objects client.Client, count int, interval time.Duration) error {
+	return wait.PollUntilContextTimeout(ctx, interval, sitesDeadline, true, func(ctx context.Context) (bool, error) {
 		list := &v1alpha1.SiteList{}
 		if err := objects.List(ctx, list); err != nil {
 			return false, err

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/site/provision"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -94,6 +95,27 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, out).Should(Equal(v1alpha1.MoveCompleted))
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 		expectReady(ctx, s)
+	})
+
+	It("does not begin to a database that a later release changed, and leaves that as it is", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-never")
+		expectReady(ctx, s)
+		later := startExternal(ctx, s.Namespace, "later")
+		conn, err := pgx.Connect(ctx, later)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = schema.Migrate(ctx, conn)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(conn.Close(ctx)).To(Succeed())
+		executeAt(ctx, later, "UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000")
+		m := createMove(ctx, s, "newer", externalStorage("later"))
+		moveReady(ctx, m).Should(HavePrefix("False NewerSchema: A later release changed the tables"))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase).To(Equal(v1alpha1.MovePending))
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+		expectReady(ctx, s)
+		executeAt(ctx, later, "DO $$ BEGIN ASSERT (SELECT oldest_server FROM requirement) = 1000; END $$")
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
 	})
 
 	It("is not set back by a controller that is no longer the leader", func(ctx SpecContext) {

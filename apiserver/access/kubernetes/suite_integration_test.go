@@ -208,6 +208,10 @@ var _ = Describe("While the API server is away", Serial, func() {
 		_, err = a.Authenticate(ctx, &site, unknown)
 		Expect(err).To(MatchError(access.ErrUnavailable))
 		Expect(a.Authorize(ctx, reader, site, access.Action{Verb: "list", Group: group, Resource: "persons"})).To(MatchError(access.ErrUnavailable))
+		_, atHidden := a.Authenticate(ctx, &hidden, unknown)
+		_, atNone := a.Authenticate(ctx, nil, unknown)
+		Expect(atHidden).To(MatchError(access.ErrUnavailable))
+		Expect(atNone).To(Equal(atHidden))
 	})
 
 	It("a right that it has not loaded yet after a start is no refusal", func(ctx SpecContext) {

@@ -149,6 +149,43 @@ var _ = Describe("A move", func() {
 		reconcileAs(before)
 	})
 
+	It("waits for attempts of deliveries, and gives up a pause of writes after a minute", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-late")
+		expectReady(ctx, s)
+		startExternal(ctx, s.Namespace, "target")
+		const timeout = 20 // seconds; no process delivers here
+		hook := &v1alpha1.Webhook{Spec: v1alpha1.WebhookSpec{EventType: "user.created", URL: "https://receiver.example.org/", Active: ptr.To(true), TimeoutSeconds: timeout}}
+		hook.Namespace, hook.Name = s.Namespace, "slow"
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		m := createMove(ctx, s, "paused", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveDraining))
+		// after reconciles the move with a clock that is ahead, and returns the phase.
+		after := func(ahead time.Duration) v1alpha1.MovePhase {
+			GinkgoHelper()
+			r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(ahead) }, ConnectionsNamespace: connectionsNamespace}}
+			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+			Expect(err).NotTo(HaveOccurred())
+			return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase
+		}
+		Expect(after((timeout-2)*time.Second)).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
+		deleteAndWait(ctx, hook) // instead of the rest of the wait
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		Expect(after(50 * time.Second)).To(Equal(v1alpha1.MoveCatchingUp))
+		Expect(after(61 * time.Second)).To(Equal(v1alpha1.MoveRollingBack))
+		late := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name)
+		before := client.MergeFrom(late.DeepCopy())
+		late.Status.PhaseTime = ptr.To(metav1.NowMicro()) // the clock of the running controller is not ahead
+		Expect(admin.Status().Patch(ctx, late, before)).To(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Failure).To(ContainSubstring("maximum pause of writes"))
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).NotTo(HaveKey(v1alpha1.FencedLabel), "the former storage is writable again")
+		expectReady(ctx, s)
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+	})
+
 	It("deletes the database that it has provisioned, and no other, when it is given up", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-back")

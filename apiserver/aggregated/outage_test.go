@@ -106,7 +106,7 @@ var _ = Describe("A killed server", Ordered, func() {
 		Expect(must(ctx, "delete", "configmap", "meanwhile", "-n", "default")).To(ContainSubstring("deleted"))
 	})
 
-	It("refuses nobody while it starts", func(ctx SpecContext) {
+	It("refuses no caller while it starts", func(ctx SpecContext) {
 		for range 3 {
 			if paddock.APIServers[0].Running() {
 				Expect(paddock.APIServers[0].Kill()).To(Succeed())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -62,14 +63,16 @@ func faultSpecs() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("waits for the clock of the new database", func(ctx SpecContext) {
+		migrate(ctx, "first")
 		l := startLoad("w")
 		time.Sleep(500 * time.Millisecond)
-		behind(ctx, "first", "4 seconds")
-		DeferCleanup(onTime, "first")
+		setBack := connectTo(ctx, "first")
+		behind(ctx, setBack, "first", "4 seconds")
 		create(ctx, "late", "first")
 		await(ctx, "late", "Switched")
 		l.stop(ctx)
 		Expect(pauseOf(ctx, "late")).To(BeNumerically(">", 3500*time.Millisecond), "as long as the clock is behind")
+		onTime(ctx, setBack, "first")
 		decide(ctx, "late", "RollBack")
 		await(ctx, "late", "RolledBack")
 	}, SpecTimeout(3*time.Minute))
@@ -100,14 +103,13 @@ func cutOthers(ctx context.Context, h *hold) {
 
 // behind makes the clock of a database late for new sessions of its role, by a function that hides the
 // one of Postgres. Sessions that are open end.
-func behind(ctx context.Context, database, by string) {
+func behind(ctx context.Context, conn *pgx.Conn, database, by string) {
 	GinkgoHelper()
-	conn := connectTo(ctx, database)
 	for _, sql := range []string{
 		"CREATE SCHEMA skew", "GRANT USAGE ON SCHEMA skew TO PUBLIC",
 		"CREATE FUNCTION skew.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '" + by + "' $$",
 		"ALTER ROLE " + database + " IN DATABASE " + database + " SET search_path = skew, pg_catalog, public",
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "'",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
 	} {
 		_, err := conn.Exec(ctx, sql)
 		Expect(err).NotTo(HaveOccurred(), sql)
@@ -115,10 +117,12 @@ func behind(ctx context.Context, database, by string) {
 }
 
 // onTime undoes behind.
-func onTime(ctx context.Context, database string) {
+func onTime(ctx context.Context, conn *pgx.Conn, database string) {
 	GinkgoHelper()
-	conn := connectTo(ctx, database)
-	for _, sql := range []string{"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP SCHEMA skew CASCADE"} {
+	for _, sql := range []string{
+		"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP SCHEMA skew CASCADE",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
+	} {
 		_, err := conn.Exec(ctx, sql)
 		Expect(err).NotTo(HaveOccurred(), sql)
 	}

@@ -106,9 +106,8 @@ func cutOthers(ctx context.Context, h *hold) {
 func behind(ctx context.Context, conn *pgx.Conn, database, by string) {
 	GinkgoHelper()
 	for _, sql := range []string{
-		"CREATE SCHEMA skew", "GRANT USAGE ON SCHEMA skew TO PUBLIC",
-		"CREATE FUNCTION skew.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '" + by + "' $$",
-		"ALTER ROLE " + database + " IN DATABASE " + database + " SET search_path = skew, pg_catalog, public",
+		"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '" + by + "' $$",
+		"ALTER ROLE " + database + " IN DATABASE " + database + " SET search_path = public, pg_catalog",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
 	} {
 		_, err := conn.Exec(ctx, sql)
@@ -120,7 +119,7 @@ func behind(ctx context.Context, conn *pgx.Conn, database, by string) {
 func onTime(ctx context.Context, conn *pgx.Conn, database string) {
 	GinkgoHelper()
 	for _, sql := range []string{
-		"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP SCHEMA skew CASCADE",
+		"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP FUNCTION public.clock_timestamp()",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
 	} {
 		_, err := conn.Exec(ctx, sql)

@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -21,10 +24,19 @@ const (
 	readTimeout  = 5 * time.Second
 )
 
+// authorityKeys are the keys of the certificate authorities in the ConfigMap: that of the front proxy,
+// and that of other clients.
+var authorityKeys = []string{"requestheader-client-ca-file", "client-ca-file"}
+
 // awaitAuthentication blocks until the ConfigMap can be read. The API machinery tries only once. In
 // a new cluster or installation, the ConfigMap or the right to read it may be created after this
 // process starts.
 func awaitAuthentication(ctx context.Context, kubeconfig string) error {
+	return pollAuthentication(ctx, kubeconfig, func(map[string]string) bool { return true })
+}
+
+// pollAuthentication reads the ConfigMap until done returns true for its data.
+func pollAuthentication(ctx context.Context, kubeconfig string, done func(map[string]string) bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("configure the client of kube-apiserver: %w", err)
@@ -36,11 +48,44 @@ func awaitAuthentication(ctx context.Context, kubeconfig string) error {
 	}
 	told := false
 	return wait.PollUntilContextCancel(ctx, readInterval, true, func(ctx context.Context) (bool, error) {
-		_, err := clients.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
-		if err != nil && !told {
-			slog.WarnContext(ctx, "the aggregated API waits for the front proxy's configuration", "configMap", authenticationConfigMap, "error", err)
-			told = true
+		read, err := clients.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
+		if err != nil {
+			if !told {
+				slog.WarnContext(ctx, "the aggregated API waits for the front proxy's configuration", "configMap", authenticationConfigMap, "error", err)
+				told = true
+			}
+			return false, nil
 		}
-		return err == nil, nil
+		return done(read.Data), nil
 	})
+}
+
+// followAuthorities starts to follow the certificate authorities of clients, and blocks until they are
+// known. The API machinery starts to follow them when it serves already. Until it knows them, it takes
+// requests of the front proxy for anonymous ones and answers 403. If it knows only one of them, it
+// asks clients for certificates of that one, and the front proxy sends none on a connection that it
+// then keeps.
+func followAuthorities(ctx context.Context, secure *genericapiserver.SecureServingInfo, kubeconfig string) error {
+	authorities := secure.ClientCA
+	follower, ok := authorities.(dynamiccertificates.ControllerRunner)
+	if !ok {
+		return fmt.Errorf("the client authorities %s cannot be followed", authorities.Name()) //nolint:err113 // a library that changed
+	}
+	go follower.Run(ctx, 1)
+	secure.ClientCA = followed{authorities}
+	return pollAuthentication(ctx, kubeconfig, func(data map[string]string) bool {
+		known := authorities.CurrentCABundleContent()
+		for _, key := range authorityKeys {
+			if !bytes.Contains(known, bytes.TrimSpace([]byte(data[key]))) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// followed are certificate authorities that are followed already. It hides the methods that start
+// that.
+type followed struct {
+	dynamiccertificates.CAContentProvider
 }

@@ -2,7 +2,10 @@ package aggregated_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -101,5 +104,24 @@ var _ = Describe("A killed server", Ordered, func() {
 		Expect(must(ctx, "get", "sites", "-A", "-o", "name")).To(ContainSubstring("site.paddock.health/demo"))
 		apply(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: meanwhile, namespace: default}\n")
 		Expect(must(ctx, "delete", "configmap", "meanwhile", "-n", "default")).To(ContainSubstring("deleted"))
+	})
+
+	It("refuses no caller while it starts", func(ctx SpecContext) {
+		for range 3 {
+			if paddock.APIServers[0].Running() {
+				Expect(paddock.APIServers[0].Kill()).To(Succeed())
+			}
+			restarted := make(chan error, 1)
+			go func() { restarted <- paddock.APIServers[0].Restart(ctx) }()
+			statuses := map[int]int{}
+			Eventually(func() int {
+				// Without patience: the time in which a server knows no front proxy is short.
+				answer := ask(ctx, group+"/namespaces/demo/patients/rex", "application/json")
+				statuses[answer.status]++
+				return statuses[http.StatusOK]
+			}).WithContext(ctx).WithTimeout(specLag).WithPolling(time.Millisecond).Should(BeNumerically(">", 20))
+			Expect(<-restarted).To(Succeed())
+			Expect(slices.Sorted(maps.Keys(statuses))).To(HaveEach(BeElementOf(http.StatusOK, http.StatusServiceUnavailable)), "%v", statuses)
+		}
 	})
 })

@@ -69,14 +69,17 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("serve the aggregated API: %w", err)
 	}
-	server, err := newServer(config, listener)
+	server, err := newServer(ctx, config, listener)
+	if err != nil && ctx.Err() != nil {
+		return nil //nolint:nilerr // ctx ended during the wait
+	}
 	if err != nil {
 		return fmt.Errorf("serve the aggregated API: %w", err)
 	}
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-func newServer(config Config, listener net.Listener) (*genericapiserver.GenericAPIServer, error) {
+func newServer(ctx context.Context, config Config, listener net.Listener) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -89,6 +92,9 @@ func newServer(config Config, listener net.Listener) (*genericapiserver.GenericA
 		return config.chain(handler, c, living(config, generic))
 	}
 	if err := secure(generic, config, listener); err != nil {
+		return nil, err
+	}
+	if err := followAuthorities(ctx, generic.SecureServing, config.Kubeconfig); err != nil {
 		return nil, err
 	}
 	if err := admit(generic, config.Kubeconfig); err != nil {

@@ -3,6 +3,7 @@ package aggregated_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -123,6 +124,50 @@ var _ = Describe("A write in the cluster's own storage", Ordered, func() {
 	})
 	writeSpecs(at)
 	ownerSpecs(at)
+})
+
+// fullSite has room for ten records, the smallest limit.
+const fullSite = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: full}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: editor, namespace: full}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editor, namespace: full}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-editor}
+subjects: [{kind: ServiceAccount, name: editor, namespace: full}]
+---
+apiVersion: paddock.health/v1alpha1
+kind: Site
+metadata: {name: full, namespace: full}
+spec: {storage: {type: Cluster, cluster: {maxRecords: 10}}}
+`
+
+var _ = Describe("A write beyond storage.cluster", func() {
+	It("gets 507 and writes nothing, and deletions make room", func(ctx SpecContext) {
+		apply(ctx, fullSite)
+		at := &tenant{namespace: "full", token: startSite(ctx, "full", "full")}
+		for n := range 10 {
+			put(ctx, "full", at.token, fmt.Sprintf("p%d", n), fmt.Sprintf(`{"resourceType":"Patient","id":"p%d"}`, n))
+		}
+		beyond := sendTo(ctx, http.MethodPost, at.path(""), "application/yaml", manifest("name: beyond", "{}"))
+		Expect(beyond.status).To(Equal(http.StatusInsufficientStorage), "%s", beyond.body)
+		var status metav1.Status
+		Expect(json.Unmarshal(beyond.body, &status)).To(Succeed())
+		Expect(status.Reason).To(BeEquivalentTo("InsufficientStorage"))
+		Expect(at.refused(ctx, "create", "-f", file(manifest("name: beyond", "{}")))).To(ContainSubstring("(InsufficientStorage)"))
+		Expect(at.rest(ctx, http.MethodGet, "/beyond", "").status).To(Equal(http.StatusNotFound))
+		Expect(at.object(ctx, "p1").Name).To(Equal("p1"))
+		at.kubectl(ctx, "delete", "patient", "p1", "p2")
+		Eventually(func() int {
+			return sendTo(ctx, http.MethodPost, at.path(""), "application/yaml", manifest("name: after", "{}")).status
+		}).WithContext(ctx).Should(Equal(http.StatusCreated))
+	})
 })
 
 var _ = Describe("A write in Postgres", Ordered, func() {

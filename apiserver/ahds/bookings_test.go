@@ -168,6 +168,23 @@ var _ = Describe("Nobody is booked twice:", func() {
 			Expect(held.text("holdToken")).NotTo(BeEmpty())
 		})
 
+		It("stay held and booked when the clock steps back, until it has caught up", func() {
+			id, overlapping := create(9), create(9.5)
+			path, other := slotPath+"/"+id, slotPath+"/"+overlapping
+			s.do("POST", slotPath, slotBody(12, booked)).created(slotID)
+			held := s.do("POST", path+"/hold", `{"ttlSeconds":60}`).ok()
+			moveClock(-time.Hour)
+			s.do("POST", path+"/hold", "").refused("slot_held", id)
+			s.do("POST", other+"/book", "").refused("slot_conflict", id)
+			Expect(s.do("POST", slotPath, slotBody(12, booked)).status).To(Equal(http.StatusConflict))
+			Expect(s.do("GET", path, "").json()).To(HaveKeyWithValue("heldUntil", held.text("heldUntil")))
+			moveClock(time.Hour - time.Minute) // for as long as the step, the hold lasts longer
+			s.do("POST", other+"/book", "").refused("slot_conflict", id)
+			moveClock(3 * time.Minute)
+			s.do("POST", path+"/book", `{"holdToken":"`+held.text("holdToken")+`"}`).refused("hold_ended", id)
+			s.do("POST", path+"/hold", "").ok()
+		})
+
 		It("are not held or booked when inactive", func() {
 			id := create(9, fields{"isActive": false})
 			for _, verb := range []string{"/hold", "/book"} {

@@ -137,6 +137,13 @@ func newServer(replica int) *httptest.Server {
 }
 
 func newHandler(replica int, streams ahds.Streams) http.Handler {
+	handler, err := ahds.New(newConfig(replica, streams))
+	Expect(err).NotTo(HaveOccurred())
+	return handler
+}
+
+// newConfig is the configuration of one replica.
+func newConfig(replica int, streams ahds.Streams) ahds.Config {
 	find := func(_ *http.Request, siteID string) (ahds.DataStore, error) {
 		site, ok := openSites[replica].Load(siteID)
 		if !ok {
@@ -144,7 +151,7 @@ func newHandler(replica int, streams ahds.Streams) http.Handler {
 		}
 		return site.(ahds.DataStore), nil
 	}
-	handler, err := ahds.New(ahds.Config{
+	return ahds.Config{
 		Admit: func(r *http.Request, siteID string) (ahds.DataStore, access.Caller, error) {
 			if r.Header.Get("X-Caller") == "nobody" {
 				return ahds.DataStore{}, access.Caller{}, &access.TokenError{Description: "the request has no bearer token"}
@@ -161,9 +168,7 @@ func newHandler(replica int, streams ahds.Streams) http.Handler {
 		Streams:    streams,
 		Log:        slog.New(slog.NewTextHandler(GinkgoWriter, nil)),
 		Now:        now,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	return handler
+	}
 }
 
 // requests are the figures of requests of the servers, to which tests add.

@@ -297,9 +297,22 @@ var _ = Describe("The audit log", func() {
 				Expect(refused.header.Get("Retry-After")).NotTo(BeEmpty())
 				Expect(refused.body).NotTo(ContainSubstring("Luna"))
 			}
+			for path, body := range map[string]string{"/patient/rex/$purge": "", "/$import": `{"resourceType":"Patient","id":"imported"}`, "": bundleOf("batch", asks("PUT", "Patient/bundled", `{"resourceType":"Patient","id":"bundled"}`))} {
+				options := []option{vet}
+				if path == "/$import" {
+					options = append(options, sendNDJSON)
+				}
+				refused := a.do("POST", path, body, options...)
+				Expect(refused.status).To(Equal(http.StatusServiceUnavailable), path)
+				Expect(refused.body).To(ContainSubstring("audit_unavailable"), path)
+			}
+			Expect(a.do("GET", "/$export", "", vet, with("Prefer", "respond-async")).body).To(ContainSubstring("audit_unavailable"))
 			a.storage.broken.Store(false)
 			Eventually(func() int { return a.do("GET", "/patient/first", "", vet).status }).WithContext(ctx).Within(5 * time.Second).Should(Equal(http.StatusOK))
-			Expect(a.do("GET", "/patient/second", "", vet).status).To(Equal(http.StatusNotFound), "a refused write happened")
+			for _, path := range []string{"/patient/second", "/patient/imported", "/patient/bundled"} {
+				Expect(a.do("GET", path, "", vet).status).To(Equal(http.StatusNotFound), "a refused write happened: "+path)
+			}
+			Expect(a.do("GET", "/patient/rex", "", vet).status).To(Equal(http.StatusOK), "a refused purge happened")
 			Expect(a.events("entity=Patient/first&action=U")).To(HaveLen(1), "what was refused is recorded later")
 
 			By("continuing where the Site says so")

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/site/provision"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -96,6 +97,27 @@ var _ = Describe("A move", func() {
 		expectReady(ctx, s)
 	})
 
+	It("does not begin to a database that a later release changed, and leaves that as it is", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-never")
+		expectReady(ctx, s)
+		later := startExternal(ctx, s.Namespace, "later")
+		conn, err := pgx.Connect(ctx, later)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = schema.Migrate(ctx, conn)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(conn.Close(ctx)).To(Succeed())
+		executeAt(ctx, later, "UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000")
+		m := createMove(ctx, s, "newer", externalStorage("later"))
+		moveReady(ctx, m).Should(HavePrefix("False NewerSchema: A later release changed the tables"))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase).To(Equal(v1alpha1.MovePending))
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+		expectReady(ctx, s)
+		executeAt(ctx, later, "DO $$ BEGIN ASSERT (SELECT oldest_server FROM requirement) = 1000; END $$")
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+	})
+
 	It("is not set back by a controller that is no longer the leader", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-once")
@@ -125,6 +147,43 @@ var _ = Describe("A move", func() {
 		By("writing the phase to the Site")
 		before.site.Status.Move.Phase = v1alpha1.MovePending
 		reconcileAs(before)
+	})
+
+	It("waits for attempts of deliveries, and gives up a pause of writes after a minute", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-late")
+		expectReady(ctx, s)
+		startExternal(ctx, s.Namespace, "target")
+		const timeout = 20 // seconds; no process delivers here
+		hook := &v1alpha1.Webhook{Spec: v1alpha1.WebhookSpec{EventType: "user.created", URL: "https://receiver.example.org/", Active: ptr.To(true), TimeoutSeconds: timeout}}
+		hook.Namespace, hook.Name = s.Namespace, "slow"
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		m := createMove(ctx, s, "paused", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveDraining))
+		// after reconciles the move with a clock that is ahead, and returns the phase.
+		after := func(ahead time.Duration) v1alpha1.MovePhase {
+			GinkgoHelper()
+			r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(ahead) }, ConnectionsNamespace: connectionsNamespace}}
+			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+			Expect(err).NotTo(HaveOccurred())
+			return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase
+		}
+		Expect(after((timeout-2)*time.Second)).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
+		deleteAndWait(ctx, hook) // instead of the rest of the wait
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		Expect(after(50 * time.Second)).To(Equal(v1alpha1.MoveCatchingUp))
+		Expect(after(61 * time.Second)).To(Equal(v1alpha1.MoveRollingBack))
+		late := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name)
+		before := client.MergeFrom(late.DeepCopy())
+		late.Status.PhaseTime = ptr.To(metav1.NowMicro()) // the clock of the running controller is not ahead
+		Expect(admin.Status().Patch(ctx, late, before)).To(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Failure).To(ContainSubstring("maximum pause of writes"))
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).NotTo(HaveKey(v1alpha1.FencedLabel), "the former storage is writable again")
+		expectReady(ctx, s)
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
 	})
 
 	It("deletes the database that it has provisioned, and no other, when it is given up", func(ctx SpecContext) {

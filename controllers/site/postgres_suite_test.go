@@ -242,6 +242,28 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		expectGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 	})
 
+	It("removes the rows of the tables that it knows, and none of a later release's", func(ctx SpecContext) {
+		newDatabase(ctx, "grown", "grown-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-grown", v1alpha1.DeletionDelete)
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("grown", "grown-secret", "127.0.0.1", "")}))).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-grown")
+		key := claim.Spec.SiteKey
+		execute(ctx, "grown", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))
+		execute(ctx, "grown", "INSERT INTO ix_tok SELECT site, 1, 1, 1, 1 FROM sites")
+		execute(ctx, "grown", `CREATE TABLE later (site int4 NOT NULL, n int8 NOT NULL); ALTER TABLE later OWNER TO grown;
+			INSERT INTO later SELECT site, 7 FROM sites;
+			UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000`)
+		deleteAndWait(ctx, s)
+		expectGone(ctx, claim)
+		for _, table := range []string{"sites", "ix_tok"} {
+			Expect(query(ctx, "grown", "SELECT count(*) FROM "+table)).To(BeZero(), table)
+		}
+		Expect(query(ctx, "grown", "SELECT n FROM later")).To(Equal(7))
+		Expect(query(ctx, "grown", "SELECT oldest_server FROM requirement")).To(Equal(1000))
+	})
+
 	It("writes nothing when nothing changed", func(ctx SpecContext) {
 		newDatabase(ctx, "idle", "idle-secret")
 		s := newPostgresSite(newNamespace(ctx), "pg-idle", v1alpha1.DeletionRetain)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	recordsv1alpha1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
@@ -60,6 +61,40 @@ var _ = Describe("Two controllers without leader election", func() {
 			expectOneAccepted(ctx, pair, v1alpha1.ReasonSiteIDTaken)
 		}
 		Expect(seen()).To(BeEmpty(), "two Sites with one siteID were accepted at once")
+	})
+
+	It("delete a Site's records together, and give up its claims last", func(ctx SpecContext) {
+		startController(ctx)
+		startController(ctx)
+		const sites, records = 8, 30
+		for i := range sites {
+			siteID := fmt.Sprintf("race-gone-%d", i)
+			s := newSite(newNamespace(ctx), "oak", siteID, v1alpha1.DeletionDelete)
+			Expect(admin.Create(ctx, s)).To(Succeed())
+			expectReady(ctx, s)
+			key := get[v1alpha1.SiteClaim](ctx, "", siteID).Spec.SiteKey
+			for n := range records {
+				createRecord(ctx, s.Namespace, key, fmt.Sprintf("patient.%d", n))
+			}
+			held := newRecord(s.Namespace, key, "held")
+			held.Finalizers = []string{"example.org/backup"}
+			Expect(apiServer.Create(ctx, held)).To(Succeed())
+
+			Expect(admin.Delete(ctx, s)).To(Succeed())
+			Eventually(countRecords).WithArguments(s.Namespace, key).WithContext(ctx).Should(Equal(1))
+			heir := newSite(newNamespace(ctx), "elm", siteID, v1alpha1.DeletionRetain)
+			Expect(admin.Create(ctx, heir)).To(Succeed())
+			expectRefused(ctx, heir, v1alpha1.ReasonSiteIDTaken)
+			Expect(get[v1alpha1.SiteClaim](ctx, "", siteID).Spec.SiteKey).To(Equal(key), "the claim while a record is left")
+
+			held = get[recordsv1alpha1.Record](ctx, held.Namespace, held.Name)
+			held.Finalizers = nil
+			Expect(apiServer.Update(ctx, held)).To(Succeed())
+			expectGone(ctx, s)
+			Expect(countRecords(ctx, s.Namespace, key)).To(BeZero())
+			expectReady(ctx, heir)
+			Expect(get[v1alpha1.SiteClaim](ctx, "", siteID).Spec.SiteKey).NotTo(Equal(key), "a new Site must not find former records")
+		}
 	})
 })
 

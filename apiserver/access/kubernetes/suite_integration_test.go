@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
@@ -208,6 +209,24 @@ var _ = Describe("While the API server is away", Serial, func() {
 		_, err = a.Authenticate(ctx, &site, unknown)
 		Expect(err).To(MatchError(access.ErrUnavailable))
 		Expect(a.Authorize(ctx, reader, site, access.Action{Verb: "list", Group: group, Resource: "persons"})).To(MatchError(access.ErrUnavailable))
+		_, atHidden := a.Authenticate(ctx, &hidden, unknown)
+		_, atNone := a.Authenticate(ctx, nil, unknown)
+		Expect(atHidden).To(MatchError(access.ErrUnavailable))
+		Expect(atNone).To(Equal(atHidden))
+	})
+
+	It("or does not accept the credentials of this process, no caller is refused", func(ctx SpecContext) {
+		config := rest.AnonymousClientConfig(control.Config())
+		config.BearerToken = tokenOf(ctx, "reader", "elsewhere") // as good as one that has expired
+		a, err := New(config, []schema.GroupResource{{Group: group, Resource: "patients"}})
+		Expect(err).NotTo(HaveOccurred())
+		for _, at := range []*access.Tenant{&site, &hidden, nil} {
+			_, err = a.Authenticate(ctx, at, tokenOf(ctx, "reader", site.Audience()))
+			Expect(err).To(MatchError(access.ErrUnavailable))
+		}
+		reader, err := newAccess().Authenticate(ctx, &site, tokenOf(ctx, "reader", site.Audience()))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(MatchError(access.ErrUnavailable))
 	})
 
 	It("a right that it has not loaded yet after a start is no refusal", func(ctx SpecContext) {

@@ -251,8 +251,8 @@ func TestDeliveryOrderAfterTakeover(t *testing.T) {
 	}
 }
 
-// TestDeliverySchedule shows, with a controlled clock and a restart, that attempts are made exactly
-// when they are due. Dead letters can be replayed.
+// TestDeliverySchedule shows, with a controlled clock, a restart and a step of the clock back, that
+// attempts are made exactly when they are due. Dead letters can be replayed.
 func TestDeliverySchedule(t *testing.T) {
 	namespace, key := newSite(t)
 	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
@@ -300,6 +300,12 @@ func TestDeliverySchedule(t *testing.T) {
 		if i == 1 { // the schedule and the state of the webhook outlast the process
 			stop()
 			start(newNamespace(t))
+		}
+		if i == 2 { // attempts are late by a step back, and not made again
+			at := clock.Now()
+			clock.SetTime(at.Add(-48 * time.Hour))
+			time.Sleep(200 * time.Millisecond)
+			clock.SetTime(at)
 		}
 		clock.Step(delay - time.Millisecond)
 		clock.Step(time.Millisecond)

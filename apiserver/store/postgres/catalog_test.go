@@ -288,6 +288,61 @@ func TestMigrateTwice(t *testing.T) {
 	}
 }
 
+// TestNewerSchemaUnderOpenStore lets a later release remove a table below a store that is open. It
+// shows that what needs the table is unavailable and writes nothing, that all else is served, and
+// that the database stays as the later release left it.
+func TestNewerSchemaUnderOpenStore(t *testing.T) {
+	t.Parallel()
+	const name = "newer_under_open_store"
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), server.URL(name)); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	site := open(t, pool, uuid.NewString(), postgres.Options{})
+	if _, err := site.Write(t.Context(), []store.Op{counterOp("a", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	key, code := store.Key{Type: patient, ID: "a"}, "1"
+	search := func(where store.Condition) error {
+		_, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: where, Count: 1})
+		return err
+	}
+	text := store.TextIs{Param: "name", Match: store.Contains, Text: "x"}
+	if err := search(text); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"UPDATE paddock_schema_version SET version = version + 1", "UPDATE requirement SET oldest_server = 99", "DROP TABLE ix_str"} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := search(text); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("search in the table that is gone: %v, want ErrUnavailable", err)
+	}
+	named := counterOp("a", 2)
+	named.Body.JSON = []byte(`{"Salt":2,"Texts":{"name":[{"Folded":"rex","Original":"Rex"}]}}`)
+	if _, err := site.Write(t.Context(), []store.Op{named}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("write to the table that is gone: %v, want ErrUnavailable", err)
+	}
+	if record, err := site.Get(t.Context(), key); err != nil || record.Version != 1 || counted(t, record) != 1 {
+		t.Errorf("record %v, error %v, want version 1 as it was", record, err)
+	}
+	if err := search(store.TokenIs{Param: "code", Code: &code}); err != nil {
+		t.Errorf("search in a table that is left: %v", err)
+	}
+	var restored bool
+	if err := pool.QueryRow(t.Context(), "SELECT to_regclass('ix_str') IS NOT NULL OR (SELECT oldest_server FROM requirement) <> 99").Scan(&restored); err != nil || restored {
+		t.Errorf("the database was changed: %t, %v", restored, err)
+	}
+}
+
 // TestMigrationDuringRequests makes a migration wait for a table that a transaction has read. The
 // transaction then reads a table that the migration has locked.
 func TestMigrationDuringRequests(t *testing.T) {

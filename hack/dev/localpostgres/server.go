@@ -190,7 +190,8 @@ func (s *Server) arguments() []string {
 		"max_connections": "100", "shared_buffers": "256MB", "max_wal_size": "2GB",
 	}
 	if s.options.UnsafeNoFsync {
-		settings["fsync"], settings["full_page_writes"], settings["synchronous_commit"] = "off", "off", "off"
+		// With synchronous_commit off, commits would die with the processes, whose memory they are in.
+		settings["fsync"], settings["full_page_writes"] = "off", "off"
 	}
 	maps.Copy(settings, s.security)
 	maps.Copy(settings, s.options.Settings)

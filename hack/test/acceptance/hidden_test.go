@@ -25,7 +25,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
 subjects: [{kind: ServiceAccount, name: reader, namespace: %[1]s}]
 `
 
-var _ = Describe("A hidden site", Ordered, func() {
+var _ = Describe("A hidden site", Ordered, Serial, func() {
 	const audience = "paddock.health/clinic-hidden/hidden"
 	// The callers have a good token for the site: one without any right, one that may read patients, and the editor.
 	var stranger, reader, editor string
@@ -135,6 +135,38 @@ var _ = Describe("A hidden site", Ordered, func() {
 		Expect(answer.status).To(Equal(http.StatusForbidden))
 		Expect(string(answer.body)).To(ContainSubstring("may not list patients"))
 	})
+
+	It("answers as one that does not exist, while kube-apiserver cannot be asked", func(ctx SpecContext) {
+		fresh, err := paddock.Token(ctx, "clinic-hidden", "stranger", audience, time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.APIServer().Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(cluster.APIServer().Restart(ctx)).To(Succeed())
+			Eventually(func() int {
+				return send(request{method: "GET", url: balanced + "/site/demo/fhir/patient?_count=1"}).status
+			}).
+				Within(30 * time.Second).Should(Equal(http.StatusOK))
+		})
+		for range 2 { // a second request may meet what the first one left
+			for _, way := range []request{
+				{method: "GET", url: "/fhir/patient"}, {method: "PUT", url: "/fhir/patient/rex", body: `{"resourceType":"Patient","id":"rex"}`},
+				{method: "GET", url: "/ahds/v1/availability-slot"},
+			} {
+				var answers [2]response
+				for i, site := range []string{"hidden", "absent"} {
+					r := way
+					r.url, r.token = balanced+"/site/"+site+way.url, fresh
+					answers[i] = send(r)
+					status, body, header := normal(site, answers[i])
+					answers[i].status, answers[i].body, answers[i].header = status, []byte(body), header
+					Expect(status).To(Equal(http.StatusServiceUnavailable), "%s: %s", site, body)
+					Expect(body).To(ContainSubstring(`"unavailable"`))
+				}
+				Expect(string(answers[0].body)).To(Equal(string(answers[1].body)))
+				Expect(answers[0].header).To(Equal(answers[1].header))
+			}
+		}
+	}, NodeTimeout(2*time.Minute))
 
 	It("takes the time that a site takes which does not exist", func(ctx SpecContext) {
 		sites := []string{"hidden", "absent"}

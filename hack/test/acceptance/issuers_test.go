@@ -124,8 +124,15 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "site:clinic-
 			Expect(send(request{method: "GET", url: base + "/patient", token: issued(ctx, issuer, site, "guest", nil)}).status).
 				To(BeElementOf(http.StatusForbidden, http.StatusNotFound), site)
 		}
-		By("tokens of the cluster are taken as before")
+		By("tokens of the cluster are taken as before, also while the issuer is down")
 		Expect(send(request{method: "GET", url: oak[0] + "/patient", token: editorOf(ctx, "clinic-oak", "clinic-oak")}).status).To(Equal(http.StatusOK))
+		Expect(issuer.Stop()).To(Succeed())
+		unseen := editorOf(ctx, "clinic-oak", "clinic-oak")
+		for i, base := range oak {
+			Expect(send(request{method: "PUT", url: base + "/patient/down-" + strconv.Itoa(i), body: patient(i), token: unseen}).status).To(Equal(http.StatusCreated))
+			Expect(send(request{method: "GET", url: base + "/patient", token: unseen}).status).To(Equal(http.StatusOK))
+		}
+		Expect(issuer.Resume(ctx)).To(Succeed())
 	}, NodeTimeout(2*time.Minute))
 
 	It("grant SMART scopes, which decide on records", func(ctx SpecContext) {

@@ -29,6 +29,12 @@ var lastStart atomic.Int64
 
 const startTime = 10 * time.Second
 
+// wokenAt is when an API server that slept during a switch went on, in milliseconds since 1970. Until it
+// hears of the switch, which takes less than wakeTime, it reads from the former storage.
+var wokenAt atomic.Int64
+
+const wakeTime = 5 * time.Second
+
 type response struct {
 	status int
 	header http.Header
@@ -139,6 +145,9 @@ func (l *load) read(ctx context.Context, base string) {
 			// new storage first.
 			if got.status == 0 || got.status == 503 && time.Since(time.UnixMilli(lastStart.Load())) < startTime {
 				time.Sleep(20 * time.Millisecond)
+				continue
+			}
+			if got.status == 200 && base == paddock.URLs[1] && time.Since(time.UnixMilli(wokenAt.Load())) < wakeTime {
 				continue
 			}
 			if got.status != 200 || json.Unmarshal([]byte(got.body), &body) != nil || body.MultipleBirthInteger < want.number {

@@ -169,6 +169,8 @@ var _ = Describe("A Site", Ordered, func() {
 		expectNothing(ctx, "first")
 	})
 
+	Describe("whose storage and programs fail", Ordered, faultSpecs)
+
 	Describe("with a calendar, a hold, keys, webhooks and an audit log", Ordered, carriedSpecs)
 
 	Describe("by kubectl paddock move", Ordered, commandSpecs)

@@ -39,6 +39,9 @@ const (
 	// killed so often on a busy machine that the site stays full: the kills would wait for the
 	// publishers, and these for deliveries.
 	maxKillsFactor = 4
+	// longSleep is how long a process that delivers is paused: longer than its lease of 15 s, so that
+	// another one takes over, and both have the same deliveries.
+	longSleep = 18 * time.Second
 	// publishPause is between two events of a publisher while there are kills to come.
 	publishPause = 200 * time.Millisecond
 )
@@ -276,15 +279,21 @@ func (d *drill) get(ctx context.Context, path string) (map[string]any, error) {
 }
 
 // run publishes while victims are killed one after the other, until all is published, but at least
-// deliveryKills times and at most maxKillsFactor as often. Then it waits until everything has arrived.
-func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
+// deliveryKills times and at most maxKillsFactor as often. At first, a process that delivers sleeps.
+// Then run waits until everything has arrived.
+func (d *drill) run(ctx SpecContext, victims []*victim, sleeper *victim, random *rand.Rand) {
 	GinkgoHelper()
+	awake := make(chan struct{})
 	var publishing, killing errgroup.Group
 	kills, enough := context.WithCancel(ctx)
 	defer enough()
 	for publisher := range publishers {
 		publishing.Go(func() error { return d.publish(ctx, kills, publisher, *eventCount/publishers) })
 	}
+	killing.Go(func() error {
+		defer close(awake)
+		return sleeper.pause(ctx, longSleep)
+	})
 	published := make(chan struct{})
 	killing.Go(func() error {
 		defer enough()
@@ -306,7 +315,11 @@ func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := victims[random.IntN(len(victims))].crash(ctx); err != nil {
+			next := victims[random.IntN(len(victims))]
+			for next == sleeper && !isClosed(awake) {
+				next = victims[random.IntN(len(victims))]
+			}
+			if err := next.crash(ctx); err != nil {
 				return err
 			}
 		}
@@ -327,6 +340,15 @@ func (d *drill) run(ctx SpecContext, victims []*victim, random *rand.Rand) {
 		len(d.posted), len(d.created), len(d.updated), d.retries.Load(), d.duplicates(), strings.Join(counts, ", "), time.Since(began).Round(time.Second)))
 }
 
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}
+
 var _ = Describe("deliveries while processes are killed", Label("deliveries"), func() {
 	processes := func() []*victim {
 		return []*victim{
@@ -344,14 +366,16 @@ var _ = Describe("deliveries while processes are killed", Label("deliveries"), f
 		var supervision errgroup.Group
 		controller := &victim{name: "controller", process: paddock.Controllers[0]}
 		supervision.Go(func() error { return superviseController(supervised, controller, paddock.Controllers[0]) })
-		d.run(ctx, append(processes(),
-			&victim{name: "kube-apiserver", process: control.APIServer()}, &victim{name: "etcd", process: control.Etcd()}), newRandom("deliveries", 0))
+		victims := processes()
+		d.run(ctx, append(victims,
+			&victim{name: "kube-apiserver", process: control.APIServer()}, &victim{name: "etcd", process: control.Etcd()}), victims[3], newRandom("deliveries", 0))
 		unsupervise()
 		Expect(supervision.Wait()).To(Succeed())
 	}, SpecTimeout(60*time.Minute))
 
 	It("reach every webhook, from Postgres", Label("postgres"), func(ctx SpecContext) {
 		d := startDrill(ctx, postgresSiteID)
-		d.run(ctx, append(processes(), &victim{name: "postgres", process: database}), newRandom("deliveries", 1))
+		victims := processes()
+		d.run(ctx, append(victims, &victim{name: "postgres", process: database}), victims[3], newRandom("deliveries", 1))
 	}, SpecTimeout(60*time.Minute))
 })

@@ -1,0 +1,128 @@
+package move
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// faultSpecs move the Site from the cluster to the database first while what is below Paddock fails.
+func faultSpecs() {
+	It("moves although Postgres, kube-apiserver and connections fail, and an API server sleeps and is rolled out", func(ctx SpecContext) {
+		migrate(ctx, "first")
+		l := startLoad("f")
+		time.Sleep(500 * time.Millisecond)
+		held := holdTable(ctx, "first", "res", "SHARE ROW EXCLUSIVE")
+		create(ctx, "shaken", "first")
+		By("cutting the connections while the records are copied, and killing Postgres")
+		awaitPhase(ctx, "shaken", v1alpha1.MoveCopying, v1alpha1.MoveForward)
+		held.blocks(ctx)
+		cutOthers(ctx, held)
+		held.blocks(ctx)
+		Expect(postgres.Kill()).To(Succeed())
+		Expect(postgres.Restart(ctx)).To(Succeed())
+		By("pausing an API server before the pause of writes, until the Site is switched")
+		awaitPhase(ctx, "shaken", v1alpha1.MoveDraining, v1alpha1.MoveForward)
+		sleeping := paddock.APIServers[1]
+		Expect(sleeping.Pause()).To(Succeed())
+		By("killing kube-apiserver and cutting connections while the last changes are copied")
+		held = holdTable(ctx, "first", "delivery", "SHARE ROW EXCLUSIVE")
+		awaitPhase(ctx, "shaken", v1alpha1.MoveCatchingUp, v1alpha1.MoveForward)
+		held.blocks(ctx)
+		cutOthers(ctx, held)
+		failing(func() {
+			Expect(cluster.APIServer().Kill()).To(Succeed())
+			Expect(cluster.APIServer().Restart(ctx)).To(Succeed())
+		})
+		revive(ctx)
+		held.release(ctx)
+		await(ctx, "shaken", "Switched")
+		wokenAt.Store(time.Now().Add(time.Second).UnixMilli())
+		failing(func() { Expect(sleeping.Resume()).To(Succeed()) })
+		Expect(storage(ctx)).To(Equal("Postgres first"))
+		time.Sleep(wakeTime + 2*time.Second)
+
+		By("rolling out the API servers and killing Postgres during the return")
+		decide(ctx, "shaken", "RollBack")
+		failing(func() {
+			for _, server := range paddock.APIServers {
+				Expect(server.Restart(ctx)).To(Succeed())
+			}
+			Expect(postgres.Kill()).To(Succeed())
+			Expect(postgres.Restart(ctx)).To(Succeed())
+		})
+		await(ctx, "shaken", "RolledBack")
+		Expect(storage(ctx)).To(Equal("Cluster "))
+		l.stop(ctx)
+		expectNothing(ctx, "first")
+	}, SpecTimeout(5*time.Minute))
+
+	It("waits for the clock of the new database", func(ctx SpecContext) {
+		migrate(ctx, "first")
+		l := startLoad("w")
+		time.Sleep(500 * time.Millisecond)
+		setBack := connectTo(ctx, "first")
+		behind(ctx, setBack, "first", "4 seconds")
+		create(ctx, "late", "first")
+		await(ctx, "late", "Switched")
+		l.stop(ctx)
+		Expect(pauseOf(ctx, "late")).To(BeNumerically(">", 3500*time.Millisecond), "as long as the clock is behind")
+		onTime(ctx, setBack, "first")
+		decide(ctx, "late", "RollBack")
+		await(ctx, "late", "RolledBack")
+	}, SpecTimeout(3*time.Minute))
+}
+
+// failing does what makes API servers refuse reads for a moment.
+func failing(do func()) {
+	GinkgoHelper()
+	lastStart.Store(time.Now().Add(time.Minute).UnixMilli())
+	do()
+	lastStart.Store(time.Now().UnixMilli())
+}
+
+// revive starts the controller if it has ended, because it could not renew its lease.
+func revive(ctx context.Context) {
+	GinkgoHelper()
+	if !paddock.Controllers[0].Running() {
+		Expect(paddock.Controllers[0].Restart(ctx)).To(Succeed())
+	}
+}
+
+// cutOthers ends all sessions in the database of a hold but that of the hold.
+func cutOthers(ctx context.Context, h *hold) {
+	GinkgoHelper()
+	_, err := h.conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", h.database)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// behind makes the clock of a database late for new sessions of its role, by a function that hides the
+// one of Postgres. Sessions that are open end.
+func behind(ctx context.Context, conn *pgx.Conn, database, by string) {
+	GinkgoHelper()
+	for _, sql := range []string{
+		"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '" + by + "' $$",
+		"ALTER ROLE " + database + " IN DATABASE " + database + " SET search_path = public, pg_catalog",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
+	} {
+		_, err := conn.Exec(ctx, sql)
+		Expect(err).NotTo(HaveOccurred(), sql)
+	}
+}
+
+// onTime undoes behind.
+func onTime(ctx context.Context, conn *pgx.Conn, database string) {
+	GinkgoHelper()
+	for _, sql := range []string{
+		"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP FUNCTION public.clock_timestamp()",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
+	} {
+		_, err := conn.Exec(ctx, sql)
+		Expect(err).NotTo(HaveOccurred(), sql)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
 
@@ -167,6 +168,19 @@ var _ = Describe("A Site", Ordered, func() {
 		Expect(storage(ctx)).To(Equal("Cluster "))
 		l.stop(ctx)
 		expectNothing(ctx, "first")
+	})
+
+	It("loses no write of an API server that was paused during the switch, and of one during the return", func(ctx SpecContext) {
+		// There are no readers, because a paused API server serves reads of the former storage until it has
+		// seen the switch.
+		l := startLoadOf("d", writers, 0)
+		time.Sleep(500 * time.Millisecond)
+		missSwitch(ctx, "missed", v1alpha1.MoveForward, func() { create(ctx, "missed", "first") }, v1alpha1.MoveSwitched)
+		time.Sleep(2 * time.Second)
+		missSwitch(ctx, "missed", v1alpha1.MoveBack, func() { decide(ctx, "missed", "RollBack") }, v1alpha1.MoveRollingBack)
+		await(ctx, "missed", "RolledBack")
+		time.Sleep(time.Second)
+		l.stop(ctx)
 	})
 
 	Describe("with a calendar, a hold, keys, webhooks and an audit log", Ordered, carriedSpecs)

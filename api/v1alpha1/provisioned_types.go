@@ -16,24 +16,36 @@ const (
 )
 
 // ProvisionedPostgres is a database that the controller runs in the Site's namespace, for that Site
-// only. All of its objects are named paddock-postgres.
+// only. Engine, major version and storage class of a database cannot change, and its volume can only grow.
 // +kubebuilder:validation:XValidation:rule="self.engine == 'CloudNativePG' || !has(self.instances)",message="storage.postgres.provisioned.instances needs engine CloudNativePG"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'CloudNativePG' || !has(self.backup)",message="storage.postgres.provisioned.backup needs engine CloudNativePG"
+// +kubebuilder:validation:XValidation:rule="(has(self.name) && self.name == 'paddock-postgres-b') != (has(oldSelf.name) && oldSelf.name == 'paddock-postgres-b') || self.engine == oldSelf.engine",fieldPath=".engine",message="storage.postgres.provisioned.engine is immutable: move the Site to a new database with a SiteMove"
+// +kubebuilder:validation:XValidation:rule="(has(self.name) && self.name == 'paddock-postgres-b') != (has(oldSelf.name) && oldSelf.name == 'paddock-postgres-b') || self.version.split('.')[0] == oldSelf.version.split('.')[0]",fieldPath=".version",message="the major version of Postgres cannot change in place: move the Site to a new database with a SiteMove"
+// +kubebuilder:validation:XValidation:rule="(has(self.name) && self.name == 'paddock-postgres-b') != (has(oldSelf.name) && oldSelf.name == 'paddock-postgres-b') || has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && (!has(self.storage.storageClassName) || self.storage.storageClassName == oldSelf.storage.storageClassName)",fieldPath=".storage.storageClassName",message="storageClassName is immutable: move the Site to a new database with a SiteMove"
+// +kubebuilder:validation:XValidation:rule="(has(self.name) && self.name == 'paddock-postgres-b') != (has(oldSelf.name) && oldSelf.name == 'paddock-postgres-b') || quantity(string(self.storage.size)).compareTo(quantity(string(oldSelf.storage.size))) >= 0",fieldPath=".storage.size",message="size may only grow: set at least the current size"
 type ProvisionedPostgres struct {
+	// name is the name of all objects of the database: paddock-postgres or paddock-postgres-b. While a
+	// SiteMove moves a Site from one provisioned database to another, a namespace has both. The
+	// controller sets name when it switches the Site. Set it only to adopt the retained database of a
+	// deleted Site. Immutable. Default: paddock-postgres.
+	// +optional
+	// +kubebuilder:validation:Enum=paddock-postgres;paddock-postgres-b
+	// +kubebuilder:validation:MaxLength=18
+	Name string `json:"name,omitempty"`
+
 	// engine is what runs the database: StatefulSet (one Pod of the official image of Postgres) or
 	// CloudNativePG (a Cluster of its operator, with replicas and backups). Immutable. Default:
 	// StatefulSet.
 	// +optional
 	// +kubebuilder:default=StatefulSet
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.postgres.provisioned.engine is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Engine PostgresEngine `json:"engine,omitempty"`
 
 	// version is the Postgres version, 14 to 18, such as 17 or 17.6. The database runs the image with
 	// this tag. The minor version can be changed, which restarts the database. The major version is
 	// immutable.
 	// +required
+	// +kubebuilder:validation:MaxLength=5
 	// +kubebuilder:validation:Pattern=`^1[4-8](\.[0-9]{1,2})?$`
-	// +kubebuilder:validation:XValidation:rule="self.split('.')[0] == oldSelf.split('.')[0]",message="the major version of Postgres cannot change in place: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	Version string `json:"version,omitempty"`
 
 	// storage describes the volume of each instance.
@@ -60,19 +72,16 @@ type ProvisionedPostgres struct {
 }
 
 // Volume describes the PersistentVolumeClaim of a database instance.
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName)",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 type Volume struct {
 	// size is the size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="size must be at least 1Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="size may only grow: set at least the current size"
 	Size *resource.Quantity `json:"size,omitempty"`
 
 	// storageClassName is the storage class of the volume. Immutable. Default: the cluster's default storage class.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storageClassName is immutable: move the Site to an external database, and from there to a new one, with kubectl paddock move"
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
 

@@ -93,8 +93,6 @@ const (
 	ReasonSiteNotReady = "SiteNotReady"
 	// ReasonMoveInProgress means that another SiteMove of the Site has not ended.
 	ReasonMoveInProgress = "MoveInProgress"
-	// ReasonNotSupported means that moves from the storage of the Site to spec.to are not supported.
-	ReasonNotSupported = "NotSupported"
 	// ReasonTargetOccupied means that the database of spec.to already has data of the Site, or is its
 	// current database, or that the namespace has a provisioned database that the move did not
 	// create.
@@ -133,9 +131,9 @@ type SiteMoveSpec struct {
 	SiteName string `json:"siteName,omitempty"`
 
 	// to is the new storage, of type Postgres. It becomes spec.storage of the Site. A provisioned
-	// database is created for the move, and deleted if the move is rolled back. With pool, the
-	// controller chooses a database of the pool of the Site's class, other than the current one.
-	// Immutable.
+	// database is created for the move, and deleted if the move is rolled back. It has another name than
+	// the current database. With pool, the controller chooses a database of the pool of the Site's
+	// class, other than the current one. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
 	To Storage `json:"to,omitzero"`
@@ -227,9 +225,10 @@ type SiteMoveStatus struct {
 	// +optional
 	From *Storage `json:"from,omitempty"`
 
-	// provisioned is true if the move creates the database of spec.to.
+	// provisionedName is the name of the objects of the database that the move creates. Only moves to a
+	// provisioned database have it.
 	// +optional
-	Provisioned bool `json:"provisioned,omitempty"`
+	ProvisionedName string `json:"provisionedName,omitempty"`
 
 	// placement is the pool database to which the data is moved. It is set only for moves to a pool.
 	// +optional

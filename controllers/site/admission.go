@@ -127,6 +127,10 @@ func (v *Validator) lookAtDatabase(ctx context.Context, site *v1alpha1.Site, sit
 		o, passes := objectToData(bad)
 		return o, passes, nil
 	}
+	if bad, err := findElsewhere(ctx, v.Live, v.Live, site, objects); bad != nil || err != nil {
+		o, passes := objectToData(bad)
+		return o, passes, err
+	}
 	if site.Spec.Storage.Postgres.Provisioned.Engine != v1alpha1.EngineCloudNativePG {
 		return nil, false, nil
 	}

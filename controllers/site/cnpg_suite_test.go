@@ -17,10 +17,13 @@ import (
 
 // CloudNativePG's operator does not run here: what it would write, the spec writes.
 var _ = Describe("A database by CloudNativePG", Ordered, func() {
-	find := func(ctx context.Context, namespace string, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	findNamed := func(ctx context.Context, namespace, name string, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(kind)
-		return object, admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+		return object, admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	}
+	find := func(ctx context.Context, namespace string, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+		return findNamed(ctx, namespace, provision.Name, kind)
 	}
 
 	It("is made, kept and deleted", func(ctx SpecContext) {
@@ -53,7 +56,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		serve(ctx, secret, settings)
 		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
-		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
+		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret(provision.Name)
 		cluster.Object["status"] = map[string]any{"phase": "Setting up primary"}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
 		storageOf(ctx, s).Should(Equal("False Provisioning: CloudNativePG reports: Setting up primary"))
@@ -119,7 +122,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		secret := get[corev1.Secret](ctx, s.Namespace, provision.Name)
 		serve(ctx, secret, settings)
 		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
-		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret
+		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret(provision.Name)
 		Expect(admin.Create(ctx, authority)).To(Succeed())
 		cluster.Object["status"] = map[string]any{"phase": "Cluster in healthy state", "currentPrimary": provision.Name + "-1", "readyInstances": int64(3)}
 		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
@@ -132,5 +135,56 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(err).To(MatchError(apierrors.IsNotFound, "a not-found error"))
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 		expectReady(ctx, s)
+	})
+
+	It("takes the place of a StatefulSet by a move", func(ctx SpecContext) {
+		startController(ctx)
+		s := newProvisionedSite(newNamespace(ctx), "replaced", v1alpha1.EngineStatefulSet)
+		s.Spec.DeletionPolicy = v1alpha1.DeletionDelete
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), nil)
+		setPod(ctx, s.Namespace, podReady)
+		expectReady(ctx, s)
+		m := createMove(ctx, s, "replace", provisionedStorage(v1alpha1.EngineCloudNativePG))
+		moveReady(ctx, m).Should(HavePrefix("False Provisioning: CloudNativePG has not processed Cluster paddock-postgres-b"))
+		cluster, err := findNamed(ctx, s.Namespace, provision.SecondName, provision.ClusterKind)
+		Expect(err).NotTo(HaveOccurred())
+		secret := get[corev1.Secret](ctx, s.Namespace, provision.SecondName)
+		server := serve(ctx, secret, nil)
+		authority := &corev1.Secret{Data: map[string][]byte{"ca.crt": secret.Data["ca.crt"]}}
+		authority.Namespace, authority.Name = s.Namespace, provision.AuthoritySecret(provision.SecondName)
+		Expect(admin.Create(ctx, authority)).To(Succeed())
+		cluster.Object["status"] = map[string]any{"phase": "Cluster in healthy state", "currentPrimary": provision.SecondName + "-1", "readyInstances": int64(3)}
+		Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		execute(ctx, server, "INSERT INTO sites (key, hash_key) VALUES ('"+reload(ctx, s).Status.SiteKey+"', '')") // as the API server that copies does
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		copied(ctx, m, v1alpha1.MoveCatchingUp)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
+		expectReady(ctx, s)
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6), "kept until the move is confirmed")
+		copied(ctx, m, v1alpha1.MoveSwitched)
+		decideMove(ctx, m, v1alpha1.MoveConfirm)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCompleted))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		published := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
+		Expect(string(published.Data["uri"])).To(ContainSubstring("@paddock-postgres-b." + s.Namespace + ".svc:5432/paddock"))
+
+		By("watching it")
+		Expect(unstructured.SetNestedField(cluster.Object, int64(1), "spec", "instances")).To(Succeed())
+		Expect(admin.Update(ctx, cluster)).To(Succeed())
+		Eventually(func(ctx context.Context) (int64, error) {
+			now, err := findNamed(ctx, s.Namespace, provision.SecondName, provision.ClusterKind)
+			instances, _, _ := unstructured.NestedInt64(now.Object, "spec", "instances")
+			return instances, err
+		}).WithContext(ctx).Should(Equal(int64(3)))
+
+		By("deleting it with the Site")
+		deleteAndWait(ctx, s)
+		_, err = findNamed(ctx, s.Namespace, provision.SecondName, provision.ClusterKind)
+		Expect(err).To(MatchError(apierrors.IsNotFound, "a not-found error"))
+		Expect(databaseNamed(ctx, s.Namespace, provision.SecondName)).To(BeEmpty())
 	})
 })

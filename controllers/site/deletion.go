@@ -79,7 +79,7 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		if s.site.Spec.Storage.Postgres.Provisioned != nil {
-			return r.deleteDatabase(ctx, s, siteKey) // provision_delete.go
+			return r.deleteDatabases(ctx, s, siteKey) // provision_delete.go
 		}
 		why, err := r.eraseDatabase(ctx, s.site, siteKey)
 		if err != nil || why == "" {

@@ -195,7 +195,7 @@ func (s *moveScope) stall(reason, message string) {
 
 // beginMove checks that the move is possible, and prepares the new database.
 func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
-	site, to := s.site, s.move.Spec.To
+	site := s.site
 	switch {
 	case site == nil || !site.DeletionTimestamp.IsZero() || site.Status.SiteKey == "" || !storageChecked(site, site.Status.SiteKey):
 		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q of this namespace does not exist or is not ready. Correct spec.siteName, or wait until the Site is ready.", s.move.Spec.SiteName))
@@ -203,15 +203,12 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	case site.Status.Move != nil && site.Status.Move.UID != string(s.move.UID):
 		s.stall(v1alpha1.ReasonMoveInProgress, fmt.Sprintf("SiteMove %q of the Site has not ended. Set its spec.decision first.", site.Status.Move.Name))
 		return nil
-	case isProvisioned(&site.Spec.Storage) && isProvisioned(&to):
-		s.stall(v1alpha1.ReasonNotSupported, "The Site has a provisioned database, and a namespace has only one. Move the Site to an external database first, and from there to the new one.")
-		return nil
 	}
 	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
 		return r.setMoveFinalizer(ctx, s, true)
 	}
 	target := site.DeepCopy()
-	target.Spec.Storage = to
+	target.Spec.Storage = *s.to()
 	connection, there, err := r.targetConnection(ctx, s, target)
 	if err != nil || !there {
 		return err
@@ -340,7 +337,7 @@ func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
 
 // switchStorage changes spec.storage of the Site, and waits until the API servers use it.
 func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error {
-	site, storage := s.site, &s.move.Spec.To
+	site, storage := s.site, s.to()
 	if s.status.Direction == v1alpha1.MoveBack {
 		storage = s.status.From
 	}
@@ -456,7 +453,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		return nil
 	}
 	if isProvisioned(&s.move.Spec.To) {
-		if deleted, err := r.deleteProvisioned(ctx, s, &s.move.Spec.To, s.status.SiteKey); err != nil || !deleted {
+		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.status.SiteKey); err != nil || !deleted {
 			return err
 		}
 		r.rolledBack(s)

@@ -15,17 +15,31 @@ func isProvisioned(storage *v1alpha1.Storage) bool {
 	return storage.Postgres != nil && storage.Postgres.Provisioned != nil
 }
 
+// to returns the storage to which the move goes: spec.to, with the name of the database that the move
+// provisions.
+func (s *moveScope) to() *v1alpha1.Storage {
+	to := s.move.Spec.To.DeepCopy()
+	switch s.status.ProvisionedName {
+	case "":
+	case provision.Name:
+		to.Postgres.Provisioned.Name = "" // the default
+	default:
+		to.Postgres.Provisioned.Name = s.status.ProvisionedName
+	}
+	return to
+}
+
 // targetConnection returns the connection to the database of spec.to, which it provisions if it must.
 // If there is none yet, the scope has the reason. target is the Site with the new storage.
 func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (connection dsn.Connection, there bool, err error) {
 	var bad *verdict
 	switch postgres := target.Spec.Storage.Postgres; {
 	case postgres.Provisioned != nil:
-		if begun, err := r.beginProvisioning(ctx, s, target); err != nil || !begun {
+		if begun, err := r.beginProvisioning(ctx, s); err != nil || !begun {
 			return dsn.Connection{}, false, err
 		}
 		claim := &v1alpha1.SiteClaim{Spec: v1alpha1.SiteClaimSpec{SiteKey: target.Status.SiteKey}}
-		connection, bad, err = r.provisionDatabase(ctx, &scope{site: target, siteClaim: claim})
+		connection, bad, err = r.provisionDatabase(ctx, &scope{site: target, siteClaim: claim, moveTarget: true})
 	case postgres.Pool != nil:
 		connection, bad, err = r.reservedConnection(ctx, s, target) // move_pool.go
 	default:
@@ -44,13 +58,20 @@ func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, tar
 	return connection, true, nil
 }
 
-// beginProvisioning notes that the move creates the database, before it does. The move deletes only a
-// database that it has created. begun is false if the move cannot create it, or if the note has yet to
-// be written.
-func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope, target *v1alpha1.Site) (begun bool, err error) {
-	if s.status.Provisioned {
+// beginProvisioning notes the name of the database that the move creates, before it does. The move
+// deletes only a database that it has created. begun is false if the move cannot create it, or if the
+// note has yet to be written.
+func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope) (begun bool, err error) {
+	if s.status.ProvisionedName != "" {
 		return true, nil
 	}
+	target := s.site.DeepCopy()
+	target.Spec.Storage = *s.move.Spec.To.DeepCopy()
+	name := provision.NameOf(target)
+	if isProvisioned(&s.site.Spec.Storage) && provision.NameOf(s.site) == name {
+		name = provision.Other(name)
+	}
+	target.Spec.Storage.Postgres.Provisioned.Name = name
 	objects, err := viewDatabase(ctx, r.Live, r.Live, target)
 	if err != nil {
 		return false, err
@@ -58,18 +79,18 @@ func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope, ta
 	for _, engine := range provision.Engines {
 		if objects.Data(engine) != nil {
 			s.stall(v1alpha1.ReasonTargetOccupied, fmt.Sprintf(
-				"The namespace has a database %s of engine %s, which the move did not create. Delete the database if its data is not needed.", provision.Name, engine))
+				"The namespace has a database %s of engine %s, which the move did not create. Delete the database if its data is not needed.", name, engine))
 			return false, nil
 		}
 	}
-	s.status.Provisioned, s.requeueAfter = true, time.Millisecond
+	s.status.ProvisionedName, s.requeueAfter = name, time.Millisecond
 	return false, nil
 }
 
 // abandon ends a move that has not begun to copy.
 func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
-	if s.status.Provisioned && s.site != nil {
-		if deleted, err := r.deleteProvisioned(ctx, s, &s.move.Spec.To, s.site.Status.SiteKey); err != nil || !deleted {
+	if s.status.ProvisionedName != "" && s.site != nil {
+		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.site.Status.SiteKey); err != nil || !deleted {
 			return err
 		}
 	}
@@ -83,7 +104,7 @@ func (r *MoveReconciler) deleteProvisioned(ctx context.Context, s *moveScope, st
 	site := s.site.DeepCopy()
 	site.Spec.Storage = *storage.DeepCopy()
 	deletion := &scope{site: site}
-	wait, err := r.deleteDatabase(ctx, deletion, siteKey)
+	wait, err := r.deleteDatabase(ctx, deletion, provision.NameOf(site), siteKey)
 	if err != nil || wait == 0 {
 		return err == nil, err
 	}

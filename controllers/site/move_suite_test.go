@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,13 +60,6 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCompleted))
 		expectReady(ctx, s)
 		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6))
-
-		By("refusing another provisioned database")
-		twice := createMove(ctx, s, "twice", provisionedStorage(v1alpha1.EngineStatefulSet))
-		moveReady(ctx, twice).Should(HavePrefix("False NotSupported: "))
-		decideMove(ctx, twice, v1alpha1.MoveRollBack)
-		movePhase(ctx, twice).Should(Equal(v1alpha1.MoveRolledBack))
-		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6), "the database that serves the Site")
 
 		By("moving to an external database")
 		external := startExternal(ctx, s.Namespace, "outside")
@@ -225,6 +219,144 @@ var _ = Describe("A move", func() {
 	})
 })
 
+var _ = Describe("A move from one provisioned database to another", func() {
+	It("goes there and back, and the Site keeps the new one", func(ctx SpecContext) {
+		startController(ctx)
+		s := newProvisionedSite(newNamespace(ctx), "upgraded", v1alpha1.EngineStatefulSet)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), nil)
+		setPod(ctx, s.Namespace, podReady)
+		expectReady(ctx, s)
+		key := reload(ctx, s).Status.SiteKey
+		first, before := versions(databaseOf(ctx, s.Namespace)), reload(ctx, s).Spec.Storage
+		second := func(ctx context.Context) []client.Object {
+			return databaseNamed(ctx, s.Namespace, provision.SecondName)
+		}
+		to := provisionedStorage(v1alpha1.EngineStatefulSet)
+		to.Postgres.Provisioned.Version = "18"
+		to.Postgres.Provisioned.Storage.Size = ptr.To(resource.MustParse("5Gi"))
+		begin := func(name string) *v1alpha1.SiteMove {
+			GinkgoHelper()
+			m := createMove(ctx, s, name, to)
+			Eventually(second).WithContext(ctx).Should(HaveLen(6))
+			server := serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.SecondName), nil)
+			setPodOf(ctx, s.Namespace, provision.SecondName, podReady)
+			movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+			execute(ctx, server, "INSERT INTO sites (key, hash_key) VALUES ('"+key+"', '')") // as the API server that copies does
+			return m
+		}
+		finish := func(m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection) {
+			GinkgoHelper()
+			reportCopied(ctx, m, direction, v1alpha1.MoveCopying)
+			movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+			reportCopied(ctx, m, direction, v1alpha1.MoveCatchingUp)
+		}
+		connection := func(ctx context.Context) string {
+			return string(get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace)).Data["uri"])
+		}
+
+		By("rolling it back before the switch")
+		m := begin("given-up")
+		for _, object := range second(ctx) {
+			Expect(object.GetLabels()).To(HaveKeyWithValue(v1alpha1.SiteKeyLabel, key))
+			Expect(object.GetOwnerReferences()).To(BeEmpty())
+		}
+		pod := get[corev1.Pod](ctx, s.Namespace, provision.PodName(provision.SecondName))
+		Expect(pod.Spec.Containers[0].Image).To(HaveSuffix(":18"))
+		Expect(get[corev1.Service](ctx, s.Namespace, provision.Name).Spec.Selector).NotTo(HaveKeyWithValue("app.kubernetes.io/instance", pod.Labels["app.kubernetes.io/instance"]))
+		Expect(get[networkingv1.NetworkPolicy](ctx, s.Namespace, provision.SecondName).Spec.PodSelector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/instance", provision.SecondName))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(second(ctx)).To(BeEmpty())
+
+		By("returning after the switch")
+		m = begin("returned")
+		finish(m, v1alpha1.MoveForward)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
+		expectReady(ctx, s)
+		Eventually(connection).WithContext(ctx).Should(ContainSubstring("@paddock-postgres-b." + s.Namespace + ".svc:5432/paddock"))
+		Expect(reload(ctx, s).Spec.Storage.Postgres.Provisioned.Name).To(Equal(provision.SecondName))
+		Expect(reload(ctx, s).Spec.Storage.Postgres.Provisioned.Version).To(Equal("18"))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		finish(m, v1alpha1.MoveBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRollingBack))
+		Expect(second(ctx)).To(HaveLen(6), "until the log since the switch is copied")
+		reportCopied(ctx, m, v1alpha1.MoveBack, v1alpha1.MoveRollingBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(second(ctx)).To(BeEmpty())
+		expectReady(ctx, s)
+		Expect(reload(ctx, s).Spec.Storage).To(Equal(before))
+		Expect(connection(ctx)).To(ContainSubstring("@paddock-postgres." + s.Namespace + ".svc:5432/paddock"))
+		Expect(versions(databaseOf(ctx, s.Namespace))).To(Equal(first), "nothing was changed")
+
+		By("confirming it")
+		m = begin("confirmed")
+		finish(m, v1alpha1.MoveForward)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
+		Expect(versions(databaseOf(ctx, s.Namespace))).To(Equal(first), "kept until the move is confirmed")
+		reportCopied(ctx, m, v1alpha1.MoveForward, v1alpha1.MoveSwitched)
+		decideMove(ctx, m, v1alpha1.MoveConfirm)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCompleted))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		Expect(second(ctx)).To(HaveLen(6))
+		expectReady(ctx, s)
+
+		By("repairing what drifts")
+		update(ctx, s.Namespace, provision.SecondName, func(set *appsv1.StatefulSet) { set.Spec.Replicas = ptr.To(int32(0)) })
+		Eventually(func() *int32 {
+			return get[appsv1.StatefulSet](ctx, s.Namespace, provision.SecondName).Spec.Replicas
+		}).WithContext(ctx).Should(HaveValue(BeEquivalentTo(1)))
+		setPodOf(ctx, s.Namespace, provision.SecondName, podReady)
+		expectReady(ctx, s)
+
+		By("refusing another name")
+		Eventually(func() error {
+			named := reload(ctx, s)
+			named.Spec.Storage.Postgres.Provisioned.Name = provision.Name
+			return admin.Update(ctx, named)
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("storage.postgres.provisioned.name is changed by a SiteMove only")))
+
+		By("adopting it, and making no other, when the Site is created again")
+		volume := get[corev1.PersistentVolumeClaim](ctx, s.Namespace, provision.SecondName).UID
+		deleteAndWait(ctx, s)
+		Expect(second(ctx)).To(HaveLen(6))
+		again := newProvisionedSite(s.Namespace, "upgraded", v1alpha1.EngineStatefulSet)
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		storageOf(ctx, again).Should(Equal(`False ForeignRecords: Namespace "` + s.Namespace + `" has the database paddock-postgres-b. ` +
+			"To use its data, set spec.storage.postgres.provisioned.name to paddock-postgres-b. Otherwise delete it."))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		left := &corev1.PersistentVolumeClaim{Spec: get[corev1.PersistentVolumeClaim](ctx, s.Namespace, provision.SecondName).Spec}
+		left.Namespace, left.Name, left.Labels = s.Namespace, provision.Name, map[string]string{v1alpha1.SiteKeyLabel: key} // as of a move during which the Site was deleted
+		left.Spec.VolumeName = ""
+		Expect(admin.Create(ctx, left)).To(Succeed())
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) {
+			s.Spec.Storage = *to.DeepCopy()
+			s.Spec.Storage.Postgres.Provisioned.Name = provision.SecondName
+		})
+		storageOf(ctx, again).Should(ContainSubstring("has the database paddock-postgres. To use its data, set"))
+		deleteAndWait(ctx, left)
+		expectReady(ctx, again)
+		Expect(get[corev1.PersistentVolumeClaim](ctx, s.Namespace, provision.SecondName).UID).To(Equal(volume))
+		Expect(reload(ctx, again).Status.SiteKey).To(Equal(key))
+
+		By("using the first name for the next one")
+		m = createMove(ctx, again, "next", to)
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		Expect(second(ctx)).To(HaveLen(6))
+
+		By("deleting it with the Site")
+		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DeletionPolicy = v1alpha1.DeletionDelete })
+		Eventually(func() []string { return reload(ctx, s).Finalizers }).WithContext(ctx).Should(ContainElement(v1alpha1.SiteFinalizer))
+		deleteAndWait(ctx, again)
+		Expect(second(ctx)).To(BeEmpty())
+	})
+})
+
 // frozen reads a SiteMove and its Site as they were.
 type frozen struct {
 	client.Reader
@@ -309,9 +441,15 @@ func moveReady(ctx context.Context, m *v1alpha1.SiteMove) AsyncAssertion {
 // copied reports that the work of a phase is done, as the API servers do.
 func copied(ctx context.Context, m *v1alpha1.SiteMove, phase v1alpha1.MovePhase) {
 	GinkgoHelper()
+	reportCopied(ctx, m, v1alpha1.MoveForward, phase)
+}
+
+// reportCopied is copied for a direction.
+func reportCopied(ctx context.Context, m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection, phase v1alpha1.MovePhase) {
+	GinkgoHelper()
 	report := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name},
-		"status":   map[string]any{"copy": map[string]any{"direction": string(v1alpha1.MoveForward), "phase": string(phase), "done": true}},
+		"status":   map[string]any{"copy": map[string]any{"direction": string(direction), "phase": string(phase), "done": true}},
 	}}
 	report.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SiteMove"))
 	Expect(apiServer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("paddock-apiserver"), client.ForceOwnership)).To(Succeed())

@@ -33,12 +33,18 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 		Namespace: r.Namespace, PostgresImage: r.PostgresImage, CloudNativePGImage: r.CloudNativePGImage,
 		SiteKey: s.siteClaim.Spec.SiteKey,
 	}
-	objects, err := viewDatabase(ctx, r.Client, r.Live, site)
+	name := provision.NameOf(site)
+	objects, err := viewDatabase(ctx, r.databases(name), r.Live, site)
 	if err != nil {
 		return dsn.Connection{}, nil, err
 	}
 	if bad := decideProvision(site, options.SiteKey, objects); bad != nil {
 		return dsn.Connection{}, bad, nil
+	}
+	if !s.moveTarget {
+		if bad, err := findElsewhere(ctx, r.databases(provision.Other(name)), r.Live, site, objects); bad != nil || err != nil {
+			return dsn.Connection{}, bad, err
+		}
 	}
 	secret, bad, err := r.ensureCredentials(ctx, site, options, objects.Data(engine) != nil)
 	if err != nil || bad != nil {
@@ -46,7 +52,7 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 	}
 	options.Certificate = provision.Certificate(secret)
 	for _, object := range provision.Render(site, options) {
-		bad, err := r.ensure(ctx, r.readerOf(object), object, apply.Covers) // ensure.go
+		bad, err := r.ensure(ctx, r.readerOf(name, object), object, apply.Covers) // ensure.go
 		if kindMissing(err) {
 			return dsn.Connection{}, &engineMissing, nil
 		}
@@ -58,7 +64,7 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 		if err := r.deleteUnasked(ctx, site, options.SiteKey); err != nil { // provision_delete.go
 			return dsn.Connection{}, nil, err
 		}
-		if err := r.clusters.start(); err != nil { // watch_late.go
+		if err := r.clusters[name].start(); err != nil { // watch_late.go
 			return dsn.Connection{}, nil, err
 		}
 	}
@@ -71,12 +77,13 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 // viewDatabase reads the objects of a database. Those of CloudNativePG are read from
 // kube-apiserver, because the cache cannot have them while their kinds are missing.
 func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site) (provision.Objects, error) {
-	key := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
+	name := provision.NameOf(site)
+	key := client.ObjectKey{Namespace: site.Namespace, Name: name}
 	var o provision.Objects
 	var errs [4]error
 	o.Volume, errs[0] = find[corev1.PersistentVolumeClaim](ctx, cached, key)
 	o.StatefulSet, errs[1] = find[appsv1.StatefulSet](ctx, cached, key)
-	o.Pod, errs[2] = find[corev1.Pod](ctx, cached, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName})
+	o.Pod, errs[2] = find[corev1.Pod](ctx, cached, client.ObjectKey{Namespace: site.Namespace, Name: provision.PodName(name)})
 	if o.Volume == nil || site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		cluster := newObject(provision.ClusterKind)
 		var there bool
@@ -87,12 +94,37 @@ func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha
 	return o, errors.Join(errs[:]...)
 }
 
-// readerOf returns the reader for an object of a database, the same as in viewDatabase.
-func (r *Reconciler) readerOf(object client.Object) client.Reader {
+// databases returns the cache of the objects of databases with a name.
+func (r *Reconciler) databases(name string) client.Reader {
+	if name == provision.SecondName {
+		return r.second
+	}
+	return r.Client
+}
+
+// readerOf returns the reader for an object of the database with a name, the same as in viewDatabase.
+func (r *Reconciler) readerOf(name string, object client.Object) client.Reader {
 	if _, untyped := object.(*unstructured.Unstructured); untyped {
 		return r.Live
 	}
-	return r.Client
+	return r.databases(name)
+}
+
+// findElsewhere returns why the Site must not create or adopt a database, or nil: the namespace has one
+// with the other name. own are the objects of the Site's database. A Site that has used its database may
+// have both, while it is moved.
+func findElsewhere(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site, own provision.Objects) (*verdict, error) {
+	if own.Any() && site.Status.SiteKey != "" {
+		return nil, nil
+	}
+	elsewhere, other := site.DeepCopy(), provision.Other(provision.NameOf(site))
+	elsewhere.Spec.Storage.Postgres.Provisioned.Name = other
+	there, err := viewDatabase(ctx, cached, live, elsewhere)
+	if err != nil || !there.Any() {
+		return nil, err
+	}
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
+		"Namespace %q has the database %s. To use its data, set spec.storage.postgres.provisioned.name to %s. Otherwise delete it.", site.Namespace, other, other)}, nil
 }
 
 // decideProvision returns why the Site cannot use the existing data, or nil.
@@ -116,11 +148,11 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 	case keyed && key != siteKey:
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
 			"Namespace %q has the database %s of another site key. Delete the database, remove the label %s from it to let this Site use the database without its records, "+
-				"or ask a cluster administrator to restore the SiteClaim with that site key.", site.Namespace, provision.Name, v1alpha1.SiteKeyLabel)}
+				"or ask a cluster administrator to restore the SiteClaim with that site key.", site.Namespace, provision.NameOf(site), v1alpha1.SiteKeyLabel)}
 	case noted && major != provision.Major(site):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonMajorUpgrade, fmt.Sprintf(
 			"The data was written by Postgres %s, and %s cannot read it. Set spec.storage.postgres.provisioned.version to %s or to one of its minor versions. "+
-				"To change the major version, move the Site to an external database, and from there to a new one, with kubectl paddock move.", major, provision.Major(site), major)}
+				"To change the major version, move the Site to a new database with a SiteMove.", major, provision.Major(site), major)}
 	default:
 		return nil
 	}
@@ -129,7 +161,7 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 // ensureCredentials returns the Secret of the database, and creates it if it is missing. If the
 // data exists, the new Secret has the password of the published connection.
 func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
-	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.Name}
+	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.NameOf(site)}
 	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), name)
 	if err == nil && secret == nil {
 		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has only one type and may be stale
@@ -141,7 +173,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		return nil, nil, err
 	case secret != nil && secret.Type != v1alpha1.SecretTypeDSN:
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonInvalidSecret, fmt.Sprintf(
-			"Secret %q has the name of the database's Secret but not the type %s. Delete the Secret.", provision.Name, v1alpha1.SecretTypeDSN)}, nil
+			"Secret %q has the name of the database's Secret but not the type %s. Delete the Secret.", name.Name, v1alpha1.SecretTypeDSN)}, nil
 	case secret != nil:
 		return secret, nil, nil
 	}
@@ -153,7 +185,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		}
 		if password = provision.Password(connection); !there || password == "" {
 			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-				"Secret %q with the password of the database does not exist. Restore the Secret.", provision.Name)}, nil
+				"Secret %q with the password of the database does not exist. Restore the Secret.", name.Name)}, nil
 		}
 	}
 	if secret, err = provision.NewSecret(site, o, password); err != nil {
@@ -161,7 +193,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 	}
 	switch err := r.Client.Create(ctx, secret, apply.FieldOwner); {
 	case apierrors.IsForbidden(err): // by a quota, or because the role only allows reading
-		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("kube-apiserver rejected Secret %s: %s", provision.Name, err)}, nil
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRefused, fmt.Sprintf("kube-apiserver rejected Secret %s: %s", name.Name, err)}, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("create Secret %s: %w", name, err)
 	}
@@ -171,18 +203,19 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 // connectionTo returns the connection to the Site's database.
 func (r *Reconciler) connectionTo(ctx context.Context, site *v1alpha1.Site, secret *corev1.Secret) (dsn.Connection, *verdict, error) {
 	var authority []byte
+	name := provision.NameOf(site)
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
-		theirs, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: site.Namespace, Name: provision.AuthoritySecret})
+		theirs, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: site.Namespace, Name: provision.AuthoritySecret(name)})
 		if err != nil {
 			return dsn.Connection{}, nil, err
 		}
 		if theirs == nil {
 			return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf(
-				"CloudNativePG has not created Secret %s yet.", provision.AuthoritySecret)}, nil
+				"CloudNativePG has not created Secret %s yet.", provision.AuthoritySecret(name))}, nil
 		}
 		authority = theirs.Data[dsn.CAKey]
 	}
 	connection, err := provision.Connection(site, secret, authority)
-	bad, err := invalidSecret(provision.Name, err)
+	bad, err := invalidSecret(name, err)
 	return connection, bad, err
 }

@@ -42,12 +42,23 @@ var databaseKinds = map[v1alpha1.PostgresEngine][]schema.GroupVersionKind{
 	},
 }
 
-// deleteDatabase deletes the Site's provisioned database, whether or not it runs. It returns the
-// delay before the next check, or zero if all objects are deleted.
-func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
+// deleteDatabases deletes the Site's provisioned database, and the one that it moves to or from if it
+// has the same engine. It returns the delay before the next check, or zero if all objects are deleted.
+func (r *Reconciler) deleteDatabases(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
+	for _, name := range provision.Names {
+		if wait, err := r.deleteDatabase(ctx, s, name, siteKey); err != nil || wait > 0 {
+			return wait, err
+		}
+	}
+	return 0, nil
+}
+
+// deleteDatabase deletes the provisioned database with a name and the Site's engine, whether or not it
+// runs. It returns the delay before the next check, or zero if all objects are deleted.
+func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, name, siteKey string) (time.Duration, error) {
 	var left string
 	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {
-		there, err := r.deleteOurs(ctx, kind, s.site.Namespace, siteKey)
+		there, err := r.deleteOurs(ctx, kind, client.ObjectKey{Namespace: s.site.Namespace, Name: name}, siteKey)
 		if apierrors.IsForbidden(err) && kind.Kind == "Secret" {
 			s.found.failed = "The database cannot be deleted: " + secrets.Forbidden(s.site.Namespace, r.Namespace)
 			return secrets.RetryInterval, nil
@@ -56,7 +67,7 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, siteKey strin
 			return 0, err
 		}
 		if there {
-			left = kind.Kind + " " + provision.Name
+			left = kind.Kind + " " + name
 		}
 	}
 	if left == "" {
@@ -71,16 +82,16 @@ func (r *Reconciler) deleteUnasked(ctx context.Context, site *v1alpha1.Site, sit
 	if site.Spec.Storage.Postgres.Provisioned.Backup != nil {
 		return nil
 	}
-	_, err := r.deleteOurs(ctx, provision.ScheduledBackupKind, site.Namespace, siteKey)
+	_, err := r.deleteOurs(ctx, provision.ScheduledBackupKind, client.ObjectKey{Namespace: site.Namespace, Name: provision.NameOf(site)}, siteKey)
 	return err
 }
 
 // deleteOurs deletes an object of the database and reports whether it existed. It keeps an object
 // of the same name with another site key.
-func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, namespace, siteKey string) (there bool, err error) {
+func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey, siteKey string) (there bool, err error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
-	there, err = findInto(ctx, r.Live, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+	there, err = findInto(ctx, r.Live, key, object)
 	switch {
 	case !there || err != nil:
 		return false, err
@@ -92,7 +103,7 @@ func (r *Reconciler) deleteOurs(ctx context.Context, kind schema.GroupVersionKin
 	uid := object.GetUID()
 	err = r.Client.Delete(ctx, object, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return true, fmt.Errorf("delete %s %s: %w", kind.Kind, provision.Name, err)
+		return true, fmt.Errorf("delete %s %s: %w", kind.Kind, key.Name, err)
 	}
 	return true, nil
 }

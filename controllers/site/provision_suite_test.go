@@ -39,7 +39,7 @@ var _ = Describe("A provisioned database", func() {
 		Expect(admin.Create(ctx, s)).To(Succeed())
 		storageOf(ctx, s).Should(HavePrefix("False Provisioning"))
 		Eventually(func(ctx context.Context) error {
-			return admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.PodName}, &corev1.Pod{})
+			return admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.PodName(provision.Name)}, &corev1.Pod{})
 		}).WithContext(ctx).Should(Succeed(), "the StatefulSet's Pod was admitted")
 		Expect(condition(s, v1alpha1.ConditionReconciling)(ctx)).To(Equal("True Provisioning"))
 		for _, object := range databaseOf(ctx, s.Namespace) {
@@ -105,7 +105,7 @@ var _ = Describe("A provisioned database", func() {
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Storage.Postgres.Provisioned.Version = "17.6" })
 		Eventually(func(g Gomega, ctx context.Context) {
 			pod := &corev1.Pod{} // the next one: the one before has no node to end it, and is gone at once
-			g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.PodName}, pod)).To(Succeed())
+			g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: provision.PodName(provision.Name)}, pod)).To(Succeed())
 			g.Expect(pod.Spec.Containers[0].Image).To(Equal("docker.io/library/postgres:17.6"))
 		}).WithContext(ctx).Should(Succeed())
 
@@ -248,11 +248,17 @@ func storageOf(ctx context.Context, s *v1alpha1.Site) AsyncAssertion {
 // databaseOf finds the objects of the database of a namespace.
 func databaseOf(ctx context.Context, namespace string) []client.Object {
 	GinkgoHelper()
+	return databaseNamed(ctx, namespace, provision.Name)
+}
+
+// databaseNamed finds the objects of the database of a namespace with a name.
+func databaseNamed(ctx context.Context, namespace, name string) []client.Object {
+	GinkgoHelper()
 	var there []client.Object
 	for _, object := range []client.Object{
 		&corev1.Secret{}, &networkingv1.NetworkPolicy{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}, &policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{},
 	} {
-		err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.Name}, object)
+		err := admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 		if err == nil {
 			there = append(there, object)
 		}
@@ -293,9 +299,15 @@ func waiting(reason string) corev1.PodStatus {
 // setPod says what a kubelet would, as soon as there is a Pod to say it of.
 func setPod(ctx context.Context, namespace string, status corev1.PodStatus) {
 	GinkgoHelper()
+	setPodOf(ctx, namespace, provision.Name, status)
+}
+
+// setPodOf is setPod for the database with a name.
+func setPodOf(ctx context.Context, namespace, name string, status corev1.PodStatus) {
+	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {
 		pod := &corev1.Pod{}
-		g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.PodName}, pod)).To(Succeed())
+		g.Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: provision.PodName(name)}, pod)).To(Succeed())
 		g.Expect(pod.DeletionTimestamp.IsZero()).To(BeTrue())
 		pod.Status = status
 		g.Expect(admin.Status().Update(ctx, pod)).To(Succeed())
@@ -327,7 +339,11 @@ func serve(ctx context.Context, secret *corev1.Secret, settings map[string]strin
 	}
 	address, err := url.Parse(server.URL("paddock"))
 	Expect(err).NotTo(HaveOccurred())
-	clusterServices.Store(address.Host)
+	service := serviceAddress
+	if secret.Name == provision.SecondName {
+		service = secondServiceAddress
+	}
+	clusterServices.Store(service, address.Host)
 	return server
 }
 

@@ -45,7 +45,7 @@ func TestDecideProvision(t *testing.T) {
 		"another minor version":        {site(v1alpha1.EngineStatefulSet, "17.6"), volume("key", "17"), "", ""},
 		"a volume that a person made":  {site(v1alpha1.EngineStatefulSet, "17"), volume("", ""), "", ""},
 		"a newer major version":        {site(v1alpha1.EngineStatefulSet, "18.1"), volume("key", "17"), v1alpha1.ReasonMajorUpgrade, "written by Postgres 17, and 18 cannot"},
-		"an older major version":       {site(v1alpha1.EngineStatefulSet, "16"), volume("key", "17"), v1alpha1.ReasonMajorUpgrade, "move the Site to an external database"},
+		"an older major version":       {site(v1alpha1.EngineStatefulSet, "16"), volume("key", "17"), v1alpha1.ReasonMajorUpgrade, "move the Site to a new database"},
 		"data of another key":          {site(v1alpha1.EngineStatefulSet, "17"), volume("other", "17"), v1alpha1.ReasonForeignRecords, "another site key"},
 		"data that goes":               {site(v1alpha1.EngineStatefulSet, "17"), leaving, v1alpha1.ReasonProvisioning, "being deleted"},
 		"data of the other engine":     {site(v1alpha1.EngineStatefulSet, "17"), cluster, v1alpha1.ReasonForeignRecords, "engine CloudNativePG"},

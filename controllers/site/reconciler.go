@@ -57,8 +57,11 @@ type Reconciler struct {
 	Now func() time.Time
 
 	// placing is held while a Site is placed on a database of a pool.
-	placing  sync.Mutex
-	clusters *lateWatch
+	placing sync.Mutex
+	// second caches the objects of databases with SecondName.
+	second client.Reader
+	// clusters are the watches of Clusters of CloudNativePG, by their name.
+	clusters map[string]*lateWatch
 	gateways *gatewayAPI
 	issuers  issuerChecks
 }
@@ -71,14 +74,14 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
 
-// The objects of a provisioned database all have the same name.
-// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters,resourceNames=paddock-postgres,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=scheduledbackups,resourceNames=paddock-postgres,verbs=get;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0,verbs=get;list;watch
+// The objects of a provisioned database all have the same name, one of two.
+// +kubebuilder:rbac:groups="",resources=services;persistentvolumeclaims,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=clusters,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=postgresql.cnpg.io,resources=scheduledbackups,resourceNames=paddock-postgres;paddock-postgres-b,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,resourceNames=paddock-postgres-0;paddock-postgres-b-0,verbs=get;list;watch
 
 // Rights on the Secrets in Sites' namespaces are in separate roles, which are bound cluster-wide or
 // by the owners of namespaces: config/rbac/controller_secrets.yaml, site_secrets_role.yaml.

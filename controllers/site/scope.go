@@ -21,6 +21,8 @@ type scope struct {
 	class *v1alpha1.SiteClass
 	// siteClaim is the SiteClaim that the Site holds, or nil.
 	siteClaim *v1alpha1.SiteClaim
+	// moveTarget is true if site has the storage to which a SiteMove goes.
+	moveTarget bool
 	// found has the results of the phases for the status.
 	found findings
 	// requeueAfter is the delay of the next reconcile. If zero, only a watch triggers one.

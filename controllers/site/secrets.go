@@ -22,7 +22,7 @@ func secretName(site *v1alpha1.Site) string {
 	case postgres.External != nil:
 		return postgres.External.SecretRef.Name
 	default:
-		return provision.Name
+		return provision.NameOf(site)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site"
+	"github.com/paddock-health/paddock/controllers/site/provision"
 	"github.com/paddock-health/paddock/controllers/siteclass"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
@@ -52,8 +54,10 @@ const (
 	deliveryUser         = "system:serviceaccount:paddock-system:paddock-delivery"
 	operatorNamespace    = "paddock-system"
 	connectionsNamespace = "paddock-connections"
-	// serviceAddress stands for the addresses of Services; nobody listens there.
-	serviceAddress = "127.0.0.2"
+	// serviceAddress and secondServiceAddress stand for the addresses of Services of provisioned databases
+	// with the first and the second name; nobody listens there.
+	serviceAddress       = "127.0.0.2"
+	secondServiceAddress = "127.0.0.3"
 	// drain is short, but longer than a test takes to write after a deletion.
 	drain = 2 * time.Second
 )
@@ -69,8 +73,8 @@ var (
 	// deliverer has the rights of the delivery process.
 	deliverer client.Client
 	// clusterServices is where the hosts of Services are, as there is no cluster network:
-	// the address of a server on this machine.
-	clusterServices atomic.Value
+	// the address of a server on this machine, by the address of the Service.
+	clusterServices sync.Map
 )
 
 func TestSite(t *testing.T) {
@@ -142,13 +146,16 @@ func clientOf(user string) client.Client {
 
 // dial reaches databases: those of the cluster's Services are on this machine.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if there, ok := clusterServices.Load().(string); ok && address == serviceAddress+":5432" {
-		address = there
+	if there, ok := clusterServices.Load(strings.TrimSuffix(address, ":5432")); ok {
+		address = there.(string)
 	}
 	return egress.NewDialer([]netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}).DialContext(ctx, network, address)
 }
 
 func lookup(ctx context.Context, host string) ([]string, error) {
+	if strings.HasPrefix(host, provision.SecondName+".") {
+		return []string{secondServiceAddress}, nil
+	}
 	if strings.HasSuffix(host, ".svc") {
 		return []string{serviceAddress}, nil
 	}

@@ -27,15 +27,21 @@ type lateWatch struct {
 
 // newLateWatch returns a watch of the objects of a kind that the options select. It is not started.
 func newLateWatch(mgr ctrl.Manager, c controller.Controller, kind schema.GroupVersionKind, selected cache.Options, h handler.EventHandler) (*lateWatch, error) {
-	selected.HTTPClient, selected.Scheme, selected.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
-	objects, err := cache.New(mgr.GetConfig(), selected)
-	if err == nil {
-		err = mgr.Add(objects)
-	}
+	objects, err := addCache(mgr, selected)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of %s objects: %w", kind.Kind, err)
 	}
 	return &lateWatch{kind: kind, controller: c, cache: objects, handler: h}, nil
+}
+
+// addCache returns a cache that the manager starts, in addition to its own.
+func addCache(mgr ctrl.Manager, options cache.Options) (cache.Cache, error) {
+	options.HTTPClient, options.Scheme, options.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	objects, err := cache.New(mgr.GetConfig(), options)
+	if err != nil {
+		return nil, err
+	}
+	return objects, mgr.Add(objects)
 }
 
 // start starts the watch. The kind must be installed.

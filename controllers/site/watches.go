@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/announce"
@@ -43,19 +45,25 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return builder.AddToScheme(scheme)
 }
 
-// databaseObjects are the kinds of a provisioned database, with the name of its objects.
-var databaseObjects = map[client.Object]string{
-	&appsv1.StatefulSet{}:           provision.Name,
-	&corev1.Pod{}:                   provision.PodName,
-	&corev1.PersistentVolumeClaim{}: provision.Name,
-	&corev1.Service{}:               provision.Name,
-	&policyv1.PodDisruptionBudget{}: provision.Name,
-	&networkingv1.NetworkPolicy{}:   provision.Name,
+// databaseObjects returns which objects a cache of the provisioned databases with a name has. The
+// controller's rights to watch are limited to one name, so each name has a cache.
+func databaseObjects(name string) map[client.Object]cache.ByObject {
+	named := func(name string) cache.ByObject {
+		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+	}
+	return map[client.Object]cache.ByObject{
+		&appsv1.StatefulSet{}:           named(name),
+		&corev1.Pod{}:                   named(provision.PodName(name)),
+		&corev1.PersistentVolumeClaim{}: named(name),
+		&corev1.Service{}:               named(name),
+		&policyv1.PodDisruptionBudget{}: named(name),
+		&networkingv1.NetworkPolicy{}:   named(name),
+	}
 }
 
 // CachedObjects returns which objects the controller's cache has: Secrets of type SecretTypeDSN,
-// the objects of provisioned databases, and the Ingresses in the operator namespace. If access is
-// Namespaced, only the Secrets in the connections namespace are cached.
+// the objects of provisioned databases with the first name, and the Ingresses in the operator
+// namespace. If access is Namespaced, only the Secrets in the connections namespace are cached.
 func CachedObjects(access secrets.Access, operator, connections string) map[client.Object]cache.ByObject {
 	dsns := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
 	if access == secrets.Namespaced {
@@ -65,9 +73,7 @@ func CachedObjects(access secrets.Access, operator, connections string) map[clie
 		&corev1.Secret{}:        dsns,
 		&networkingv1.Ingress{}: {Namespaces: map[string]cache.Config{operator: {}}},
 	}
-	for object, name := range databaseObjects {
-		cached[object] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
-	}
+	maps.Copy(cached, databaseObjects(provision.Name))
 	return cached
 }
 
@@ -117,18 +123,30 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
 			UsePriorityQueue: ptr.To(false),
 		})
-	for object := range databaseObjects {
-		build = build.Watches(object, handler.EnqueueRequestsFromMapFunc(r.neighbours))
+	neighbours := handler.EnqueueRequestsFromMapFunc(r.neighbours)
+	for object := range databaseObjects(provision.Name) {
+		build = build.Watches(object, neighbours)
+	}
+	second, err := addCache(mgr, cache.Options{ByObject: databaseObjects(provision.SecondName)}) // watch_late.go
+	if err != nil {
+		return fmt.Errorf("make a cache of the databases %s: %w", provision.SecondName, err)
+	}
+	r.second = second
+	for object := range databaseObjects(provision.SecondName) {
+		build = build.WatchesRawSource(source.Kind(second, object, neighbours))
 	}
 	built, err := build.Build(r)
 	if err != nil {
 		return err
 	}
-	r.clusters, err = newLateWatch(mgr, built, provision.ClusterKind, cache.Options{
-		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, provision.Name),
-	}, handler.EnqueueRequestsFromMapFunc(r.neighbours))
-	if err != nil {
-		return err
+	r.clusters = map[string]*lateWatch{}
+	for _, name := range provision.Names {
+		r.clusters[name], err = newLateWatch(mgr, built, provision.ClusterKind, cache.Options{
+			DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name),
+		}, neighbours)
+		if err != nil {
+			return err
+		}
 	}
 	r.gateways, err = r.newGatewayAPI(mgr, built)
 	return err

@@ -91,6 +91,7 @@ func TestSelectEvent(t *testing.T) {
 		"a Pod of the report": {corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "oak", Name: "paddock-postgres-0"}, true},
 		"a Pod of others":     {corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "oak", Name: "app"}, false},
 		"the database":        {corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "paddock-postgres"}, true},
+		"the second database": {corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "paddock-postgres-b"}, true},
 		"its Secret":          {corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "paddock-postgres"}, false},
 	} {
 		if _, ok := SelectEvent(&corev1.Event{InvolvedObject: test.about}, pods); ok != test.want {

@@ -151,8 +151,9 @@ type Event struct {
 	LastSeen  metav1.Time `json:"lastSeen"`
 }
 
-// databaseName is the name of the objects of a database that the controller provisions.
-const databaseName = "paddock-postgres"
+// databaseNames are the names of databases that the controller provisions. All objects of one have its
+// name.
+var databaseNames = []string{"paddock-postgres", "paddock-postgres-b"}
 
 // SelectEvent returns the part of an Event that a support bundle has, and whether the bundle has the
 // Event. A bundle has the Events of objects of the group paddock.health (which has no records), of
@@ -161,7 +162,7 @@ func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	about := event.InvolvedObject
 	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
 		about.Kind == "Pod" && pods[about.Namespace+"/"+about.Name] ||
-		about.Name == databaseName && slices.Contains([]string{"StatefulSet", "PersistentVolumeClaim", "Cluster"}, about.Kind)
+		slices.Contains(databaseNames, about.Name) && slices.Contains([]string{"StatefulSet", "PersistentVolumeClaim", "Cluster"}, about.Kind)
 	if !ours {
 		return Event{}, false
 	}

@@ -20,7 +20,7 @@ import (
 
 // podSelectors select the Pods of a report: Paddock's own, those of provisioned databases, and those
 // that CloudNativePG runs for one.
-var podSelectors = []string{"app.kubernetes.io/part-of=paddock", "cnpg.io/cluster=paddock-postgres"}
+var podSelectors = []string{"app.kubernetes.io/part-of=paddock", "cnpg.io/cluster in (paddock-postgres, paddock-postgres-b)"}
 
 // definitions is the resource of CustomResourceDefinitions.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}

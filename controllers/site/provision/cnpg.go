@@ -19,8 +19,9 @@ var (
 	ScheduledBackupKind = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "ScheduledBackup"}
 )
 
-// AuthoritySecret is the Secret of CloudNativePG with its certificate authority, in ca.crt.
-const AuthoritySecret = Name + "-ca"
+// AuthoritySecret returns the name of the Secret of CloudNativePG with the certificate authority of a
+// Cluster, in ca.crt.
+func AuthoritySecret(name string) string { return name + "-ca" }
 
 const (
 	defaultInstances = 3
@@ -31,7 +32,7 @@ const (
 func cloudNativePG(site *v1alpha1.Site, o Options) []client.Object {
 	spec := site.Spec.Storage.Postgres.Provisioned
 	meta := about(site, o)
-	pods := metav1.LabelSelector{MatchLabels: map[string]string{"cnpg.io/cluster": Name}}
+	pods := metav1.LabelSelector{MatchLabels: map[string]string{"cnpg.io/cluster": meta.Name}}
 	objects := []client.Object{
 		networkPolicy(meta, o, pods, []networkingv1.NetworkPolicyIngressRule{
 			{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &pods}}},
@@ -42,7 +43,7 @@ func cloudNativePG(site *v1alpha1.Site, o Options) []client.Object {
 	if spec.Backup != nil {
 		objects = append(objects, object(ScheduledBackupKind, meta, map[string]any{
 			"schedule": spec.Backup.Schedule, "method": "volumeSnapshot",
-			"cluster": map[string]any{"name": Name},
+			"cluster": map[string]any{"name": meta.Name},
 			// Backups must remain when the Cluster is deleted.
 			"backupOwnerReference": "none",
 		}))
@@ -78,7 +79,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		"managed": map[string]any{"services": map[string]any{"additional": []any{map[string]any{
 			"selectorType": "rw",
 			"serviceTemplate": map[string]any{
-				"metadata": map[string]any{"name": Name},
+				"metadata": map[string]any{"name": meta.Name},
 				"spec":     map[string]any{"clusterIP": corev1.ClusterIPNone},
 			},
 		}}}},
@@ -86,7 +87,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		"bootstrap": map[string]any{"initdb": map[string]any{
 			"database": database, "owner": user, "dataChecksums": true,
 			"encoding": "UTF8", "localeCollate": "C", "localeCType": "C.UTF-8",
-			"secret": map[string]any{"name": Name},
+			"secret": map[string]any{"name": meta.Name},
 		}},
 	}
 	if spec.Backup != nil {

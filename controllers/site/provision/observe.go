@@ -3,6 +3,7 @@ package provision
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,11 @@ func (o Objects) Data(engine v1alpha1.PostgresEngine) client.Object {
 	}
 }
 
+// Any reports whether there is data of a database with any engine.
+func (o Objects) Any() bool {
+	return slices.ContainsFunc(Engines, func(engine v1alpha1.PostgresEngine) bool { return o.Data(engine) != nil })
+}
+
 // State is the state of a provisioned database. Up reports whether a connection can be attempted. If
 // Up is false, Reason and Message are the reason and message of the condition StorageReady.
 type State struct {
@@ -48,10 +54,10 @@ var up = State{Up: true}
 // database can be used.
 func Observe(site *v1alpha1.Site, o Objects) State {
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
-		return observeCluster(o.Cluster)
+		return observeCluster(NameOf(site), o.Cluster)
 	}
-	for _, look := range []func(Objects) (State, bool){podReady, volumeLost, noPodYet, podLeaving, podPending, containerWaiting} {
-		if state, decided := look(o); decided {
+	for _, look := range []func(string, Objects) (State, bool){podReady, volumeLost, noPodYet, podLeaving, podPending, containerWaiting} {
+		if state, decided := look(NameOf(site), o); decided {
 			return state
 		}
 	}
@@ -59,33 +65,33 @@ func Observe(site *v1alpha1.Site, o Objects) State {
 		"Pod %s runs, but Postgres accepts no connections yet. It is starting, or replaying its log after a crash.", o.Pod.Name)}
 }
 
-func podReady(o Objects) (State, bool) {
+func podReady(_ string, o Objects) (State, bool) {
 	return up, o.Pod != nil && o.Pod.DeletionTimestamp.IsZero() && podCondition(o.Pod, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
-func volumeLost(o Objects) (State, bool) {
+func volumeLost(name string, o Objects) (State, bool) {
 	lost := o.Volume != nil && o.Volume.Status.Phase == corev1.ClaimLost
 	return State{Reason: v1alpha1.ReasonVolumeLost, Message: fmt.Sprintf(
-		"The volume of PersistentVolumeClaim %s no longer exists. Restore the volume, or delete the PersistentVolumeClaim to start with an empty database.", Name)}, lost
+		"The volume of PersistentVolumeClaim %s no longer exists. Restore the volume, or delete the PersistentVolumeClaim to start with an empty database.", name)}, lost
 }
 
-func noPodYet(o Objects) (State, bool) {
+func noPodYet(name string, o Objects) (State, bool) {
 	if o.Pod != nil {
 		return State{}, false
 	}
 	message := "The database is being created."
 	if o.StatefulSet != nil && o.StatefulSet.Status.ObservedGeneration > 0 {
-		message = fmt.Sprintf("StatefulSet %s has no Pod yet. If this persists, see its events.", Name)
+		message = fmt.Sprintf("StatefulSet %s has no Pod yet. If this persists, see its events.", name)
 	}
 	return State{Reason: v1alpha1.ReasonProvisioning, Message: message}, true
 }
 
-func podLeaving(o Objects) (State, bool) {
+func podLeaving(_ string, o Objects) (State, bool) {
 	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being replaced.", o.Pod.Name)},
 		!o.Pod.DeletionTimestamp.IsZero()
 }
 
-func podPending(o Objects) (State, bool) {
+func podPending(_ string, o Objects) (State, bool) {
 	scheduled := podCondition(o.Pod, corev1.PodScheduled)
 	return State{
 		Reason:  v1alpha1.ReasonPodPending,
@@ -93,7 +99,7 @@ func podPending(o Objects) (State, bool) {
 	}, scheduled.Status == corev1.ConditionFalse
 }
 
-func containerWaiting(o Objects) (State, bool) {
+func containerWaiting(_ string, o Objects) (State, bool) {
 	for _, status := range o.Pod.Status.ContainerStatuses {
 		switch waiting, last := status.State.Waiting, status.LastTerminationState.Terminated; {
 		case waiting == nil:
@@ -111,7 +117,7 @@ func containerWaiting(o Objects) (State, bool) {
 	return State{Reason: v1alpha1.ReasonProvisioning, Message: fmt.Sprintf("Pod %s is being set up.", o.Pod.Name)}, !started
 }
 
-func observeCluster(cluster *unstructured.Unstructured) State {
+func observeCluster(name string, cluster *unstructured.Unstructured) State {
 	if cluster == nil {
 		return State{Reason: v1alpha1.ReasonProvisioning, Message: "The database is being created."}
 	}
@@ -124,7 +130,7 @@ func observeCluster(cluster *unstructured.Unstructured) State {
 	primary, _, _ := unstructured.NestedString(cluster.Object, "status", "currentPrimary")
 	switch {
 	case phase == "":
-		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG has not processed Cluster " + Name + " yet. If this persists, check that its operator runs."}
+		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG has not processed Cluster " + name + " yet. If this persists, check that its operator runs."}
 	case primary == "":
 		return State{Reason: v1alpha1.ReasonProvisioning, Message: "CloudNativePG reports: " + join(phase, why)}
 	default:

@@ -16,7 +16,7 @@ import (
 
 func podOf(t *testing.T, status string) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: PodName}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: PodName(Name)}}
 	if err := yaml.UnmarshalStrict([]byte(status), &pod.Status); err != nil {
 		t.Fatal(err)
 	}

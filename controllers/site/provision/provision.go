@@ -3,6 +3,7 @@
 package provision
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,12 +15,33 @@ import (
 // Engines are all engines that can run a provisioned database.
 var Engines = []v1alpha1.PostgresEngine{v1alpha1.EngineStatefulSet, v1alpha1.EngineCloudNativePG}
 
-// Name is the name of all objects of a provisioned database. A namespace has at most one Site, so
-// one name suffices, and the controller's rights can be limited to it.
-const Name = "paddock-postgres"
+// Name is the name of all objects of a provisioned database, unless a SiteMove has moved the Site from
+// one provisioned database to another. Then it is SecondName, or Name again after the next such move.
+// A namespace has at most one Site, so two names suffice, and the controller's rights can be limited
+// to them. CloudNativePG appends numbers to Name, so SecondName must not end with one.
+const (
+	Name       = "paddock-postgres"
+	SecondName = "paddock-postgres-b"
+)
 
-// PodName is the name of the StatefulSet's only Pod.
-const PodName = Name + "-0"
+// Names are all names of provisioned databases.
+var Names = []string{Name, SecondName}
+
+// NameOf returns the name of all objects of the Site's database.
+func NameOf(site *v1alpha1.Site) string {
+	return cmp.Or(site.Spec.Storage.Postgres.Provisioned.Name, Name)
+}
+
+// Other returns the name of a database that is not this one.
+func Other(name string) string {
+	if name == Name {
+		return SecondName
+	}
+	return Name
+}
+
+// PodName returns the name of the only Pod of the StatefulSet with a name.
+func PodName(name string) string { return name + "-0" }
 
 // MajorAnnotation is an annotation of the object with the data. Its value is the major version of
 // Postgres that wrote the data.
@@ -53,7 +75,7 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 
 // Host returns the host name of the database. The name resolves to the address of a Pod, so
 // --postgres-networks must allow only the network of Pods.
-func Host(site *v1alpha1.Site) string { return Name + "." + site.Namespace + ".svc" }
+func Host(site *v1alpha1.Site) string { return NameOf(site) + "." + site.Namespace + ".svc" }
 
 // Major returns the major version of Postgres in the Site's spec, such as 17.
 func Major(site *v1alpha1.Site) string {
@@ -61,8 +83,10 @@ func Major(site *v1alpha1.Site) string {
 	return major
 }
 
-// selector has the labels that select the StatefulSet's Pod.
-var selector = map[string]string{"app.kubernetes.io/name": "postgres", "app.kubernetes.io/instance": Name}
+// selector returns the labels that select the StatefulSet's Pod.
+func selector(name string) map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "postgres", "app.kubernetes.io/instance": name}
+}
 
 func about(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 	labels := map[string]string{
@@ -70,11 +94,11 @@ func about(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 		"app.kubernetes.io/managed-by": "paddock-controller",
 		v1alpha1.SiteKeyLabel:          o.SiteKey,
 	}
-	for name, value := range selector {
+	for name, value := range selector(NameOf(site)) {
 		labels[name] = value
 	}
 	return metav1.ObjectMeta{
-		Namespace: site.Namespace, Name: Name, Labels: labels,
+		Namespace: site.Namespace, Name: NameOf(site), Labels: labels,
 		Annotations: map[string]string{v1alpha1.SiteAnnotation: site.Namespace + "/" + site.Name},
 	}
 }

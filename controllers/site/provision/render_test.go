@@ -45,10 +45,29 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestRenderSecondName expects that a database with the second name shares no object, label or Secret
+// with one that has the first name.
+func TestRenderSecondName(t *testing.T) {
+	for _, input := range []string{"testdata/statefulset-all.in.yaml", "testdata/cnpg-all.in.yaml"} {
+		first := renderFile(t, input)
+		site := readSite(t, input)
+		site.Spec.Storage.Postgres.Provisioned.Name = SecondName
+		want := strings.ReplaceAll(string(first), Name, SecondName)
+		if diff := cmp.Diff(want, string(render(t, site))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", input, diff)
+		}
+	}
+}
+
 func renderFile(t *testing.T, input string) []byte {
 	t.Helper()
+	return render(t, readSite(t, input))
+}
+
+func render(t *testing.T, site *v1alpha1.Site) []byte {
+	t.Helper()
 	var out bytes.Buffer
-	for _, object := range Render(readSite(t, input), testOptions) {
+	for _, object := range Render(site, testOptions) {
 		config, err := apply.Config(object)
 		if err != nil {
 			t.Fatal(err)

@@ -38,12 +38,12 @@ func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 	spec := site.Spec.Storage.Postgres.Provisioned
 	meta := about(site, o)
 	return []client.Object{
-		networkPolicy(meta, o, metav1.LabelSelector{MatchLabels: selector}, nil),
+		networkPolicy(meta, o, metav1.LabelSelector{MatchLabels: selector(meta.Name)}, nil),
 		&corev1.Service{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 			ObjectMeta: meta,
 			Spec: corev1.ServiceSpec{
-				ClusterIP: corev1.ClusterIPNone, Selector: selector,
+				ClusterIP: corev1.ClusterIPNone, Selector: selector(meta.Name),
 				Ports: []corev1.ServicePort{{Name: "postgres", Port: port, TargetPort: intstr.FromString("postgres"), Protocol: corev1.ProtocolTCP}},
 			},
 		},
@@ -62,15 +62,15 @@ func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 			Spec: policyv1.PodDisruptionBudgetSpec{
 				// A PodDisruptionBudget that allows no disruption would block all drains of the node.
 				MaxUnavailable: ptr.To(intstr.FromInt32(1)),
-				Selector:       &metav1.LabelSelector{MatchLabels: selector},
+				Selector:       &metav1.LabelSelector{MatchLabels: selector(meta.Name)},
 			},
 		},
 		&appsv1.StatefulSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 			ObjectMeta: meta,
 			Spec: appsv1.StatefulSetSpec{
-				Replicas: ptr.To(int32(1)), ServiceName: Name,
-				Selector: &metav1.LabelSelector{MatchLabels: selector},
+				Replicas: ptr.To(int32(1)), ServiceName: meta.Name,
+				Selector: &metav1.LabelSelector{MatchLabels: selector(meta.Name)},
 				// Otherwise a Pod that is never ready would block its own replacement.
 				PodManagementPolicy: appsv1.ParallelPodManagement,
 				Template:            podTemplate(meta, spec, o),
@@ -93,9 +93,9 @@ func podTemplate(meta metav1.ObjectMeta, spec *v1alpha1.ProvisionedPostgres, o O
 			},
 			Containers: []corev1.Container{container(spec, o)},
 			Volumes: []corev1.Volume{
-				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: Name}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: meta.Name}}},
 				{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-					SecretName: Name,
+					SecretName: meta.Name,
 					// Postgres rejects a key that is readable by others than its group.
 					DefaultMode: ptr.To(int32(0o440)),
 					Items: []corev1.KeyToPath{

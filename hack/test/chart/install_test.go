@@ -97,7 +97,7 @@ var _ = Describe("The chart", Ordered, func() {
 			"--clusterrole=paddock-site-secrets", "--serviceaccount="+namespace+":paddock-controller")
 		for where, want := range map[string][]string{
 			"default":      {},
-			"clinic-bound": {"secrets [] [] [get create]", "secrets [] [paddock-postgres] [delete]"},
+			"clinic-bound": {"secrets [] [] [get create]", "secrets [] [paddock-postgres] [delete]", "secrets [] [paddock-postgres-b] [delete]"},
 		} {
 			Eventually(func() []string {
 				return secretRights(run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,

@@ -132,6 +132,25 @@ func killIn(ctx context.Context, name, newDatabase string, steps []step, kill vi
 	}
 }
 
+// missSwitch begins a part of a move, and pauses an API server from before the pause of writes until
+// the move has the phase after the switch. The requests that it has then, it handles with what it knew
+// before.
+func missSwitch(ctx context.Context, name string, direction v1alpha1.MoveDirection, begin func(), after v1alpha1.MovePhase) {
+	GinkgoHelper()
+	paused := paddock.APIServers[1]
+	begin()
+	awaitPhase(ctx, name, v1alpha1.MoveDraining, direction)
+	time.Sleep(drainedCopy)
+	Expect(paused.Pause()).To(Succeed())
+	DeferCleanup(func() { _ = paused.Resume() })
+	Expect(read(ctx, name).Status.Phase).To(Equal(v1alpha1.MoveDraining))
+	awaitPhase(ctx, name, after, direction)
+	Expect(paused.Resume()).To(Succeed())
+}
+
+// drainedCopy is a part of MoveDraining after which no API server holds the lock of the one that copies.
+const drainedCopy = 300 * time.Millisecond
+
 // start starts programs that were killed. Without the lease of the killed controller, which would end
 // after 15 s, a new one need not wait.
 func start(ctx context.Context, killed []*localcluster.Process) {

@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
 
@@ -107,6 +109,21 @@ kind: Webhook
 metadata: {name: hook, namespace: demo}
 spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}`
 
+// slowAnswer is how long a receiver takes to answer, so that attempts are in progress at any time.
+const slowAnswer = 1500 * time.Millisecond
+
+const slowHook = `
+apiVersion: paddock.health/v1alpha1
+kind: WebhookEvent
+metadata: {name: hook-on, namespace: demo}
+spec: {eventType: user.created, enabled: true}
+---
+apiVersion: paddock.health/v1alpha1
+kind: Webhook
+metadata: {name: slow, namespace: demo}
+spec: {eventType: user.created, url: "%s/slow", active: true, caBundle: %s, timeoutSeconds: 10}
+`
+
 var _ = Describe("A Site", Ordered, func() {
 	BeforeAll(func() {
 		if *full {
@@ -167,6 +184,57 @@ var _ = Describe("A Site", Ordered, func() {
 		Expect(storage(ctx)).To(Equal("Cluster "))
 		l.stop(ctx)
 		expectNothing(ctx, "first")
+	})
+
+	It("loses no write of an API server that was paused during the switch, and of one during the return", func(ctx SpecContext) {
+		// There are no readers, because a paused API server serves reads of the former storage until it has
+		// seen the switch.
+		l := startLoadOf("d", writers, 0)
+		time.Sleep(500 * time.Millisecond)
+		missSwitch(ctx, "missed", v1alpha1.MoveForward, func() { create(ctx, "missed", "first") }, v1alpha1.MoveSwitched)
+		time.Sleep(2 * time.Second)
+		missSwitch(ctx, "missed", v1alpha1.MoveBack, func() { decide(ctx, "missed", "RollBack") }, v1alpha1.MoveRollingBack)
+		await(ctx, "missed", "RolledBack")
+		time.Sleep(time.Second)
+		l.stop(ctx)
+	})
+
+	It("sends each event once, though attempts are in progress when the move begins to pause", func(ctx SpecContext) {
+		slow := localreceiver.Start()
+		DeferCleanup(slow.Close)
+		answer := slow.Config.Handler
+		slow.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer.ServeHTTP(w, r)
+			time.Sleep(slowAnswer) // the response is sent when the handler returns
+		})
+		apply(ctx, fmt.Sprintf(slowHook, slow.URL, slow.CABundle()))
+		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/slow")
+		create(ctx, "sends", "first")
+		made := 0
+		var until time.Time // the end, which is known after the switch
+		for ; until.IsZero() || time.Now().Before(until); time.Sleep(slowAnswer / 10) {
+			if until.IsZero() && phase(ctx, "sends") == "Switched" {
+				until = time.Now().Add(time.Second)
+			}
+			id := fmt.Sprintf("once-%d", made)
+			if got := send(ctx, "PUT", paddock.URLs[made%2]+demo+"/fhir/practitioner/"+id, fmt.Sprintf(`{"resourceType":"Practitioner","id":%q}`, id)); got.status == 201 {
+				made++
+			} else {
+				Expect(got.status).To(Equal(503), got.body)
+			}
+		}
+		all := func(localreceiver.Delivery) bool { return true }
+		Eventually(func() int { return len(slow.Where(all)) }).WithTimeout(patience).Should(BeNumerically(">=", made))
+		time.Sleep(2 * slowAnswer)
+		times := map[any]int{}
+		for _, d := range slow.Where(all) {
+			times[d.Event["subject"]]++
+		}
+		Expect(times).To(HaveLen(made))
+		Expect(times).To(HaveEach(1))
+		kubectl(ctx, "delete", "webhook", "slow", "-n", "demo")
+		decide(ctx, "sends", "RollBack")
+		await(ctx, "sends", "RolledBack")
 	})
 
 	Describe("whose storage and programs fail", Ordered, faultSpecs)

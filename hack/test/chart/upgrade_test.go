@@ -16,6 +16,10 @@ import (
 // newField is one that the chart's release before did not have, for the sake of the test.
 const newField = "timeZone"
 
+// formerSites are Sites in the version that the chart before has. kubectl caches the preferred version, and
+// gets 404 for v1beta1 after a rollback until it discovers versions again.
+const formerSites = "sites.v1alpha1.paddock.health"
+
 // learns is more than kube-apiserver takes to serve by another definition.
 const learns = 20 * time.Second
 
@@ -29,7 +33,7 @@ func describeUpgrade() {
 		run(ctx, "helm", "upgrade", release, chart, "--namespace", namespace, "--reuse-values")
 	}
 	patch := func(ctx context.Context, spec string, more ...string) (string, error) {
-		return try(ctx, "kubectl", append([]string{"patch", "site", "oak", "--namespace", "clinic-upgraded", "--type", "merge", "--patch", `{"spec":` + spec + `}`}, more...)...)
+		return try(ctx, "kubectl", append([]string{"patch", formerSites, "oak", "--namespace", "clinic-upgraded", "--type", "merge", "--patch", `{"spec":` + spec + `}`}, more...)...)
 	}
 	// known tells kubectl's word on the field, without a write.
 	known := func(ctx context.Context) func() (string, error) {
@@ -37,7 +41,7 @@ func describeUpgrade() {
 	}
 	field := func(ctx context.Context) func() string {
 		return func() string {
-			return run(ctx, "kubectl", "get", "site", "oak", "--namespace", "clinic-upgraded", "--output", "jsonpath={.spec."+newField+"}")
+			return run(ctx, "kubectl", "get", formerSites, "oak", "--namespace", "clinic-upgraded", "--output", "jsonpath={.spec."+newField+"}")
 		}
 	}
 

@@ -149,7 +149,8 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 		})
 		for range 2 { // a second request may meet what the first one left
 			for _, way := range []request{
-				{method: "GET", url: "/fhir/patient"}, {method: "PUT", url: "/fhir/patient/rex", body: `{"resourceType":"Patient","id":"rex"}`},
+				{method: "GET", url: "/fhir/patient"},
+				{method: "PUT", url: "/fhir/patient/rex", body: `{"resourceType":"Patient","id":"rex"}`},
 				{method: "GET", url: "/ahds/v1/availability-slot"},
 			} {
 				var answers [2]response

@@ -36,10 +36,10 @@ func (c *clerk) round(ctx context.Context) bool {
 		start.Format(time.RFC3339), start.Add(time.Hour).Format(time.RFC3339), c.resource(), c.resource(), key)
 	got, _ := c.repeat(ctx, nil, http.MethodPost, "/ahds/v1/availability-slot", body, map[string]string{"Idempotency-Key": key},
 		http.StatusOK, http.StatusCreated, http.StatusConflict)
-	switch {
-	case got.status == 0:
+	switch got.status {
+	case 0:
 		return false
-	case got.status == http.StatusConflict:
+	case http.StatusConflict:
 		c.refused = append(c.refused, key)
 		if len(c.kept) > 3 {
 			return c.giveUp(ctx)
@@ -66,7 +66,7 @@ func (c *clerk) giveUp(ctx context.Context) bool {
 
 func (c *clerk) verify(ctx context.Context) {
 	GinkgoHelper()
-	got := c.must(ctx, http.MethodGet, "/ahds/v1/availability-slot?pageSize=100&resourceId="+c.resource())
+	got := c.get(ctx, "/ahds/v1/availability-slot?pageSize=100&resourceId="+c.resource())
 	var page struct {
 		Data []struct {
 			AvailabilitySlotID, Notes string
@@ -157,7 +157,7 @@ func (b *bundler) check(found []map[string]any) {
 
 func (b *bundler) verify(ctx context.Context) {
 	GinkgoHelper()
-	b.check(b.entries(b.must(ctx, http.MethodGet, b.path())))
+	b.check(b.entries(b.get(ctx, b.path())))
 }
 
 // purger creates a Patient with its compartment and purges both.
@@ -221,7 +221,7 @@ func (p *purger) whole(ctx context.Context, patient string) {
 func (p *purger) verify(ctx context.Context) {
 	GinkgoHelper()
 	for _, patient := range p.gone {
-		found := p.entries(p.must(ctx, http.MethodGet, "/fhir?_type=Patient,RelatedPerson&_id="+strings.Join(p.ids(patient), ",")))
+		found := p.entries(p.get(ctx, "/fhir?_type=Patient,RelatedPerson&_id="+strings.Join(p.ids(patient), ",")))
 		Expect(found).To(BeEmpty(), "what was purged with %s", patient)
 	}
 	if len(p.gone) == 0 {
@@ -232,7 +232,7 @@ func (p *purger) verify(ctx context.Context) {
 		if i > 0 {
 			path = "/fhir/related-person/"
 		}
-		Expect(p.must(ctx, http.MethodGet, path+id+"/_history/1").status).To(Equal(http.StatusNotFound), "the history of %s", id)
+		Expect(p.get(ctx, path+id+"/_history/1").status).To(Equal(http.StatusNotFound), "the history of %s", id)
 	}
 }
 
@@ -293,7 +293,7 @@ func (i *importer) round(ctx context.Context) bool {
 func (i *importer) verify(ctx context.Context) {
 	GinkgoHelper()
 	for _, n := range i.done {
-		found := i.entries(i.must(ctx, http.MethodGet, "/fhir/person?_count=100&_id="+strings.Join(i.ids(n), ",")))
+		found := i.entries(i.get(ctx, "/fhir/person?_count=100&_id="+strings.Join(i.ids(n), ",")))
 		Expect(found).To(HaveLen(importLines))
 		for _, each := range found {
 			Expect(versionID(each)).To(Equal("1"), "%v was written twice", each["id"])
@@ -419,7 +419,7 @@ func (a *applier) round(ctx context.Context) bool {
 func (a *applier) verify(ctx context.Context) {
 	GinkgoHelper()
 	var patient map[string]any
-	Expect(json.Unmarshal([]byte(a.must(ctx, http.MethodGet, "/fhir/patient/"+a.prefix).body), &patient)).To(Succeed())
+	Expect(json.Unmarshal([]byte(a.get(ctx, "/fhir/patient/"+a.prefix).body), &patient)).To(Succeed())
 	n := int(patient["multipleBirthInteger"].(float64))
 	Expect(n).To(And(BeNumerically(">=", a.acknowledged), BeNumerically("<=", a.n)), "%v", patient)
 	Expect(versionID(patient)).To(Equal(fmt.Sprint(n)), "a change that was made twice, or was lost")

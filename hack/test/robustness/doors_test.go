@@ -135,14 +135,14 @@ func (v *visit) repeat(ctx context.Context, between func(), method, path, body s
 	return answered{}, attempts
 }
 
-// must sends a request when nothing is broken.
-func (v *visit) must(ctx context.Context, method, path string) answered {
+// get sends a GET request when nothing is broken.
+func (v *visit) get(ctx context.Context, path string) answered {
 	GinkgoHelper()
 	var got answered
 	Eventually(ctx, func() bool {
-		got = v.send(ctx, 0, method, path, "", nil, http.StatusOK, http.StatusNotFound, http.StatusGone)
+		got = v.send(ctx, 0, http.MethodGet, path, "", nil, http.StatusOK, http.StatusNotFound, http.StatusGone)
 		return !got.unknown()
-	}).Should(BeTrue(), "%s %s", method, path)
+	}).Should(BeTrue(), "GET %s", path)
 	return got
 }
 

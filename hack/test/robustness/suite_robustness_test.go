@@ -97,7 +97,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(control.Stop)
 	paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{
-		BinDir: bin, SourceDir: source, APIServers: 2, Deliveries: 2, APIServerBinary: *apiServer, Aggregated: true,
+		BinDir: bin, SourceDir: source, APIServers: 2, Deliveries: 2, APIServerBinary: *apiServer,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	serveSite(ctx, patients, "site.yaml")

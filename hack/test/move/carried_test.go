@@ -23,12 +23,7 @@ const (
 )
 
 // carriedHooks are a webhook whose deliveries end, and one whose deliveries are pending for long.
-const carriedHooks = `
-apiVersion: paddock.health/v1alpha1
-kind: WebhookEvent
-metadata: {name: hook-on, namespace: demo}
-spec: {eventType: user.created, enabled: true}
----
+const carriedHooks = hookOn + `
 apiVersion: paddock.health/v1alpha1
 kind: Webhook
 metadata: {name: done, namespace: demo}

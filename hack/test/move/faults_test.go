@@ -105,24 +105,21 @@ func cutOthers(ctx context.Context, h *hold) {
 // one of Postgres. Sessions that are open end.
 func behind(ctx context.Context, conn *pgx.Conn, database, by string) {
 	GinkgoHelper()
-	for _, sql := range []string{
-		"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '" + by + "' $$",
-		"ALTER ROLE " + database + " IN DATABASE " + database + " SET search_path = public, pg_catalog",
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
-	} {
-		_, err := conn.Exec(ctx, sql)
-		Expect(err).NotTo(HaveOccurred(), sql)
-	}
+	execute(ctx, conn,
+		"CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() - interval '"+by+"' $$",
+		"ALTER ROLE "+database+" IN DATABASE "+database+" SET search_path = public, pg_catalog",
+		endSessions(database))
 }
 
 // onTime undoes behind.
 func onTime(ctx context.Context, conn *pgx.Conn, database string) {
 	GinkgoHelper()
-	for _, sql := range []string{
-		"ALTER ROLE " + database + " IN DATABASE " + database + " RESET search_path", "DROP FUNCTION public.clock_timestamp()",
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + database + "' AND pid <> pg_backend_pid()",
-	} {
-		_, err := conn.Exec(ctx, sql)
-		Expect(err).NotTo(HaveOccurred(), sql)
-	}
+	execute(ctx, conn,
+		"ALTER ROLE "+database+" IN DATABASE "+database+" RESET search_path", "DROP FUNCTION public.clock_timestamp()",
+		endSessions(database))
+}
+
+// endSessions returns the statement that ends all sessions of a role but the one that executes it.
+func endSessions(role string) string {
+	return "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + role + "' AND pid <> pg_backend_pid()"
 }

@@ -26,11 +26,16 @@ type hold struct {
 func holdTable(ctx context.Context, database, table, mode string) *hold {
 	GinkgoHelper()
 	h := &hold{database: database, conn: connectTo(ctx, database)}
-	for _, sql := range []string{"BEGIN", "LOCK TABLE " + table + " IN " + mode + " MODE"} {
-		_, err := h.conn.Exec(ctx, sql)
-		Expect(err).NotTo(HaveOccurred())
-	}
+	execute(ctx, h.conn, "BEGIN", "LOCK TABLE "+table+" IN "+mode+" MODE")
 	return h
+}
+
+func execute(ctx context.Context, conn *pgx.Conn, statements ...string) {
+	GinkgoHelper()
+	for _, sql := range statements {
+		_, err := conn.Exec(ctx, sql)
+		Expect(err).NotTo(HaveOccurred(), sql)
+	}
 }
 
 func connectTo(ctx context.Context, database string) *pgx.Conn {

@@ -98,12 +98,15 @@ func storage(ctx context.Context) string {
 // practitioners is the number of records whose events wait while the Site is moved.
 const practitioners = 6
 
-const webhook = `
+// hookOn turns the events on that the webhooks of the specs get.
+const hookOn = `
 apiVersion: paddock.health/v1alpha1
 kind: WebhookEvent
 metadata: {name: hook-on, namespace: demo}
 spec: {eventType: user.created, enabled: true}
----
+---`
+
+const webhook = hookOn + `
 apiVersion: paddock.health/v1alpha1
 kind: Webhook
 metadata: {name: hook, namespace: demo}
@@ -112,12 +115,7 @@ spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: P
 // slowAnswer is how long a receiver takes to answer, so that attempts are in progress at any time.
 const slowAnswer = 1500 * time.Millisecond
 
-const slowHook = `
-apiVersion: paddock.health/v1alpha1
-kind: WebhookEvent
-metadata: {name: hook-on, namespace: demo}
-spec: {eventType: user.created, enabled: true}
----
+const slowHook = hookOn + `
 apiVersion: paddock.health/v1alpha1
 kind: Webhook
 metadata: {name: slow, namespace: demo}

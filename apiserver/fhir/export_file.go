@@ -36,7 +36,7 @@ func (h *handler) exportFile(w http.ResponseWriter, r *request) error {
 // renderFile returns the lines of a file, and adds their records to the audit entry.
 func (r *request) renderFile(job *exportJob, file plannedFile, plan plannedExport) ([]byte, error) {
 	query := plan.queries[file.Type]
-	query.After = file.After
+	query.After, query.Consistent = file.After, true
 	var body []byte
 	ctx := audit.Without(r.Context())
 	for {
@@ -68,7 +68,7 @@ func (r *request) renderFile(job *exportJob, file plannedFile, plan plannedExpor
 		if page.Next == nil {
 			return body, nil
 		}
-		query.After = page.Next
+		query.After, query.Consistent = page.Next, false
 	}
 }
 

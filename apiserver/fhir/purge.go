@@ -164,8 +164,9 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 	if _, ok := definition.Member("Device"); ok && !slices.Contains(types, "Device") {
 		types = append(types, "Device") // the contract counts the Devices of a patient among its data (1)
 	}
-	for _, typeName := range types {
-		found, others, err := r.exclusiveMembers(definition, typeName)
+	for i, typeName := range types {
+		// What the first search waited for, the others see too.
+		found, others, err := r.exclusiveMembers(definition, typeName, i == 0)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -179,12 +180,9 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 
 // exclusiveMembers returns the records of a type that are in the compartment of the record in the
 // path and in no other one, and how many records it shares. The caller needs the rights to list the
-// type and to purge each of the records.
-func (r *request) exclusiveMembers(definition r4.Compartment, typeName string) (members []member, shared int, err error) {
-	kind, ok := r4.TypeOf(typeName)
-	if !ok {
-		return nil, 0, nil
-	}
+// type and to purge each of the records. If consistent is true, it sees what other replicas wrote.
+func (r *request) exclusiveMembers(definition r4.Compartment, typeName string, consistent bool) (members []member, shared int, err error) {
+	kind, _ := r4.TypeOf(typeName)
 	if err := r.authorizeList(kind); err != nil {
 		return nil, 0, err
 	}
@@ -192,7 +190,7 @@ func (r *request) exclusiveMembers(definition r4.Compartment, typeName string) (
 	where, _ := search.InCompartment(patientType, r.id, typeName)
 	query := store.Query{
 		Types: []string{typeName}, Where: where, Access: store.Access{typeName: store.All{}}, Bases: r.bases(),
-		Count: 100, Total: store.TotalNone,
+		Count: 100, Total: store.TotalNone, Consistent: consistent,
 	}
 	for {
 		page, err := r.site.Store.Search(r.Context(), query)
@@ -216,7 +214,7 @@ func (r *request) exclusiveMembers(definition r4.Compartment, typeName string) (
 		if page.Next == nil || len(members) > maxPurged {
 			return members, shared, nil
 		}
-		query.After = page.Next
+		query.After, query.Consistent = page.Next, false
 	}
 }
 

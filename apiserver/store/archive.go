@@ -240,7 +240,8 @@ func sameExtras(a, b *Record, now time.Time) bool {
 	return bytes.Equal(a.Metadata, b.Metadata) && slices.EqualFunc(ActiveClaims(a.Claims, now), ActiveClaims(b.Claims, now), Claim.Same)
 }
 
-// Synchronizer is implemented by engines whose Dump may lack the latest writes of other replicas.
+// Synchronizer is implemented by engines whose Dump may lack the latest writes of other replicas. A
+// Search has them with Query.Consistent.
 type Synchronizer interface {
 	// Synchronize returns when Dump has everything that was written before the call. Errors:
 	// ErrUnavailable.

@@ -105,6 +105,10 @@ type Query struct {
 	// MaxIncluded is the maximum number of included records on the page. At the limit, further records
 	// are left out and Page.IncludedCut is set. With 0, no record is included.
 	MaxIncluded int
+	// Consistent makes the page as fresh as Get: it sees all writes that any replica acknowledged
+	// before the call. An engine whose replicas see each other's writes with a delay waits for them,
+	// and reads the metadata of all records of the site to know what to wait for.
+	Consistent bool
 }
 
 // WhereOf returns the condition that the records of a type must meet by Where and ByType. It is nil

@@ -25,6 +25,10 @@ type filter struct {
 	everything bool
 	// ranges are alternative value ranges, each of a different value. Each contains all matches.
 	ranges []valueRange
+	// labels, if not nil, is the condition of access that recheck tests in addition to a filter all of
+	// whose candidates match, or that matches tests if candidates is nil. before is that filter.
+	labels store.Condition
+	before func(e *indexedRecord) bool
 }
 
 // everything matches all records.
@@ -82,7 +86,11 @@ func (c *compiler) compileVisible(typeName string, condition store.Condition) (f
 		return visible, nil
 	}
 	f, err := c.compile(typeName, condition)
-	return all([]filter{f, visible}), err
+	both := all([]filter{f, visible})
+	if visible.labels != nil && f.candidates != nil && f.recheck == nil {
+		both.labels, both.before = visible.labels, f.matches
+	}
+	return both, err
 }
 
 // compile returns the filter of the records of a type that meet a condition, whether the caller may
@@ -275,9 +283,11 @@ func all(parts []filter) filter {
 		return f
 	}
 	f.candidates, f.maxCandidates, f.sorted = parts[best].candidates, parts[best].maxCandidates, parts[best].sorted
-	if f.recheck = f.matches; parts[best].recheck == nil {
-		f.recheck = matchesAll(slices.Delete(slices.Clone(parts), best, best+1))
+	rest := slices.Clone(parts)
+	if rest[best].matches = rest[best].recheck; rest[best].matches == nil {
+		rest = slices.Delete(rest, best, best+1)
 	}
+	f.recheck = matchesAll(rest)
 	return f
 }
 

@@ -63,6 +63,7 @@ type index struct {
 type typeIndex struct {
 	created, updated, id *btree.BTreeG[*indexedRecord]
 	postings             postings
+	byLabels             byLabels
 }
 
 func newIndex(extractor store.Extractor) *index {
@@ -82,6 +83,7 @@ func newTypeIndex() *typeIndex {
 		updated:  btree.NewBTreeGOptions(byUpdated, options),
 		id:       btree.NewBTreeGOptions(byID, options),
 		postings: newPostings(),
+		byLabels: byLabels{},
 	}
 }
 
@@ -90,6 +92,7 @@ func (t *typeIndex) add(e *indexedRecord) {
 	t.updated.Set(e)
 	t.id.Set(e)
 	t.postings.add(e)
+	t.byLabels.add(e)
 }
 
 func (t *typeIndex) remove(e *indexedRecord) {
@@ -97,6 +100,7 @@ func (t *typeIndex) remove(e *indexedRecord) {
 	t.updated.Delete(e)
 	t.id.Delete(e)
 	t.postings.remove(e)
+	t.byLabels.remove(e)
 }
 
 func byCreated(a, b *indexedRecord) bool {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -28,12 +29,79 @@ func testsLabels(condition store.Condition) bool {
 func labelFilter(condition store.Condition) filter {
 	var last []string
 	var known, met bool
-	return filter{matches: func(e *indexedRecord) bool {
+	return filter{labels: condition, before: everything.matches, matches: func(e *indexedRecord) bool {
 		if !known || !slices.Equal(last, e.labels.Names) {
 			last, known, met = e.labels.Names, true, meets(condition, e.labels)
 		}
 		return met
 	}}
+}
+
+const (
+	// maxHidden is the maximum number of hidden records that are tested to count the visible ones. With
+	// more, counting the visible ones up to maxFreeTotal tests fewer.
+	maxHidden = maxFreeTotal
+	// maxLabelled is the maximum number of different labels whose condition is evaluated for a count.
+	// Sites have a few; with hundreds, that would cost as much as a page.
+	maxLabelled = 100
+)
+
+// labelled holds the records of a type that have the same names of labels, at least one.
+type labelled struct {
+	labels  store.Labels
+	records map[*indexedRecord]struct{}
+}
+
+// byLabels holds the records of a type that have labels, by the names of these.
+type byLabels map[string]*labelled
+
+func labelsKey(e *indexedRecord) string { return strings.Join(e.labels.Names, "\n") }
+
+func (b byLabels) add(e *indexedRecord) {
+	if len(e.labels.Names) == 0 {
+		return
+	}
+	key := labelsKey(e)
+	if b[key] == nil {
+		b[key] = &labelled{store.Labels{Names: e.labels.Names}, map[*indexedRecord]struct{}{}}
+	}
+	b[key].records[e] = struct{}{}
+}
+
+func (b byLabels) remove(e *indexedRecord) {
+	if len(e.labels.Names) == 0 {
+		return
+	}
+	key := labelsKey(e)
+	if delete(b[key].records, e); len(b[key].records) == 0 {
+		delete(b, key)
+	}
+}
+
+// visible returns how many of the n candidates of a filter match, without a test of each: all but
+// those that its labels hide. It returns -1 if that is unknown, or costs more than to test them.
+func (b byLabels) visible(f filter, n int) int64 {
+	if f.recheck == nil && f.candidates != nil || f.everything {
+		return int64(n)
+	}
+	if f.labels == nil || len(b) > maxLabelled || !meets(f.labels, store.Labels{}) {
+		return -1
+	}
+	tested := 0
+	for _, l := range b {
+		if meets(f.labels, l.labels) {
+			continue
+		}
+		if tested += len(l.records); tested > maxHidden {
+			return -1
+		}
+		for e := range l.records {
+			if f.before(e) {
+				n--
+			}
+		}
+	}
+	return int64(n)
 }
 
 // meets evaluates a condition for which testsLabels is true.

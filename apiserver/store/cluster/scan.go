@@ -35,7 +35,10 @@ func (f filter) sortedCandidates() []*indexedRecord {
 	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *indexedRecord) int {
-		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id))
+		if a.created != b.created {
+			return cmp.Compare(a.created, b.created)
+		}
+		return cmp.Compare(a.id, b.id)
 	})
 	return slices.Compact(list)
 }
@@ -60,20 +63,19 @@ type orderedScan struct {
 // returns false if sorting the candidates is cheaper.
 func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place) (orderedScan, bool) {
 	r := orderedScan{check: f.matches, length: -1}
-	if f.everything {
-		r.length = int64(t.created.Len())
+	if f.candidates == nil {
+		r.length = t.byLabels.visible(f, t.created.Len())
 	}
 	s := f.rangeFor(o[0])
 	switch {
 	case s != nil && (!t.isSelective(f) || f.maxCandidates == s.length):
-		if r.entries = t.scanOrder(o, s, after); f.recheck == nil {
-			r.check, r.length = everything.matches, int64(s.length)
+		r.entries, r.length = t.scanOrder(o, s, after), t.byLabels.visible(f, s.length)
+		if f.recheck == nil || f.labels != nil {
+			r.check = f.recheckOrAll()
 		}
 	case t.isSelective(f) && o.ByCreation():
 		list := f.sortedCandidates()
-		if r.check = f.recheckOrAll(); f.recheck == nil {
-			r.length = int64(len(list))
-		}
+		r.check, r.length = f.recheckOrAll(), t.byLabels.visible(f, len(list))
 		r.entries = scanList(list, o[0].Descending, asPivot(after))
 	case t.isSelective(f):
 		return r, false

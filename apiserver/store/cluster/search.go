@@ -23,6 +23,11 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	if err != nil {
 		return store.Page{}, err
 	}
+	if query.Consistent {
+		if err := s.Synchronize(ctx); err != nil {
+			return store.Page{}, err
+		}
+	}
 	if query.ByTime() {
 		if query, err = s.beforeWatermark(ctx, query); err != nil {
 			return store.Page{}, err

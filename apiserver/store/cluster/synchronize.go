@@ -18,7 +18,7 @@ const (
 )
 
 // Synchronize implements store.Synchronizer. It waits until the index has all changes of the site's
-// Records from before the call. A Dump then has the writes of other replicas too. Errors:
+// Records from before the call. A Dump or Search then has the writes of other replicas too. Errors:
 // store.ErrUnavailable, ctx.Err().
 func (s *Store) Synchronize(ctx context.Context) error {
 	stored := map[string]string{}

@@ -218,6 +218,27 @@ func testReplicas(t *testing.T, open Open) {
 	}
 }
 
+// testConsistentSearch tests that a search with Query.Consistent sees each write of the other replica
+// that was acknowledged before it.
+func testConsistentSearch(t *testing.T, open Open) {
+	s, other := open(t)
+	query := store.Query{Types: patients, Count: 100, Consistent: true, Sort: []store.Sort{{Field: store.SortID}}}
+	for i := range 20 {
+		for id, writer := range map[string]store.Store{"a": s, "b": other} {
+			reader := s
+			if writer == s {
+				reader = other
+			}
+			write(t, writer, put(id, body(i)))
+			records := search(t, reader, query).Records
+			same(t, "records", len(records), 1)
+			same(t, "version of the record", counter(t, records[0]), i)
+			write(t, writer, del(id))
+			same(t, "records after the delete", len(search(t, reader, query).Records), 0)
+		}
+	}
+}
+
 // testManyConditions searches by a hundred conditions, which all engines must accept, and by so
 // many that an engine may refuse them.
 func testManyConditions(t *testing.T, open Open) {

@@ -295,18 +295,23 @@ func testSearchIncludes(t *testing.T, open Open) {
 }
 
 // testSearchAccess shows that a search with hidden records returns what it returns after they are
-// purged.
+// purged, whether they are hidden by a value or by a label.
 func testSearchAccess(t *testing.T, open Open) {
+	for _, secret := range []store.Condition{store.TokenIs{Param: "code", System: nil, Code: new("a")}, store.HasLabel("a")} {
+		compareHiddenWithPurged(t, open, secret)
+	}
+}
+
+func compareHiddenWithPurged(t *testing.T, open Open, secret store.Condition) {
 	s, other := open(t)
 	d := dice{random()}
 	truth := populateTypes(t, s, d, 150)
-	secret := store.TokenIs{Param: "code", System: nil, Code: new("a")}
 	access := store.Access{"Patient": store.Not{Condition: secret}, "Group": store.Not{Condition: secret}}
 	queries := make([]store.Query, 400)
 	with := make([]store.Page, len(queries))
 	for i := range queries {
 		q := d.query(truth.records)
-		q.Access, q.Count, q.Total = access, 3, store.TotalAccurate
+		q.Access, q.Count, q.Total = access, 3, pick(d, store.TotalAccurate, store.TotalWhenFree)
 		queries[i], with[i] = q, search(t, s, q)
 	}
 	for _, r := range truth.records {

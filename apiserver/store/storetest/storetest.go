@@ -60,6 +60,7 @@ func Run(t *testing.T, open Open) {
 		"search by many conditions":       testManyConditions,
 		"paging under writes":             testPagingUnderWrites,
 		"replicas":                        testReplicas,
+		"consistent search":               testConsistentSearch,
 		"polling misses no version":       testPolling,
 		"one winner by version":           testOneWinnerByVersion,
 		"one winner of creation":          testOneWinnerOfCreation,

@@ -19,11 +19,9 @@ func (c *Cluster) EtcdDatabase() string {
 // CompactEtcd removes all revisions before the current one from etcd, and defragments its database,
 // as "etcdctl compact --physical" and "etcdctl defrag" do.
 func (c *Cluster) CompactEtcd(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
-		CAFile: c.pki.etcd.certFile, CertFile: c.pki.etcdClient.certFile, KeyFile: c.pki.etcdClient.keyFile,
-	}})
+	client, err := c.etcdClient()
 	if err != nil {
-		return fmt.Errorf("make a client of etcd: %w", err)
+		return err
 	}
 	defer client.CloseIdleConnections()
 	var status struct {
@@ -38,6 +36,32 @@ func (c *Cluster) CompactEtcd(ctx context.Context) error {
 		return err
 	}
 	return c.callEtcd(ctx, client, "/v3/maintenance/defragment", "{}", nil)
+}
+
+// SetFull sets or removes the alarm that etcd raises when its quota is exhausted. While the alarm is set,
+// etcd refuses writes and answers reads.
+func (c *Cluster) SetFull(ctx context.Context, full bool) error {
+	client, err := c.etcdClient()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	action := "DEACTIVATE"
+	if full {
+		action = "ACTIVATE"
+	}
+	return c.callEtcd(ctx, client, "/v3/maintenance/alarm", fmt.Sprintf(`{"action":%q,"alarm":"NOSPACE"}`, action), nil)
+}
+
+// etcdClient returns an HTTP client with the client certificate of etcd.
+func (c *Cluster) etcdClient() (*http.Client, error) {
+	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
+		CAFile: c.pki.etcd.certFile, CertFile: c.pki.etcdClient.certFile, KeyFile: c.pki.etcdClient.keyFile,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of etcd: %w", err)
+	}
+	return client, nil
 }
 
 // callEtcd calls a method of etcd through its JSON gateway. answer may be nil.

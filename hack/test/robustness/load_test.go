@@ -76,7 +76,7 @@ var _ = Describe("two API servers under load", Label("load"), func() {
 	}, SpecTimeout(30*time.Minute))
 })
 
-// startPostgres starts a server that syncs its log, and tells the site in Postgres of it.
+// startPostgres starts a server that syncs its log.
 func startPostgres(ctx context.Context) *localpostgres.Server {
 	GinkgoHelper()
 	dir, err := os.MkdirTemp("", "paddock-robustness-postgres-")
@@ -85,11 +85,6 @@ func startPostgres(ctx context.Context) *localpostgres.Server {
 	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Stop)
-	uri, err := server.CreateDatabase(ctx, "robustness", "robustness")
-	Expect(err).NotTo(HaveOccurred())
-	_, err = paddock.Kubectl(ctx, "create", "namespace", postgresSiteID)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(paddock.SetSecret(ctx, postgresSiteID, "db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
 	return server
 }
 

@@ -10,7 +10,7 @@ build-failpoints: # Build an API server that can kill itself after a given step 
 	@go build -tags failpoints -o $(BIN)/apiserver-failpoints ./cmd/apiserver
 
 .PHONY: robustness
-robustness: cluster-tools build build-failpoints ## Kill and pause processes under load for two minutes, and check that no write is lost or doubled.
+robustness: cluster-tools build build-failpoints ## Kill and pause processes under load for three minutes, and check that no write is lost or doubled.
 	$(ROBUSTNESS) -timeout 10m
 
 .PHONY: robustness-full

@@ -4,6 +4,7 @@
 package robustness
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -97,26 +98,41 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(control.Stop)
 	paddock, err = localpaddock.Start(ctx, control, localpaddock.Options{
-		BinDir: bin, SourceDir: source, APIServers: 2, Deliveries: 2, APIServerBinary: *apiServer,
+		BinDir: bin, SourceDir: source, APIServers: 2, Deliveries: 2, APIServerBinary: *apiServer, Aggregated: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	serveSite(ctx, patients, "site.yaml")
+	serveSite(ctx, siteID, "site.yaml")
 	database = startPostgres(ctx)
-	serveSite(ctx, patientsInPostgres, "site-postgres.yaml")
+	serveSiteInPostgres(ctx, postgresSiteID)
 })
 
-// serveSite applies the site of a kind and waits until both API servers serve it.
-func serveSite(ctx context.Context, k kind, manifest string) {
+// serveSite applies the manifest of a site and waits until both API servers serve the site.
+func serveSite(ctx context.Context, site, manifest string) {
 	GinkgoHelper()
-	_, err := paddock.Kubectl(ctx, "apply", "--server-side", "--filename", filepath.Join("testdata", manifest))
+	text, err := os.ReadFile(filepath.Join("testdata", manifest))
 	Expect(err).NotTo(HaveOccurred())
-	_, err = paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", k.site, "site/"+k.site)
+	file := filepath.Join(GinkgoT().TempDir(), manifest)
+	Expect(os.WriteFile(file, bytes.ReplaceAll(text, []byte("SITE"), []byte(site)), 0o600)).To(Succeed())
+	_, err = paddock.Kubectl(ctx, "apply", "--server-side", "--filename", file)
 	Expect(err).NotTo(HaveOccurred())
-	bearers[k.site], err = paddock.Token(ctx, k.site, account, "paddock.health/"+k.site+"/"+k.site, 24*time.Hour)
+	_, err = paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", site, "site/"+site)
+	Expect(err).NotTo(HaveOccurred())
+	bearers[site], err = paddock.Token(ctx, site, account, "paddock.health/"+site+"/"+site, 24*time.Hour)
 	Expect(err).NotTo(HaveOccurred())
 	for _, url := range paddock.URLs[:2] { // others, which specs add, may be dead
-		Eventually(ctx, func() string { return newClient(k, url).get(ctx, "nobody").said() }).Should(Equal("404 " + codeNotFound))
+		Eventually(ctx, func() string { return newClient(kind{"Patient", "patient", site, ""}, url).get(ctx, "nobody").said() }).Should(Equal("404 " + codeNotFound))
 	}
+}
+
+// serveSiteInPostgres makes a database of the name of the site, and serves the site from it.
+func serveSiteInPostgres(ctx context.Context, site string) {
+	GinkgoHelper()
+	uri, err := database.CreateDatabase(ctx, site, site)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = paddock.Kubectl(ctx, "create", "namespace", site)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(paddock.SetSecret(ctx, site, "db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
+	serveSite(ctx, site, "site-postgres.yaml")
 }
 
 var _ = ReportAfterEach(func(spec SpecReport) { report.failed = report.failed || spec.Failed() })

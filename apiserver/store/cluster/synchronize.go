@@ -21,7 +21,7 @@ const (
 // Records from before the call. A Dump or Search then has the writes of other replicas too. Errors:
 // store.ErrUnavailable, ctx.Err().
 func (s *Store) Synchronize(ctx context.Context) error {
-	stored := map[string]string{}
+	stored := map[string]metav1.ObjectMeta{}
 	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + s.key, Limit: synchronizePage}
 	for {
 		page, err := s.engine.client.ListMetadata(ctx, objects.Records, s.namespace, options)
@@ -29,7 +29,7 @@ func (s *Store) Synchronize(ctx context.Context) error {
 			return objects.StoreError("list records", err)
 		}
 		for i := range page.Items {
-			stored[page.Items[i].Name] = page.Items[i].ResourceVersion
+			stored[page.Items[i].Name] = page.Items[i].ObjectMeta
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			break
@@ -45,19 +45,19 @@ func (s *Store) Synchronize(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether the index has these Records in these states or later ones, by name and
-// resourceVersion, and no others except new ones.
-func (x *index) has(stored map[string]string) bool {
+// has reports whether the index has these Records, by name, in these states or later ones, which
+// include their removal, and no others except new ones.
+func (x *index) has(stored map[string]metav1.ObjectMeta) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var newest string
-	for name, version := range stored {
+	for name, meta := range stored {
 		known := x.names[name]
-		if known == nil || newer(version, known.obj.ResourceVersion) {
+		if _, gone := x.removed[meta.UID]; !gone && (known == nil || newer(meta.ResourceVersion, known.obj.ResourceVersion)) {
 			return false
 		}
-		if newest == "" || newer(version, newest) {
-			newest = version
+		if newest == "" || newer(meta.ResourceVersion, newest) {
+			newest = meta.ResourceVersion
 		}
 	}
 	for name, known := range x.names {

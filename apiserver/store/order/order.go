@@ -39,7 +39,10 @@ type Rank struct {
 
 // Compare compares two ranks in ascending order, as cmp.Compare does. Neither may be Missing.
 func (r Rank) Compare(other Rank) int {
-	return cmp.Or(cmp.Compare(r.Number, other.Number), cmp.Compare(r.Text, other.Text))
+	if r.Number != other.Number {
+		return cmp.Compare(r.Number, other.Number)
+	}
+	return cmp.Compare(r.Text, other.Text)
 }
 
 // Place is the place of a record in an order.
@@ -69,7 +72,10 @@ func (o Order) Compare(a, b *Place) int {
 			return Directed(c, part.Descending)
 		}
 	}
-	c := cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+	c := cmp.Compare(a.Created, b.Created)
+	if c == 0 {
+		c = cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+	}
 	return Directed(c, o.Descends())
 }
 

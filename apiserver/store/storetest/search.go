@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -219,9 +220,26 @@ func testReplicas(t *testing.T, open Open) {
 }
 
 // testConsistentSearch tests that a search with Query.Consistent sees each write of the other replica
-// that was acknowledged before it.
+// that was acknowledged before it, and ends although both replicas purge records meanwhile.
 func testConsistentSearch(t *testing.T, open Open) {
 	s, other := open(t)
+	purging, stop := context.WithCancel(t.Context())
+	var purges sync.WaitGroup
+	defer purges.Wait()
+	defer stop()
+	for i, replica := range []store.Store{s, other} {
+		purges.Go(func() {
+			for n := 0; purging.Err() == nil; n++ {
+				group := store.Key{Type: "Group", ID: fmt.Sprintf("purged-%d-%d", i, n)}
+				for _, op := range []store.Op{{Kind: store.Put, Key: group, Method: store.MethodPut, Body: body(n)}, {Kind: store.Purge, Key: group}} {
+					if _, err := replica.Write(t.Context(), []store.Op{op}); err != nil {
+						t.Errorf("write %v: %v", group, err)
+						return
+					}
+				}
+			}
+		})
+	}
 	query := store.Query{Types: patients, Count: 100, Consistent: true, Sort: []store.Sort{{Field: store.SortID}}}
 	for i := range 20 {
 		for id, writer := range map[string]store.Store{"a": s, "b": other} {

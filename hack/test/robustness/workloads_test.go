@@ -81,6 +81,9 @@ func (v *caller) send(ctx context.Context, attempt int, method, path, body strin
 		v.fail("%v", err)
 		return answered{}
 	}
+	// A server that ends closes idle connections, on which a request may be on its way. No server can
+	// prevent that, so each request has its own connection, and a broken one is the server's fault.
+	request.Close = true
 	request.Header.Set("Authorization", "Bearer "+bearers[v.site])
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")

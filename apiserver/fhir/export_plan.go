@@ -156,7 +156,7 @@ func (h *handler) advanceExport(r *request, rec *store.Record, job *exportJob) e
 		return err
 	}
 	ctx := audit.Without(r.Context()) // no record of these pages is in the response
-	consistent := true // what the first search waited for, the others see too
+	consistent := true                // what the first search waited for, the others see too
 	for began := time.Now(); job.Next < len(job.Types) && time.Since(began) < planningTime; {
 		typeName := job.Types[job.Next]
 		query := plan.queries[typeName]

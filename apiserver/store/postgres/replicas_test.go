@@ -22,7 +22,7 @@ import (
 // replicated is a site in a primary with a standby.
 type replicated struct {
 	primary, standby *localpostgres.Server
-	pool             *pgxpool.Pool
+	pool, standbys   *pgxpool.Pool
 	replicas         *postgres.Replicas
 	site             *postgres.Store
 	key              string
@@ -82,7 +82,7 @@ func (r *replicated) connect(t *testing.T, standby string) {
 		}
 		t.Cleanup(pools[i].Close)
 	}
-	r.pool, r.replicas = pools[0], postgres.NewReplicas(pools[0], pools[1])
+	r.pool, r.standbys, r.replicas = pools[0], pools[1], postgres.NewReplicas(pools[0], pools[1])
 	r.site = open(t, r.pool, r.key, postgres.Options{Replicas: r.replicas})
 }
 
@@ -243,6 +243,12 @@ func TestReplicaIsKilled(t *testing.T) {
 			if err := breakIt(); err != nil {
 				t.Fatal(err)
 			}
+			// Sessions of a server that was killed end within milliseconds.
+			for began := time.Now(); time.Since(began) < time.Second; {
+				if _, lag := r.search(t, time.Minute); lag == 0 {
+					break
+				}
+			}
 			for range 3 {
 				began := time.Now()
 				r.expectSearch(t, time.Minute, false, "one")
@@ -315,6 +321,52 @@ func TestReplicaBehindReindexing(t *testing.T) {
 type newer struct{ store.Extractor }
 
 func (newer) Version() int64 { return storetest.Extractor{}.Version() + 1 }
+
+// TestStoreOfReplica runs the suite with searches on a standby that has all writes.
+func TestStoreOfReplica(t *testing.T) {
+	t.Parallel()
+	r := replicate(t)
+	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
+		r := *r
+		r.key = uuid.NewString()
+		return r.caughtUp(t), r.caughtUp(t)
+	})
+	// Failed has the searches with ambiguous references, whose error the primary decides.
+	if searches := r.replicas.Searches(); searches.Answered < 1000 || searches.Failed > 10 {
+		t.Errorf("the searches are %+v, want at least 1000 that were answered, and few that failed", searches)
+	}
+}
+
+// caughtUp opens the site once more, with searches on the standby.
+func (r *replicated) caughtUp(t *testing.T) caughtUp {
+	t.Helper()
+	site := open(t, r.pool, r.key, postgres.Options{Replicas: r.replicas})
+	if _, err := site.Renew(t.Context(), storetest.Extractor{}.Version(), func(postgres.Reindexed) {}); err != nil {
+		t.Fatal(err)
+	}
+	return caughtUp{site, r}
+}
+
+// caughtUp is a site whose searches wait for the standby and accept its lag.
+type caughtUp struct {
+	*postgres.Store
+	in *replicated
+}
+
+func (c caughtUp) Search(ctx context.Context, query store.Query) (store.Page, error) {
+	var written int64
+	const lsn = `SELECT (%s - '0/0'::pg_lsn)::int8`
+	if err := c.in.pool.QueryRow(ctx, fmt.Sprintf(lsn, "pg_current_wal_insert_lsn()")).Scan(&written); err != nil {
+		return store.Page{}, err
+	}
+	for replayed := int64(0); replayed < written; {
+		if err := c.in.standbys.QueryRow(ctx, fmt.Sprintf(lsn, "pg_last_wal_replay_lsn()")).Scan(&replayed); err != nil {
+			return store.Page{}, err
+		}
+	}
+	query.MaxLag = time.Minute
+	return c.Store.Search(ctx, query)
+}
 
 // TestReplicaConnections shows that the pools of a database with replicas have no more connections than
 // that of a database without.

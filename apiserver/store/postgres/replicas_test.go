@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,13 +20,15 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// replicated is a site in a primary with a standby.
+// replicated is a site in a primary with a standby. It connects as a role without privileges.
 type replicated struct {
 	primary, standby *localpostgres.Server
 	pool, standbys   *pgxpool.Pool
 	replicas         *postgres.Replicas
 	site             *postgres.Store
 	key              string
+	// start starts another server, which is a standby if primary is not nil.
+	start func(name string, primary *localpostgres.Server) *localpostgres.Server
 }
 
 // replicate starts a primary with a site, whose index is current, and a standby.
@@ -38,9 +41,9 @@ func replicate(t *testing.T) *replicated {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	r := &replicated{key: uuid.NewString()}
 	settings := map[string]string{"shared_buffers": "32MB"}
-	start := func(name string, of *localpostgres.Server) *localpostgres.Server {
+	r.start = func(name string, primary *localpostgres.Server) *localpostgres.Server {
 		server, err := localpostgres.Start(t.Context(), localpostgres.Options{
-			Dir: filepath.Join(dir, name), UnsafeNoFsync: true, StandbyOf: of, Settings: settings,
+			Dir: filepath.Join(dir, name), UnsafeNoFsync: true, StandbyOf: primary, Settings: settings,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,26 +54,36 @@ func replicate(t *testing.T) *replicated {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the user of Postgres must enter it
 		t.Fatal(err)
 	}
-	r.primary = start("primary", nil)
-	if err := migrate(t.Context(), r.primary.URL(database)); err != nil {
+	r.primary = r.start("primary", nil)
+	if _, err := r.primary.CreateDatabase(t.Context(), role, role); err != nil {
 		t.Fatal(err)
 	}
-	r.standby = start("standby", r.primary)
-	r.connect(t, r.standby.URL(database))
+	if err := migrate(t.Context(), uriOf(r.primary)); err != nil {
+		t.Fatal(err)
+	}
+	r.standby = r.start("standby", r.primary)
+	r.connect(t, r.primary, r.standby)
 	if state, err := r.site.Renew(t.Context(), storetest.Extractor{}.Version(), func(postgres.Reindexed) {}); err != nil || state != postgres.Current {
 		t.Fatalf("the state of the index is %v (%v), want Current", state, err)
 	}
 	return r
 }
 
-// connect opens the site with a standby at a URL.
-func (r *replicated) connect(t *testing.T, standby string) {
+// role is the name of the role without privileges, and of its database.
+const role = "clinics"
+
+func uriOf(server *localpostgres.Server) string {
+	return strings.Replace(server.URL(role), "postgres@", role+"@", 1)
+}
+
+// connect opens the site with two servers.
+func (r *replicated) connect(t *testing.T, primary, standby *localpostgres.Server) {
 	t.Helper()
-	config, err := postgres.Config(r.primary.URL(database))
+	config, err := postgres.Config(uriOf(primary))
 	if err != nil {
 		t.Fatal(err)
 	}
-	standbyConfig, err := postgres.Config(standby)
+	standbyConfig, err := postgres.Config(uriOf(standby))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,25 +283,35 @@ func TestReplicaIsKilled(t *testing.T) {
 	}
 }
 
-// TestReplicaOfOthers shows that a server is not used unless it is a standby of the primary, with the
-// same history.
+// TestReplicaOfOthers shows that a server is not used unless it is a standby of the primary and has its
+// history. The orphan still follows the former primary, which is ahead of the new one.
 func TestReplicaOfOthers(t *testing.T) {
 	t.Parallel()
 	r := replicate(t)
 	writeOne(t, r.site, counterOp("one", 1))
 	r.awaitReplica(t)
 	r.expectSearch(t, time.Minute, true, "one")
+	orphan := r.start("orphan", r.primary)
+	r.connect(t, r.primary, orphan)
+	r.awaitReplica(t)
+	r.expectSearch(t, time.Minute, true, "one")
+
 	runAt(t, r.standby, `SELECT pg_promote()`)
+	r.connect(t, r.primary, r.standby)
 	r.expectSearch(t, time.Minute, false, "one")
 
-	t.Log("the primary itself, and a server with other data")
-	for _, url := range []string{r.primary.URL(database), server.URL(database)} {
-		r.connect(t, url)
-		r.expectSearch(t, time.Minute, false, "one")
-		if searches := r.replicas.Searches(); searches.Answered != 0 {
-			t.Errorf("%s: the searches are %+v, want none that were answered", url, searches)
-		}
+	former := r.primary
+	for n := range 100 {
+		writeOne(t, r.site, counterOp("lost", n))
 	}
+	r.connect(t, former, orphan)
+	r.awaitReplica(t)
+	r.expectSearch(t, time.Minute, true, "one", "lost")
+	r.connect(t, r.standby, orphan)
+	r.expectSearch(t, time.Minute, false, "one")
+
+	r.connect(t, former, former)
+	r.expectSearch(t, time.Minute, false, "one", "lost")
 }
 
 // TestReplicaBehindReindexing shows that a standby with the index of an earlier release is not used.

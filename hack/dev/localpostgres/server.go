@@ -56,7 +56,7 @@ type Options struct {
 	// certificate for 127.0.0.1 and localhost.
 	Secure bool
 	// StandbyOf, if set, is the primary from which the server streams. New data are a copy of the
-	// primary's. The primary must run, without Secure.
+	// primary's, which must run. Without Secure, the standby asks for no passwords even if the primary does.
 	StandbyOf *Server
 	// Settings are those of postgresql.conf, beside the package's own.
 	Settings map[string]string

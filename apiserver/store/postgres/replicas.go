@@ -43,6 +43,9 @@ const (
 type Replicas struct {
 	primary, standbys *pgxpool.Pool
 	reading           singleflight.Group
+	// sessions are all connections of the pool standbys. A search without one of them does not wait,
+	// because acquire takes a connection that is late for a failure of the replica.
+	sessions share
 
 	mu sync.Mutex
 	// positions are those of the primary, oldest first, all in the same history.
@@ -66,7 +69,7 @@ type position struct {
 // NewReplicas returns the replicas to which the pool standbys connects, of the database of the pool
 // primary. The caller must close both pools.
 func NewReplicas(primary, standbys *pgxpool.Pool) *Replicas {
-	return &Replicas{primary: primary, standbys: standbys}
+	return &Replicas{primary: primary, standbys: standbys, sessions: make(share, standbys.Config().MaxConns)}
 }
 
 // ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which Config
@@ -100,7 +103,7 @@ var errLagging = errors.New("the lag of the replica is greater than accepted, or
 var errPaused = errors.New("the replicas failed recently")
 
 // acquire returns a connection to a replica that lags by at most maxLag, and its lag, which is not 0.
-// The caller must release the connection. Errors: errLagging, errPaused, those of connections.
+// The caller must hold one of the sessions, and release the connection. Errors: errLagging, errPaused, those of connections.
 func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) (*pgxpool.Conn, time.Duration, error) {
 	r.mu.Lock()
 	paused := time.Now().Before(r.pausedUntil)

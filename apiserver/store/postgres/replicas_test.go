@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -345,14 +346,53 @@ type newer struct{ store.Extractor }
 
 func (newer) Version() int64 { return storetest.Extractor{}.Version() + 1 }
 
+// TestReplicaInUse shows that a search does not wait for a connection that other sites use, and takes
+// that for no failure. Searches on the standby wait for a lock that the standby has from the primary.
+func TestReplicaInUse(t *testing.T) {
+	t.Parallel()
+	r := replicate(t)
+	writeOne(t, r.site, counterOp("one", 1))
+	others := make([]*postgres.Store, 3)
+	for i := range others {
+		others[i] = r.caughtUpAs(t, uuid.NewString()).Store
+	}
+	r.awaitReplica(t)
+	holder, err := r.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), `LOCK TABLE res`); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitReplica(t)
+	var searches sync.WaitGroup
+	for _, site := range others {
+		for range 4 {
+			searches.Go(func() {
+				if _, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Count: 10, MaxLag: time.Minute}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	time.Sleep(1500 * time.Millisecond) // longer than a search waits for a connection
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	searches.Wait()
+	if searches := r.replicas.Searches(); searches.Answered != 4 || searches.Failed != 0 {
+		t.Errorf("the searches are %+v, want 4 that were answered, as many as there are connections, and none that failed", searches)
+	}
+	r.expectSearch(t, time.Minute, true, "one")
+}
+
 // TestStoreOfReplica runs the suite with searches on a standby that has all writes.
 func TestStoreOfReplica(t *testing.T) {
 	t.Parallel()
 	r := replicate(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
-		r := *r
-		r.key = uuid.NewString()
-		return r.caughtUp(t), r.caughtUp(t)
+		key := uuid.NewString()
+		return r.caughtUpAs(t, key), r.caughtUpAs(t, key)
 	})
 	// Failed has the searches with ambiguous references, whose error the primary decides.
 	if searches := r.replicas.Searches(); searches.Answered < 1000 || searches.Failed > 10 {
@@ -360,10 +400,10 @@ func TestStoreOfReplica(t *testing.T) {
 	}
 }
 
-// caughtUp opens the site once more, with searches on the standby.
-func (r *replicated) caughtUp(t *testing.T) caughtUp {
+// caughtUpAs opens the site with a key, with searches on the standby.
+func (r *replicated) caughtUpAs(t *testing.T, key string) caughtUp {
 	t.Helper()
-	site := open(t, r.pool, r.key, postgres.Options{Replicas: r.replicas})
+	site := open(t, r.pool, key, postgres.Options{Replicas: r.replicas})
 	if _, err := site.Renew(t.Context(), storetest.Extractor{}.Version(), func(postgres.Reindexed) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,10 @@ func (s *Store) searchReplica(search sqlplan.Search) (page store.Page, answered 
 		return store.Page{}, false, nil
 	}
 	defer s.replicaShare.release()
+	if !s.replicas.sessions.tryAcquire() {
+		return store.Page{}, false, nil
+	}
+	defer s.replicas.sessions.release()
 	caller := search.Context
 	// Half of the time remains for the primary if the replica does not answer.
 	ctx, cancel := context.WithTimeout(caller, s.timeout/2)

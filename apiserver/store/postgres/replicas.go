@@ -129,9 +129,11 @@ func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) 
 	return conn, lag, nil
 }
 
-// findPosition selects the primary's position and history. Acknowledged writes of sessions with
-// synchronous_commit off may not be written yet, so the position is that of the last insert.
-const findPosition = `SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::int8, system_identifier::text || '/' ||
+// findPosition selects the primary's position and history. All acknowledged writes are flushed, except
+// with synchronous_commit off: then the position is that of the last insert. It is not so in all cases,
+// because a standby does not reach it on an idle primary after the switch to another log file.
+const findPosition = `SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
+	ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::int8, system_identifier::text || '/' ||
 	left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || current_database() FROM pg_control_system()`
 
 // readPosition adds the primary's current position, unless the last one is recent. Concurrent calls

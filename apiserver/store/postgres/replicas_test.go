@@ -236,7 +236,8 @@ func TestReplicas(t *testing.T) {
 	t.Run("an idle primary", func(t *testing.T) {
 		r.resumeReplay(t)
 		r.awaitReplica(t)
-		time.Sleep(1500 * time.Millisecond) // without writes
+		runAt(t, r.primary, `SELECT pg_switch_wal()`) // as archive_timeout does
+		time.Sleep(1500 * time.Millisecond)           // without writes
 		r.expectSearch(t, time.Second, true, "one", "two")
 	})
 	if searches := r.replicas.Searches(); searches.Lagging == 0 || searches.Answered == 0 || searches.Failed != 0 {
@@ -361,9 +362,11 @@ func TestReplicaInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = holder.Rollback(context.Background()) })
 	if _, err := holder.Exec(t.Context(), `LOCK TABLE res`); err != nil {
 		t.Fatal(err)
 	}
+	runAt(t, r.primary, `CREATE TABLE committed ()`) // sends the lock to the standby
 	r.awaitReplica(t)
 	var searches sync.WaitGroup
 	for _, site := range others {

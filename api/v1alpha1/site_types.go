@@ -212,7 +212,9 @@ type DSNReference struct {
 	// key is the key in the Secret's data that has the connection string, a URI such as
 	// postgres://user:password@host:5432/database?sslmode=verify-full. Paddock connects with TLS
 	// unless the URI has sslmode=disable. The Secret can also have ca.crt (trusted certificate
-	// authorities), and tls.crt and tls.key (a client certificate). Default: uri.
+	// authorities), and tls.crt and tls.key (a client certificate). A further key with the ending
+	// -replica, such as uri-replica, has the connection string of streaming standbys of the database.
+	// They answer searches of clients that accept a lag. Default: uri.
 	// +optional
 	// +kubebuilder:default=uri
 	// +kubebuilder:validation:MinLength=1

@@ -92,7 +92,7 @@ func knownMethod(method string) string {
 
 // ofTheAnswer are the header fields that describe a response. They are removed if fail replaces it.
 var ofTheAnswer = []string{
-	"Accept-Patch", "Allow", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Location", "Content-Type", "Etag",
+	"Accept-Patch", "Age", "Allow", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Location", "Content-Type", "Etag",
 	"Last-Modified", "Link", "Location", "Www-Authenticate",
 }
 

@@ -211,7 +211,7 @@ func (l *linkResolver) resolveConditional(link, typeName, query string) (string,
 		}
 	}
 	criteria.Count = len(l.writtenKeys) + 2
-	page, err := l.request.searchRecords(criteria, nil)
+	page, err := l.request.searchRecords(criteria, nil, 0)
 	if err != nil {
 		return "", err
 	}

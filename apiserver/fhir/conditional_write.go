@@ -241,7 +241,7 @@ func (r *request) findMatch(criteria search.Query, failed error) (*store.Record,
 			return nil, err
 		}
 	}
-	page, err := r.searchRecords(criteria, nil)
+	page, err := r.searchRecords(criteria, nil, 0)
 	if err != nil {
 		return nil, err
 	}

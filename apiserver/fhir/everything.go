@@ -59,13 +59,14 @@ func (h *handler) everything(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.searchRecords(query, at.After)
+	page, err := r.searchRecords(query, at.After, r.maxLag())
 	if err != nil {
 		return err
 	}
 	base := r.pagesURL() + "/" + r.recordPath(r.key()) + "/" + everythingOperation
 	links := h.pageLinks(base, query, binding, at, page.Next)
 	setLinks(w.Header(), links)
+	setAge(w.Header(), page.Lag)
 	found, err := r.searchset(query, page, links)
 	if err != nil {
 		return err

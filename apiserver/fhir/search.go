@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/settings"
@@ -55,17 +56,19 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := r.searchRecords(query, at.After)
+	maxLag := r.maxLag()
+	page, err := r.searchRecords(query, at.After, maxLag)
 	if err != nil {
 		return err
 	}
 	if r.dialect.patientIncluded && query.Count > 0 {
-		if err := r.includePatients(&page, query.Patients); err != nil {
+		if err := r.includePatients(&page, query.Patients, maxLag); err != nil {
 			return err
 		}
 	}
 	links := h.pageLinks(r.searchURL(), query, binding, at, page.Next)
 	setLinks(w.Header(), links)
+	setAge(w.Header(), page.Lag)
 	links = append([]link{{"search", links[1].url}}, links...) // the same as first
 	found, err := r.searchset(query, page, links)
 	if err != nil {
@@ -95,8 +98,8 @@ func (h *handler) searchOptions(r *request) search.Options {
 }
 
 // searchRecords returns a page of the records that match a query. The caller must be allowed to
-// list its types.
-func (r *request) searchRecords(query search.Query, after store.Position) (store.Page, error) {
+// list its types. maxLag is the lag that the response may have (store.Query).
+func (r *request) searchRecords(query search.Query, after store.Position, maxLag time.Duration) (store.Page, error) {
 	filter, err := r.accessFilter(query.Types, query.ReachedTypes)
 	if err != nil {
 		return store.Page{}, err
@@ -113,12 +116,13 @@ func (r *request) searchRecords(query search.Query, after store.Position) (store
 		Total:       query.Total,
 		Includes:    query.Includes,
 		MaxIncluded: r.maxIncluded(),
+		MaxLag:      maxLag,
 	})
 }
 
 // includePatients adds the patients with the ids to the included records of a page, except those
 // that the page already has. They are the values of the parameter patient. Contract 4.1.
-func (r *request) includePatients(page *store.Page, ids []string) error {
+func (r *request) includePatients(page *store.Page, ids []string, maxLag time.Duration) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -139,8 +143,9 @@ func (r *request) includePatients(page *store.Page, ids []string) error {
 	}
 	found, err := r.site.Store.Search(r.Context(), store.Query{
 		Types: []string{patientType}, Where: store.IDIn(ids), Access: filter, Count: room, Total: store.TotalNone,
-		Sort: []store.Sort{{Field: store.SortID}},
+		Sort: []store.Sort{{Field: store.SortID}}, MaxLag: maxLag,
 	})
+	page.Lag = max(page.Lag, found.Lag)
 	page.Included = append(page.Included, found.Records...)
 	page.IncludedCut = page.IncludedCut || found.Next != nil || room == 0
 	return err

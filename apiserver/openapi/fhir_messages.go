@@ -29,7 +29,7 @@ func prefer(c components, _ web.Route) []parameter {
 }
 
 func searchParameters(c components, r web.Route) []parameter {
-	return append(c.searchParameters(r.Type), result(search.KindSearch)(c, r)...)
+	return append(append(c.searchParameters(r.Type), result(search.KindSearch)(c, r)...), c.header("Cache-Control")...)
 }
 
 func readParameters(c components, _ web.Route) []parameter {

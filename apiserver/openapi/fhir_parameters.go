@@ -42,6 +42,7 @@ var headerParameters = map[string]parameter{
 	"If-None-Match":     {Schema: text, Description: "The ETag of the version that the client has. If that version is current, the response to a read is 304. On a PUT of the FHIR API only * is supported: the record is then only created."},
 	"If-Modified-Since": {Schema: text, Description: "The time of the version that the client has. The response is 304 unless the current version is newer."},
 	"If-None-Exist":     {Schema: text, Description: "Search criteria. The record is created only if no record matches the criteria."},
+	"Cache-Control":     {Schema: text, Description: "max-stale=SECONDS accepts a response that is stale by up to that many seconds, so that a read replica of the database may answer. Age of the response is then how stale it may be, in seconds."},
 	"Prefer":            {Schema: text, Description: "return=minimal, return=representation or return=OperationOutcome; handling=lenient or handling=strict."},
 	"Idempotency-Key":   {Schema: schema.JSON{"type": "string", "pattern": `^[\x21-\x7e]{1,255}$`}, Description: "A key that the client chooses for one request, kept for at most a day. A repetition of the request with its key has no further effect. Another request with the key is refused with 422."},
 	"Last-Event-ID":     {Schema: text, Description: "The id of the last event that the client received."},

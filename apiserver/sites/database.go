@@ -19,6 +19,8 @@ type database struct {
 	key        string
 	connection dsn.Connection
 	pool       *pgxpool.Pool
+	// replicas is nil if the database has no read replicas, or if this process delivers events.
+	replicas *postgres.Replicas
 	// queue delivers the Site's events. It is nil unless this process delivers.
 	queue     *sharedQueue
 	extractor store.Extractor
@@ -44,7 +46,7 @@ func (d *database) opened(ctx context.Context) (*postgres.Store, error) {
 		return site, nil
 	}
 	attempt := d.opening.DoChan("", func() (any, error) {
-		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor})
+		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor, Replicas: d.replicas})
 		if err == nil {
 			if retention := d.retention.Load(); retention != nil {
 				site.SetRetention(*retention)

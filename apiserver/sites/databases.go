@@ -34,6 +34,9 @@ type sharedPool struct {
 	*pgxpool.Pool
 	// users is how many open stores use the pool.
 	users int
+	// replicas is nil if the connection has none, or if this process delivers events.
+	replicas *postgres.Replicas
+	standbys *pgxpool.Pool
 	// queue is nil unless this process delivers events.
 	queue *sharedQueue
 }
@@ -53,7 +56,7 @@ func (d *databases) open(ctx context.Context, key string, connection dsn.Connect
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	opened := &database{key: key, connection: connection, pool: shared.Pool, queue: shared.queue, extractor: d.extractor}
+	opened := &database{key: key, connection: connection, pool: shared.Pool, replicas: shared.replicas, queue: shared.queue, extractor: d.extractor}
 	opened.close = sync.OnceFunc(func() {
 		cancel()
 		d.release(connection)
@@ -69,24 +72,50 @@ func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*sh
 		shared.users++
 		return shared, nil
 	}
+	shared, err := d.connect(context.WithoutCancel(ctx), connection)
+	if err != nil {
+		return nil, err
+	}
+	if d.delivers {
+		shared.queue = runQueue(shared.Pool) // delivery.go
+	}
+	d.pools[connection] = shared
+	return shared, nil
+}
+
+// connect returns the pool of a connection, and that of its read replicas if this process searches.
+func (d *databases) connect(ctx context.Context, connection dsn.Connection) (*sharedPool, error) {
+	config, err := d.config(connection)
+	if err != nil {
+		return nil, err
+	}
+	shared := &sharedPool{users: 1}
+	if connection.ReplicaURI != "" && !d.delivers {
+		replicas, err := d.config(connection.Replica())
+		if err != nil {
+			return nil, err
+		}
+		postgres.ConfigReplicas(config, replicas)
+		if shared.standbys, err = pgxpool.NewWithConfig(ctx, replicas); err != nil {
+			return nil, err
+		}
+	}
+	if shared.Pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	if shared.standbys != nil {
+		shared.replicas = postgres.NewReplicas(shared.Pool, shared.standbys)
+	}
+	return shared, nil
+}
+
+func (d *databases) config(connection dsn.Connection) (*pgxpool.Config, error) {
 	config, err := postgres.Config(connection.URI)
 	if err != nil {
 		return nil, err
 	}
-	if err := connection.Apply(config.ConnConfig, d.dial); err != nil {
-		return nil, err
-	}
 	config.ConnConfig.Tracer = d.tracer
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
-	if err != nil {
-		return nil, err
-	}
-	shared := &sharedPool{Pool: pool, users: 1}
-	if d.delivers {
-		shared.queue = runQueue(pool) // delivery.go
-	}
-	d.pools[connection] = shared
-	return shared, nil
+	return config, connection.Apply(config.ConnConfig, d.dial)
 }
 
 // closeDelay is how long a pool stays open after its last store was closed. It exceeds the time
@@ -104,8 +133,12 @@ func (d *databases) release(connection dsn.Connection) {
 		if shared.queue != nil {
 			shared.queue.cancel()
 		}
-		shared.Reset()
-		time.AfterFunc(closeDelay, shared.Close)
+		for _, pool := range []*pgxpool.Pool{shared.Pool, shared.standbys} {
+			if pool != nil {
+				pool.Reset()
+				time.AfterFunc(closeDelay, pool.Close)
+			}
+		}
 	}
 }
 

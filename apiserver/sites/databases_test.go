@@ -50,6 +50,13 @@ func TestPools(t *testing.T) {
 	if acquire(oak) == first {
 		t.Error("a pool that no store used was kept")
 	}
+	replicated := oak
+	replicated.ReplicaURI = rotated.URI
+	shared := acquire(replicated).(*sharedPool)
+	if shared.replicas == nil || shared.Config().MaxConns+shared.standbys.Config().MaxConns != first.(*sharedPool).Config().MaxConns {
+		t.Error("the pools of a database with replicas have other connections than that of one without")
+	}
+	d.release(replicated)
 	if len(d.pools) != 2 {
 		t.Errorf("%d pools are open, want 2", len(d.pools))
 	}

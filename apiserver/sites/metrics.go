@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
 // siteLabels are the labels of metrics of a Site.
@@ -77,6 +78,8 @@ var (
 		"Acquisitions that waited, because no connection was idle.", siteLabels, nil)
 	poolWaitTime = prometheus.NewDesc("paddock_postgres_pool_wait_seconds_total",
 		"Seconds that acquisitions of a connection waited, in total.", siteLabels, nil)
+	replicaSearches = prometheus.NewDesc("paddock_postgres_replica_searches_total",
+		"Searches that accepted a lag, of the sites of a pool whose database has read replicas, by outcome: answered by a replica, or by the primary because the replica was lagging or failed.", []string{"namespace", "name", "outcome"}, nil)
 	poolCanceled = prometheus.NewDesc("paddock_postgres_pool_canceled_acquires_total",
 		"Acquisitions that were canceled, for example because the client disconnected.", siteLabels, nil)
 )
@@ -89,7 +92,7 @@ type collector Sites
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range slices.Concat(siteStorage.all(), clusterStorage.all(), []*prometheus.Desc{
-		auditFailing, retentionRemoved, poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled,
+		auditFailing, retentionRemoved, poolSites, poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolCanceled, replicaSearches,
 	}) {
 		descriptions <- description
 	}
@@ -110,7 +113,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		case *cluster.Store:
 			siteStorage.collect(opened.Stats(), metrics, site.Access.Namespace, site.Access.Name)
 		case *database:
-			pools[opened.pool] = pools[opened.pool].with(site.Access)
+			pools[opened.pool] = pools[opened.pool].with(site.Access, opened.replicas)
 		}
 	}
 	for pool, users := range pools {
@@ -135,9 +138,12 @@ func (c *collector) all() []ServedSite {
 type poolUsers struct {
 	first access.Tenant
 	count int
+	// replicas is nil if the database has no read replicas.
+	replicas *postgres.Replicas
 }
 
-func (u poolUsers) with(site access.Tenant) poolUsers {
+func (u poolUsers) with(site access.Tenant, replicas *postgres.Replicas) poolUsers {
+	u.replicas = replicas
 	if u.count == 0 || site.Namespace < u.first.Namespace {
 		u.first = site
 	}
@@ -158,4 +164,10 @@ func (u poolUsers) collect(stat *pgxpool.Stat, metrics chan<- prometheus.Metric)
 	tell(poolWaits, prometheus.CounterValue, float64(stat.EmptyAcquireCount()))
 	tell(poolWaitTime, prometheus.CounterValue, stat.EmptyAcquireWaitTime().Seconds())
 	tell(poolCanceled, prometheus.CounterValue, float64(stat.CanceledAcquireCount()))
+	if u.replicas != nil {
+		searches := u.replicas.Searches()
+		tell(replicaSearches, prometheus.CounterValue, float64(searches.Answered), "answered")
+		tell(replicaSearches, prometheus.CounterValue, float64(searches.Lagging), "lagging")
+		tell(replicaSearches, prometheus.CounterValue, float64(searches.Failed), "failed")
+	}
 }

@@ -100,6 +100,10 @@ type Query struct {
 	Skip int
 	// Total selects when the page has the number of all matches. The zero value is TotalWhenFree.
 	Total TotalMode
+	// MaxLag, if not 0, accepts a page that misses writes that were acknowledged up to MaxLag before the
+	// search, so that a read replica of the database may answer. Page.Lag has the lag of the page. Only
+	// engines with read replicas use MaxLag, and none does with Consistent, or if ByTime is true.
+	MaxLag time.Duration
 	// Includes select related records to return with the page.
 	Includes []Include
 	// MaxIncluded is the maximum number of included records on the page. At the limit, further records
@@ -189,4 +193,7 @@ type Page struct {
 	Total int64
 	// Next is the position from which the next page continues. It is nil on the last page.
 	Next Position
+	// Lag is 0 unless a read replica answered the query, and at most Query.MaxLag. The page has all
+	// writes that were acknowledged earlier than Lag before the search. It may have later ones too.
+	Lag time.Duration
 }

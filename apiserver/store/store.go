@@ -35,10 +35,10 @@ type Store interface {
 	// ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
-	// Search returns the live records that match. It sees all writes that this replica has
-	// acknowledged, and those of other replicas after at most a second while the storage is
-	// available, or at once with Query.Consistent. If Query.ByTime is true, it returns only records
-	// updated before the watermark. Errors: ErrNotReady, ErrBadPosition,
+	// Search returns the live records that match, as of up to Query.MaxLag ago. Without MaxLag, it
+	// sees all writes that this replica has acknowledged, and those of other replicas after at most a
+	// second while the storage is available, or at once with Query.Consistent. If Query.ByTime is true,
+	// it returns only records updated before the watermark. Errors: ErrNotReady, ErrBadPosition,
 	// *AmbiguousError, *TooManyConditionsError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 

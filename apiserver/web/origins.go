@@ -17,7 +17,7 @@ func AllowOrigins(origins []string) *cors.Cors {
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowedHeaders: []string{"*"},
-		ExposedHeaders: []string{"Accept-Patch", "Allow", "ETag", "Link", "Location", "Retry-After", "WWW-Authenticate", requestIDHeader, correlationIDHeader},
+		ExposedHeaders: []string{"Accept-Patch", "Age", "Allow", "ETag", "Link", "Location", "Retry-After", "WWW-Authenticate", requestIDHeader, correlationIDHeader},
 		MaxAge:         preflightAge,
 	})
 }

@@ -171,6 +171,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 		published := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace))
 		Expect(string(published.Data["uri"])).To(ContainSubstring("@paddock-postgres-b." + s.Namespace + ".svc:5432/paddock"))
+		Expect(string(published.Data["uri-replica"])).To(ContainSubstring("@paddock-postgres-b-replicas." + s.Namespace + ".svc:5432/paddock"))
 
 		By("watching it")
 		Expect(unstructured.SetNestedField(cluster.Object, int64(1), "spec", "instances")).To(Succeed())

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -52,7 +53,7 @@ func (s *Store) Through(pool *pgxpool.Pool) *Store {
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
 		queries: newQueryBatcher(pool, s.site, s.timeout), quick: newQuickStatements(), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
-	through.planIndex.Database = planDatabase{through}
+	through.planIndex.Database = planDatabase{through, pool}
 	return through
 }
 
@@ -130,3 +131,25 @@ func (s *Store) WriteTogether(ctx context.Context, ops []store.Op, then func()) 
 
 // ErrStale is the error of a write whose record changed after it was decided.
 var ErrStale = errStale
+
+// ReplicaTimings are the timings of searches on replicas that tests need to know.
+const (
+	ReplicaPause     = replicaPause
+	PositionInterval = positionInterval
+)
+
+// MeasureLag reads the primary's position and returns the lag of the replica of one connection. It
+// returns 0 if the lag is not known.
+func (r *Replicas) MeasureLag(ctx context.Context, s *Store) (time.Duration, error) {
+	r.readPosition()
+	conn, err := r.standbys.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	lag, err := r.lagOf(ctx, conn, s)
+	if errors.Is(err, errLagging) {
+		return 0, nil
+	}
+	return lag, err
+}

@@ -15,7 +15,7 @@ func (r *searcher) loadReferencePaths() error {
 	if !r.NeedsReferencePaths() {
 		return nil
 	}
-	found, err := r.site.pool.Query(r.Context, `SELECT typ, param, target FROM ix_path WHERE site = $1 ORDER BY typ, param, target`, r.site.site)
+	found, err := r.from.Query(r.Context, `SELECT typ, param, target FROM ix_path WHERE site = $1 ORDER BY typ, param, target`, r.site.site)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (i *inclusion) readRound(from []*state, depth int) ([]*state, error) {
 	if err := i.takeSession(); err != nil {
 		return nil, err
 	}
-	if err := i.site.pool.SendBatch(i.Context, batch).Close(); err != nil {
+	if err := i.from.SendBatch(i.Context, batch).Close(); err != nil {
 		return nil, err
 	}
 	ordered := make([]*state, 0, len(found))

@@ -9,7 +9,11 @@ import (
 )
 
 // planDatabase implements sqlplan.Database by the site's statistics and its cache of long lists.
-type planDatabase struct{ site *Store }
+type planDatabase struct {
+	site *Store
+	// from is where ReadNumbers reads.
+	from querier
+}
 
 var _ sqlplan.Database = planDatabase{}
 
@@ -19,7 +23,7 @@ func (d planDatabase) LongList(key uint64) (isSlow, known bool) {
 }
 
 func (d planDatabase) ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error) {
-	found, err := d.site.pool.Query(ctx, sql, args...)
+	found, err := d.from.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

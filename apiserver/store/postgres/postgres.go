@@ -35,6 +35,9 @@ type Options struct {
 	// background task. At the limit the call fails. Load, Restore and a batch of Reindex may take ten
 	// times as long. Other statements are also limited by the statement_timeout of 5 s. Default: 7 s.
 	QueryTimeout time.Duration
+	// Replicas are the read replicas of the database, for searches with Query.MaxLag. If it is nil, the
+	// primary answers all searches.
+	Replicas *Replicas
 	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
 	// is used. With another clock, clients that poll may miss versions.
 	Now func() time.Time
@@ -61,6 +64,9 @@ type Store struct {
 	planIndex    sqlplan.Index
 	maxPageBytes int
 	share        share
+	// replicas is nil if the database has no read replicas. replicaShare limits the connections to them.
+	replicas     *Replicas
+	replicaShare share
 	statistics   statistics
 	longLists    longListCache
 	quick        *quickStatements
@@ -179,6 +185,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 		pool: pool, now: options.Now, timeout: options.QueryTimeout, renewPause: renewPause, referencePaths: map[indexrow.ReferencePath]struct{}{},
 		maxPageBytes: maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
+	if s.replicas = options.Replicas; s.replicas != nil {
+		s.replicaShare = newShare(s.replicas.standbys.Config().MaxConns)
+	}
 	s.rids.Seed()
 	if s.timeout == 0 {
 		s.timeout = 7 * time.Second
@@ -196,7 +205,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	s.refreshStatistics(ctx)
 	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
 	s.planIndex = sqlplan.Index{
-		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s},
+		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s, s.pool},
 	}
 	return s, nil
 }

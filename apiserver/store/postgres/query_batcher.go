@@ -20,6 +20,12 @@ type queryBatcher struct {
 	site    int32
 }
 
+// querier is what queries run on: a pool, or one of its connections.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
 // batchedQuery is one query of a batch.
 type batchedQuery struct {
 	sql  string
@@ -102,8 +108,8 @@ func (b *queryBatcher) send(ctx context.Context, queries []*batchedQuery) {
 	_ = b.pool.SendBatch(ctx, batch).Close() // on an error, query runs the queries without a result again
 }
 
-func (q *batchedQuery) runAlone(ctx context.Context, pool *pgxpool.Pool) error {
-	rows, err := pool.Query(ctx, q.sql, q.args...)
+func (q *batchedQuery) runAlone(ctx context.Context, from querier) error {
+	rows, err := from.Query(ctx, q.sql, q.args...)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,11 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	r := &searcher{Search: sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after}, site: s}
+	search := sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: o, After: after}
+	if page, answered, err := s.searchReplica(search); answered {
+		return page, err
+	}
+	r := &searcher{Search: search, site: s, from: s.pool}
 	defer r.releaseSession()
 	page, err := r.search()
 	if err != nil {
@@ -69,6 +73,10 @@ type hit struct {
 type searcher struct {
 	sqlplan.Search
 	site *Store
+	// from is the pool, or a connection to a replica. The statements of a search on a replica are not
+	// batched, and all run on that connection: another one may lead to a replica with another lag.
+	from      querier
+	onReplica bool
 	// cachedPlan is the statement of the page, or nil if the cache of long lists does not apply to it.
 	// listsTooLong is the number of its TriedLists, from the first on, that were too long.
 	cachedPlan   *sqlplan.Page
@@ -79,9 +87,9 @@ type searcher struct {
 }
 
 // takeSession acquires a session of the site's share, if the search has none yet. The search holds
-// it until its end.
+// it until its end. A search on a replica has its connection already.
 func (r *searcher) takeSession() (err error) {
-	if !r.hasSession {
+	if !r.hasSession && !r.onReplica {
 		err = r.site.share.acquire(r.Context)
 		r.hasSession = err == nil
 	}
@@ -281,14 +289,14 @@ func (r *searcher) readPage(into *rowBuffer) error {
 	if err := r.takeSession(); err != nil {
 		return err
 	}
-	return r.site.pool.SendBatch(r.Context, batch).Close()
+	return r.from.SendBatch(r.Context, batch).Close()
 }
 
 // readOne reads the rows of a page of one type: with other queries if its time is bounded or its
 // statement is quick on average, else alone.
 func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	start := time.Now()
-	if r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
+	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
 		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
 	} else {
 		err = r.readAlone(page.SQL, page.Args, into)
@@ -317,7 +325,7 @@ func (r *searcher) readAlone(sql string, args []any, into *rowBuffer) error {
 		return err
 	}
 	query := &batchedQuery{sql: sql, args: args, rows: into}
-	return query.runAlone(r.Context, r.site.pool)
+	return query.runAlone(r.Context, r.from)
 }
 
 // updateLongLists adds the lists that were too long to the cache. If the search was slow, it also
@@ -380,7 +388,7 @@ func (r *searcher) count() (int64, error) {
 	if err := r.takeSession(); err != nil {
 		return 0, err
 	}
-	if err := r.site.pool.SendBatch(r.Context, batch).Close(); err != nil {
+	if err := r.from.SendBatch(r.Context, batch).Close(); err != nil {
 		return 0, err
 	}
 	if r.Query.Total == store.TotalWhenFree && total > maxCountedTotal {

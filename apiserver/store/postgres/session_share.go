@@ -26,4 +26,14 @@ func (s share) acquire(ctx context.Context) error {
 	}
 }
 
+// tryAcquire takes a session if one is free, and reports whether it did.
+func (s share) tryAcquire() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (s share) release() { <-s }

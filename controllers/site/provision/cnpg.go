@@ -52,11 +52,15 @@ func cloudNativePG(site *v1alpha1.Site, o Options) []client.Object {
 }
 
 func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Options) map[string]any {
-	instances := int64(ptr.Deref(spec.Instances, defaultInstances))
+	instances := instancesOf(spec)
 	postgres := map[string]any{"parameters": anyOf(settings(spec))}
 	if instances > 1 {
 		// A write is acknowledged only when two instances have it.
 		postgres["synchronous"] = map[string]any{"method": "any", "number": int64(1), "dataDurability": "required"}
+	}
+	services := []any{service(meta.Name, "rw")}
+	if instances > 1 {
+		services = append(services, service(replicaService(meta.Name), "ro"))
 	}
 	storage := map[string]any{"size": spec.Storage.Size.String()}
 	if spec.Storage.StorageClassName != "" {
@@ -74,16 +78,8 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		// By default, an instance that shuts down waits three minutes for clients to disconnect, and
 		// rejects new connections during that time.
 		"smartShutdownTimeout": int64(0),
-		// CloudNativePG's own Services have cluster IPs, so --postgres-networks would have to allow the
-		// whole network of Services. This headless Service resolves to the primary's Pod.
-		"managed": map[string]any{"services": map[string]any{"additional": []any{map[string]any{
-			"selectorType": "rw",
-			"serviceTemplate": map[string]any{
-				"metadata": map[string]any{"name": meta.Name},
-				"spec":     map[string]any{"clusterIP": corev1.ClusterIPNone},
-			},
-		}}}},
-		"inheritedMetadata": map[string]any{"labels": map[string]any{v1alpha1.SiteKeyLabel: meta.Labels[v1alpha1.SiteKeyLabel]}},
+		"managed":              map[string]any{"services": map[string]any{"additional": services}},
+		"inheritedMetadata":    map[string]any{"labels": map[string]any{v1alpha1.SiteKeyLabel: meta.Labels[v1alpha1.SiteKeyLabel]}},
 		"bootstrap": map[string]any{"initdb": map[string]any{
 			"database": database, "owner": user, "dataChecksums": true,
 			"encoding": "UTF8", "localeCollate": "C", "localeCType": "C.UTF-8",
@@ -98,6 +94,23 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		cluster["backup"] = map[string]any{"volumeSnapshot": snapshots}
 	}
 	return cluster
+}
+
+func instancesOf(spec *v1alpha1.ProvisionedPostgres) int64 {
+	return int64(ptr.Deref(spec.Instances, defaultInstances))
+}
+
+// service returns an additional Service of a Cluster, for its primary (rw) or its standbys (ro).
+// CloudNativePG's own Services have cluster IPs, so --postgres-networks would have to allow the whole
+// network of Services. This headless Service resolves to the addresses of Pods.
+func service(name, selectorType string) map[string]any {
+	return map[string]any{
+		"selectorType": selectorType,
+		"serviceTemplate": map[string]any{
+			"metadata": map[string]any{"name": name},
+			"spec":     map[string]any{"clusterIP": corev1.ClusterIPNone},
+		},
+	}
 }
 
 // object returns an object of a kind without a Go type in this module.

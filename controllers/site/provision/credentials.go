@@ -65,7 +65,7 @@ func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret,
 	}, nil
 }
 
-// Connection returns the connection to the Site's database. The host is not read from the Secret,
+// Connection returns the connection to the Site's database and its standbys. The host is not read from the Secret,
 // because the tenant can write the Secret. If authority is not nil, it is trusted instead of the
 // authority in the Secret. Errors: *dsn.FieldError.
 func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (dsn.Connection, error) {
@@ -79,9 +79,11 @@ func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (d
 	case len(authority) == 0:
 		return dsn.Connection{}, &dsn.FieldError{Field: dsn.CAKey, Problem: "is not in the Secret"}
 	}
-	return dsn.Parse(map[string][]byte{
-		v1alpha1.DSNKey: []byte(uri(Host(site), string(password))), dsn.CAKey: authority,
-	}, v1alpha1.DSNKey)
+	data := map[string][]byte{v1alpha1.DSNKey: []byte(uri(Host(site), string(password))), dsn.CAKey: authority}
+	if host := replicaHost(site); host != "" {
+		data[dsn.ReplicaKey(v1alpha1.DSNKey)] = []byte(uri(host, string(password)))
+	}
+	return dsn.Parse(data, v1alpha1.DSNKey)
 }
 
 // Password returns the password in the URI of a connection, or "" if the URI has none.

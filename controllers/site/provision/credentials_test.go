@@ -68,6 +68,15 @@ func TestConnection(t *testing.T) {
 	if err != nil || !strings.Contains(connection.URI, "@paddock-postgres.clinic-oak.svc:5432/") || connection.CA != string(other) {
 		t.Errorf("got %v, want the primary, and the authority that is given", err)
 	}
+	if want := "@paddock-postgres-replicas.clinic-oak.svc:5432/paddock"; !strings.Contains(connection.ReplicaURI, want) {
+		t.Errorf("the replicas are at %s, want %s", connection.ReplicaURI, want)
+	}
+	single := readSite(t, "testdata/cnpg-single.in.yaml")
+	for _, site := range []*v1alpha1.Site{oak, single} {
+		if connection, err := Connection(site, secret, other); err != nil || connection.ReplicaURI != "" {
+			t.Errorf("a database with one instance has replicas at %s (%v)", connection.ReplicaURI, err)
+		}
+	}
 	for _, key := range []string{passwordKey, dsn.CAKey} {
 		broken := secret.DeepCopy()
 		delete(broken.Data, key)

@@ -77,6 +77,20 @@ func Render(site *v1alpha1.Site, o Options) []client.Object {
 // --postgres-networks must allow only the network of Pods.
 func Host(site *v1alpha1.Site) string { return NameOf(site) + "." + site.Namespace + ".svc" }
 
+// replicaHost returns the host name of the standbys of the database, or "" if it has none. The name
+// resolves to the addresses of Pods.
+func replicaHost(site *v1alpha1.Site) string {
+	spec := site.Spec.Storage.Postgres.Provisioned
+	if spec.Engine != v1alpha1.EngineCloudNativePG || instancesOf(spec) == 1 {
+		return ""
+	}
+	return replicaService(NameOf(site)) + "." + site.Namespace + ".svc"
+}
+
+// replicaService returns the name of the Service of the standbys of a database. CloudNativePG has Services
+// of its own with the endings -rw, -ro and -r.
+func replicaService(name string) string { return name + "-replicas" }
+
 // Major returns the major version of Postgres in the Site's spec, such as 17.
 func Major(site *v1alpha1.Site) string {
 	major, _, _ := strings.Cut(site.Spec.Storage.Postgres.Provisioned.Version, ".")

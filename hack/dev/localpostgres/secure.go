@@ -20,8 +20,8 @@ import (
 // certificateLife is longer than anybody keeps the folder of a local server.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// hostRules let the administrator in as she comes and ask all others for a password.
-const hostRules = `host all ` + superuser + ` 127.0.0.1/32 trust
+// hostRules let the administrator and standbys in as they come and ask all others for a password.
+const hostRules = `host all,replication ` + superuser + ` 127.0.0.1/32 trust
 host all all 127.0.0.1/32 scram-sha-256
 `
 

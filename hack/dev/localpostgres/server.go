@@ -55,6 +55,9 @@ type Options struct {
 	// Secure asks all users but the administrator for passwords, and speaks TLS with a
 	// certificate for 127.0.0.1 and localhost.
 	Secure bool
+	// StandbyOf, if set, is the primary from which the server streams. New data are a copy of the
+	// primary's, which must run. Without Secure, the standby asks for no passwords even if the primary does.
+	StandbyOf *Server
 	// Settings are those of postgresql.conf, beside the package's own.
 	Settings map[string]string
 }
@@ -118,6 +121,9 @@ func (s *Server) prepare(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
 		return nil
 	}
+	if s.options.StandbyOf != nil {
+		return s.copyPrimary(ctx) // standby.go
+	}
 	cmd := s.command(ctx, "initdb", "--pgdata", s.data(), "--username", superuser, "--auth", "trust",
 		"--encoding", "UTF8", "--no-locale", "--no-sync")
 	if output, err := cmd.CombinedOutput(); err != nil {
@@ -130,7 +136,11 @@ func (s *Server) data() string { return filepath.Join(s.options.Dir, "data") }
 
 // command is a program of the server, run as the user that owns its data.
 func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	return s.asOwner(exec.CommandContext(ctx, filepath.Join(s.bin, name), args...))
+}
+
+// asOwner makes a command run as the user that owns the server's data.
+func (s *Server) asOwner(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.owner}
 	letThrough(cmd.SysProcAttr)
@@ -192,6 +202,9 @@ func (s *Server) arguments() []string {
 	if s.options.UnsafeNoFsync {
 		// With synchronous_commit off, commits would die with the processes, whose memory they are in.
 		settings["fsync"], settings["full_page_writes"] = "off", "off"
+	}
+	if primary := s.options.StandbyOf; primary != nil {
+		settings["primary_conninfo"] = fmt.Sprintf("host=127.0.0.1 port=%d user=%s sslmode=disable", primary.options.Port, superuser)
 	}
 	maps.Copy(settings, s.security)
 	maps.Copy(settings, s.options.Settings)

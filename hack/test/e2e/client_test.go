@@ -95,6 +95,25 @@ func (c *client) put(ctx context.Context, id, family string) (status int, answer
 		fmt.Sprintf(`{"resourceType":"Patient","id":%q,"name":[{"family":%q}]}`, id, family))
 }
 
+// age searches with the field Cache-Control, and returns the field Age of the response.
+func (c *client) age(ctx context.Context, cacheControl string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"patient?_id=rex", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	request.Header.Set("Cache-Control", cacheControl)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("search patients: status %d", response.StatusCode)
+	}
+	return response.Header.Get("Age"), nil
+}
+
 // family reads a patient's name; "" where there is none.
 func (c *client) family(ctx context.Context, id string) (string, error) {
 	status, answer, err := c.send(ctx, http.MethodGet, "patient/"+id, "")

@@ -41,6 +41,11 @@ func describeCloudNativePG() {
 		Expect(inPrimary(ctx, "show synchronous_standby_names")).To(HavePrefix("ANY 1 "))
 	}, NodeTimeout(8*time.Minute))
 
+	It("lets a standby answer stale searches, and no others", func(ctx SpecContext) {
+		Eventually(ctx, func() (string, error) { return ash.age(ctx, "max-stale=60") }).WithTimeout(2 * time.Minute).Should(MatchRegexp(`^\d+$`))
+		Expect(ash.age(ctx, "")).To(BeEmpty())
+	}, NodeTimeout(3*time.Minute))
+
 	It("loses no write when the primary of three is deleted", func(ctx SpecContext) {
 		before := primary(ctx)
 		disturb(ctx, []*client{ash}, "primary", func() {

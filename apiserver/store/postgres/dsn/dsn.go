@@ -29,6 +29,10 @@ const (
 	PrivateKeyKey  = "tls.key"
 )
 
+// ReplicaKey returns the key of the connection string of the database's read replicas. key is the key of
+// the connection string of the database.
+func ReplicaKey(key string) string { return key + "-replica" }
+
 // modes are the accepted values of sslmode. The others of libpq, which silently fall back to an
 // unencrypted connection, are not accepted. PostgreSQL manual, 34.19.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
@@ -43,6 +47,8 @@ type Connection struct {
 	// authorities of the system are trusted. Certificate and PrivateKey are the client certificate and its
 	// key, in PEM. If both are empty, there is no client certificate.
 	CA, Certificate, PrivateKey string
+	// ReplicaURI is a connection string of read replicas of the database. It is empty if there are none.
+	ReplicaURI string
 }
 
 // FieldError means that a field of a Secret is missing or invalid.
@@ -57,33 +63,59 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 
 // Parse returns the Connection in the data of a Secret. key is the key of the connection string,
-// which must be a URI (PostgreSQL manual, 34.1.1.2) with user, host and database. Errors:
-// *FieldError.
+// which must be a URI (PostgreSQL manual, 34.1.1.2) with user, host and database. If there is a
+// ReplicaKey, it must be one too, with the same database. Errors: *FieldError.
 func Parse(data map[string][]byte, key string) (Connection, error) {
-	text, there := data[key]
-	if !there {
+	if _, there := data[key]; !there {
 		return Connection{}, &FieldError{key, "is not in the Secret"}
 	}
 	c := Connection{CA: string(data[CAKey]), Certificate: string(data[CertificateKey]), PrivateKey: string(data[PrivateKeyKey])}
 	if err := c.checkCertificates(); err != nil {
 		return Connection{}, err
 	}
-	uri, err := url.Parse(strings.TrimSpace(string(text)))
+	uri, err := c.parseURI(data, key)
+	if err != nil {
+		return Connection{}, err
+	}
+	c.URI = uri.String()
+	if _, there := data[ReplicaKey(key)]; !there {
+		return c, nil
+	}
+	replica, err := c.parseURI(data, ReplicaKey(key))
+	if err != nil {
+		return Connection{}, err
+	}
+	if replica.Path != uri.Path {
+		return Connection{}, &FieldError{ReplicaKey(key) + ": database", "must be that of " + key}
+	}
+	c.ReplicaURI = replica.String()
+	return c, nil
+}
+
+// parseURI returns the connection string at a key of a Secret, with a port and a mode. Errors:
+// *FieldError.
+func (c Connection) parseURI(data map[string][]byte, key string) (*url.URL, error) {
+	uri, err := url.Parse(strings.TrimSpace(string(data[key])))
 	if err != nil || uri.Opaque != "" || uri.Scheme != "postgres" && uri.Scheme != "postgresql" {
-		return Connection{}, &FieldError{key, "is not a URI such as postgres://user:password@host:5432/database"}
+		return nil, &FieldError{key, "is not a URI such as postgres://user:password@host:5432/database"}
 	}
 	if field, problem := checkURI(uri); problem != "" {
-		return Connection{}, &FieldError{key + ": " + field, problem}
+		return nil, &FieldError{key + ": " + field, problem}
 	}
 	mode, problem := c.mode(uri.Query())
 	if problem != "" {
-		return Connection{}, &FieldError{key + ": sslmode", problem}
+		return nil, &FieldError{key + ": sslmode", problem}
 	}
-	c.URI = (&url.URL{
+	return &url.URL{
 		Scheme: "postgres", User: uri.User, Host: net.JoinHostPort(uri.Hostname(), portOf(uri)), Path: uri.Path,
 		RawQuery: url.Values{"sslmode": {mode}}.Encode(),
-	}).String()
-	return c, nil
+	}, nil
+}
+
+// Replica returns the connection to the read replicas, which have the same certificates.
+func (c Connection) Replica() Connection {
+	c.URI, c.ReplicaURI = c.ReplicaURI, ""
+	return c
 }
 
 // SameDatabase reports whether both are connections to the database with the same host, port and name,
@@ -186,7 +218,7 @@ func (c Connection) checkCertificates() error {
 // string.
 func (c Connection) Data(key string) map[string][]byte {
 	data := map[string][]byte{key: []byte(c.URI)}
-	for name, value := range map[string]string{CAKey: c.CA, CertificateKey: c.Certificate, PrivateKeyKey: c.PrivateKey} {
+	for name, value := range map[string]string{CAKey: c.CA, CertificateKey: c.Certificate, PrivateKeyKey: c.PrivateKey, ReplicaKey(key): c.ReplicaURI} {
 		if value != "" {
 			data[name] = []byte(value)
 		}

@@ -75,6 +75,9 @@ func TestParseFields(t *testing.T) {
 		"authorities, require":   {map[string]string{"uri": uri + "?sslmode=require", "ca.crt": pair.certificate}, "sslmode=verify-ca"},
 		"no authorities":         {map[string]string{"uri": uri, "ca.crt": "secret"}, "ca.crt has no certificate in PEM"},
 		"a client's certificate": {map[string]string{"uri": uri, "tls.crt": pair.certificate, "tls.key": pair.key}, "sslmode=require"},
+		"replicas":               {map[string]string{"uri": uri, "uri-replica": uri}, "sslmode=require"},
+		"replicas elsewhere":     {map[string]string{"uri": uri, "uri-replica": uri + "?sslmode=prefer"}, "uri-replica: sslmode must be one of"},
+		"another database":       {map[string]string{"uri": uri, "uri-replica": "postgres://oak@replica/elm"}, "uri-replica: database must be that of uri"},
 		"half a pair":            {map[string]string{"uri": uri, "tls.key": pair.key}, "tls.crt and tls.key must be given together"},
 		"no pair":                {map[string]string{"uri": uri, "tls.crt": pair.key, "tls.key": pair.key}, "tls.crt and tls.key are not a certificate"},
 	} {
@@ -99,7 +102,7 @@ func TestParseFields(t *testing.T) {
 func TestApply(t *testing.T) {
 	pair := newPair(t)
 	parsed, err := Parse(map[string][]byte{
-		"url":    []byte("postgres://oak:secret@db.example.org/oak"),
+		"url": []byte("postgres://oak:secret@db.example.org/oak"), "url-replica": []byte("postgres://reader:secret@replica.example.org/oak"),
 		"ca.crt": []byte(pair.certificate), "tls.crt": []byte(pair.certificate), "tls.key": []byte(pair.key),
 	}, "url")
 	if err != nil {
@@ -111,6 +114,9 @@ func TestApply(t *testing.T) {
 	}
 	if diff := cmp.Diff(parsed, again); diff != "" {
 		t.Errorf("through a Secret (-want +got):\n%s", diff)
+	}
+	if want := "postgres://reader:secret@replica.example.org:5432/oak?sslmode=verify-full"; again.Replica().URI != want || again.Replica().CA != again.CA {
+		t.Errorf("the replicas are at %s, want %s, with the same authorities", again.Replica().URI, want)
 	}
 	config, err := pgx.ParseConfig(again.URI)
 	if err != nil {

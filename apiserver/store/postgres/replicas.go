@@ -1,0 +1,224 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+)
+
+const (
+	// replicaFraction is the divisor of the maximum size of a pool: one connection in four is to the
+	// replicas if the database has any.
+	replicaFraction = 4
+	// replicaTimeout limits the connection to a replica, the check of its lag, and the reading of the
+	// primary's position. At the limit the primary answers the search.
+	replicaTimeout = 500 * time.Millisecond
+	// replicaPause is how long no search uses the replicas after a failure, per process and database.
+	replicaPause = 5 * time.Second
+	// positionInterval is the minimum interval between two readings of the primary's position, per
+	// process and database. It is a fraction of the smallest bound, 1 s.
+	positionInterval = 250 * time.Millisecond
+	// maxProvenLag is how long positions are kept, and the maximum of Query.MaxLag that has an effect.
+	maxProvenLag = 5 * time.Minute
+)
+
+// Replicas are the read-only replicas (hot standbys that stream from the primary) of a database. The
+// connection string may lead to another replica for each connection, as the -ro Service of
+// CloudNativePG does. The stores of the sites in the database share a Replicas. It is safe for
+// concurrent use.
+//
+// The lag of a replica is measured by positions in the write-ahead log. A position of the primary that
+// was read at a time is at or after all writes that were acknowledged before that time. A replica that
+// has replayed that position therefore has all these writes, and lags by at most the time since then,
+// whether the primary is idle or not, and whatever the clocks of the servers are.
+type Replicas struct {
+	primary, standbys *pgxpool.Pool
+	reading           singleflight.Group
+	// sessions are all connections of the pool standbys. A search without one of them does not wait,
+	// because acquire takes a connection that is late for a failure of the replica.
+	sessions share
+
+	mu sync.Mutex
+	// positions are those of the primary, oldest first, all in the same history.
+	positions []position
+	// readAt is the time of the last attempt to read a position. pausedUntil is the end of the pause
+	// after a failure.
+	readAt, pausedUntil time.Time
+
+	answered, lagging, failed atomic.Int64
+}
+
+// position is an end of the primary's write-ahead log, in bytes. at is a time before it was read.
+type position struct {
+	at  time.Time
+	lsn int64
+	// history identifies the server by which the primary was initialized, the timeline of the log, and
+	// the database. Positions in different histories cannot be compared.
+	history string
+}
+
+// NewReplicas returns the replicas to which the pool standbys connects, of the database of the pool
+// primary. The caller must close both pools.
+func NewReplicas(primary, standbys *pgxpool.Pool) *Replicas {
+	return &Replicas{primary: primary, standbys: standbys, sessions: make(share, standbys.Config().MaxConns)}
+}
+
+// ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which Config
+// returned. Together they have as many connections as the pool of a database without replicas. So no
+// server has more, whichever is the primary after a failover.
+func ConfigReplicas(primary, standbys *pgxpool.Config) {
+	standbys.MaxConns = max(1, primary.MaxConns/replicaFraction)
+	primary.MaxConns = max(1, primary.MaxConns-standbys.MaxConns)
+	standbys.ConnConfig.ConnectTimeout = replicaTimeout
+	standbys.PingTimeout = replicaTimeout
+	standbys.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+}
+
+// ReplicaSearches are the numbers of searches that accepted a lag, by their outcome.
+type ReplicaSearches struct {
+	// Answered were answered by a replica. Lagging were answered by the primary because the lag of the
+	// replica was greater, or because its tables or index were not those of this release. Failed were
+	// answered by the primary because the replica returned an error or did not answer.
+	Answered, Lagging, Failed int64
+}
+
+// Searches returns the numbers of searches since the start of this process.
+func (r *Replicas) Searches() ReplicaSearches {
+	return ReplicaSearches{Answered: r.answered.Load(), Lagging: r.lagging.Load(), Failed: r.failed.Load()}
+}
+
+// errLagging means that a replica lags by more than a search accepts, or that its lag is not known.
+var errLagging = errors.New("the lag of the replica is greater than accepted, or unknown")
+
+// errPaused means that no search uses the replicas, because one has failed recently.
+var errPaused = errors.New("the replicas failed recently")
+
+// acquire returns a connection to a replica that lags by at most maxLag, and its lag, which is not 0.
+// The caller must hold one of the sessions, and release the connection. Errors: errLagging, errPaused, those of connections.
+func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) (*pgxpool.Conn, time.Duration, error) {
+	r.mu.Lock()
+	paused := time.Now().Before(r.pausedUntil)
+	r.mu.Unlock()
+	if paused {
+		return nil, 0, errPaused
+	}
+	r.readPosition()
+	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	conn, err := r.standbys.Acquire(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	lag, err := r.lagOf(ctx, conn, s)
+	if err == nil && lag > maxLag {
+		err = errLagging
+	}
+	if err != nil {
+		conn.Release()
+		return nil, 0, err
+	}
+	return conn, lag, nil
+}
+
+// findPosition selects the primary's position and history. All acknowledged writes are flushed, except
+// with synchronous_commit off: then the position is that of the last insert. It is not so in all cases,
+// because a standby does not reach it on an idle primary after the switch to another log file.
+const findPosition = `SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
+	ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::int8, system_identifier::text || '/' ||
+	left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || current_database() FROM pg_control_system()`
+
+// readPosition adds the primary's current position, unless the last one is recent. Concurrent calls
+// share a statement. If reading fails, the lag is measured by earlier positions.
+func (r *Replicas) readPosition() {
+	r.mu.Lock()
+	due := time.Since(r.readAt) >= positionInterval
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	_, _, _ = r.reading.Do("", func() (any, error) {
+		// Other calls wait for this one, so it must outlive the context of its caller.
+		ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
+		defer cancel()
+		current := position{at: time.Now()}
+		err := r.primary.QueryRow(ctx, findPosition).Scan(&current.lsn, &current.history)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.readAt = time.Now()
+		if err == nil {
+			r.add(current)
+		}
+		return nil, nil
+	})
+}
+
+// add adds a position and removes those that are too old, or of another history. The caller holds mu.
+func (r *Replicas) add(current position) {
+	oldest := 0
+	for oldest < len(r.positions) && (r.positions[oldest].history != current.history || current.at.Sub(r.positions[oldest].at) > maxProvenLag) {
+		oldest++
+	}
+	r.positions = append(r.positions[oldest:], current)
+}
+
+// findReplayed selects the position up to which a replica has replayed the log, its history, and the
+// versions of the tables and of the site's index. The timeline is that of the last restart point: after
+// a failover, a replica is used again from the next one on.
+const findReplayed = `SELECT pg_is_in_recovery(), COALESCE((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0),
+	i.system_identifier::text || '/' || lpad(upper(to_hex(c.timeline_id)), 8, '0') || '/' || current_database(),
+	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction
+	FROM sites s, pg_control_system() i, pg_control_checkpoint() c WHERE s.site = $1`
+
+// lagOf returns how far the replica of a connection lags behind. Until it replays more, it lags by more
+// with time. Errors: errLagging, those of connections.
+func (r *Replicas) lagOf(ctx context.Context, conn *pgxpool.Conn, s *Store) (time.Duration, error) {
+	var isReplica bool
+	var replayed position
+	var version int32
+	var oldestServer int
+	var extraction int64
+	err := conn.QueryRow(ctx, findReplayed, s.site).Scan(&isReplica, &replayed.lsn, &replayed.history, &version, &oldestServer, &extraction)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil &&
+		(!isReplica || version < schema.Newest || oldestServer > schema.Server || extraction < s.index.Extractor.Version()) {
+		return 0, errLagging
+	}
+	if err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.positions) - 1; i >= 0; i-- {
+		if known := r.positions[i]; known.history == replayed.history && known.lsn <= replayed.lsn {
+			return max(1, time.Since(known.at)), nil
+		}
+	}
+	return 0, errLagging
+}
+
+// noteUnused counts a search for which acquire returned err. If a replica failed, noteUnused pauses their
+// use.
+func (r *Replicas) noteUnused(ctx context.Context, err error) {
+	if errors.Is(err, errLagging) {
+		r.lagging.Add(1)
+		return
+	}
+	r.failed.Add(1)
+	if errors.Is(err, errPaused) || ctx.Err() != nil { // the caller is gone, which is no failure of a replica
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.After(r.pausedUntil) {
+		r.pausedUntil = now.Add(replicaPause)
+		slog.WarnContext(ctx, "cannot use a read replica; the primary answers searches", "error", err)
+	}
+}

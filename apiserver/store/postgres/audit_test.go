@@ -12,9 +12,10 @@ import (
 )
 
 func TestAudit(t *testing.T) {
+	pool := watched(t)
 	audittest.Run(t, func(t *testing.T) (audit.Storage, audit.Storage) {
 		key := uuid.NewString()
-		return open(t, shared, key, postgres.Options{}).Audit(), open(t, shared, key, postgres.Options{}).Audit()
+		return open(t, pool, key, postgres.Options{}).Audit(), open(t, pool, key, postgres.Options{}).Audit()
 	})
 }
 

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	tern "github.com/jackc/tern/v2/migrate"
 
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -34,96 +30,6 @@ func names(t *testing.T, sql string) []string {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// TestCatalog shows that a database can be split by site: every unique key starts with the site, no
-// table has a foreign key, and no extension is needed. River's tables are exempt, because their
-// contents can be rebuilt.
-func TestCatalog(t *testing.T) {
-	keys := names(t, `SELECT i.indexrelid::regclass::text FROM pg_index i
-		JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
-		WHERE i.indisunique AND c.relname NOT LIKE 'river%' AND (SELECT attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) <> 'site'`)
-	// The key of a site is what its number is found by.
-	if diff := cmp.Diff([]string{"sites_key_key"}, keys); diff != "" {
-		t.Errorf("unique keys that do not start with the site (-want +got):\n%s", diff)
-	}
-	if found := names(t, `SELECT conname::text FROM pg_constraint WHERE contype = 'f' AND conrelid::regclass::text NOT LIKE 'river%'`); len(found) > 0 {
-		t.Errorf("foreign keys: %v", found)
-	}
-	if found := names(t, `SELECT extname::text FROM pg_extension WHERE extname <> 'plpgsql'`); len(found) > 0 {
-		t.Errorf("extensions: %v", found)
-	}
-	if found := names(t, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
-		WHERE c.relkind = 'r' AND c.relname NOT IN ('requirement', 'paddock_schema_version') AND c.relname NOT LIKE 'river%' 
-		AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'site' AND a.attnotnull)`); len(found) > 0 {
-		t.Errorf("tables without a site: %v", found)
-	}
-}
-
-// statementLog collects the statements of a pool.
-type statementLog struct {
-	mu    sync.Mutex
-	texts map[string]int
-}
-
-func (l *statementLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	l.add(data.SQL)
-	return ctx
-}
-
-func (l *statementLog) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (l *statementLog) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	for _, q := range data.Batch.QueuedQueries {
-		l.add(q.SQL)
-	}
-	return ctx
-}
-
-func (l *statementLog) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-
-func (l *statementLog) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
-
-func (l *statementLog) add(sql string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.texts[sql]++
-}
-
-// TestEveryStatementNamesTheSite runs the suite and checks the statements that it sends.
-func TestEveryStatementNamesTheSite(t *testing.T) {
-	config, err := postgres.Config(server.URL(database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	unobserved, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unobserved.Close()
-	exercise(t, open(t, unobserved, uuid.NewString(), postgres.Options{})) // creates the partitions of today
-	log := &statementLog{texts: map[string]int{}}
-	config.ConnConfig.Tracer = log
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	first, second := open(t, pool, uuid.NewString(), postgres.Options{}), open(t, pool, uuid.NewString(), postgres.Options{})
-	exercise(t, first)
-	exercise(t, second)
-	if len(log.texts) < 20 {
-		t.Fatalf("only %d statements were seen", len(log.texts))
-	}
-	named := func(sql string) bool {
-		return strings.Contains(sql, schema.VersionTable) || strings.Contains(sql, "site = $1") || strings.Contains(sql, "(site") || strings.Contains(sql, "INTO sites") ||
-			strings.Contains(sql, "FROM sites WHERE key = $1") || strings.Contains(sql, "l.classid::int8 = 4294967296 - $1") // locks that name the site
-	}
-	for sql := range log.texts {
-		if !named(sql) && !slices.Contains([]string{"begin", "commit", "rollback"}, sql) && !strings.HasPrefix(sql, "ANALYZE") {
-			t.Errorf("a statement without the site: %s", sql)
-		}
-	}
 }
 
 // exercise makes every call, on records whose ids other sites use, too.

@@ -75,19 +75,21 @@ func open(t testing.TB, pool *pgxpool.Pool, key string, options postgres.Options
 
 func TestStore(t *testing.T) {
 	t.Parallel()
+	pool := watched(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
-		return open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+		return open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
 	})
 }
 
 // TestStoreOfLongLists runs the suite with the branches for long lists.
 func TestStoreOfLongLists(t *testing.T) {
 	t.Parallel()
+	pool := watched(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
 		options := postgres.Options{Extractor: storetest.Extractor{Facets: []string{"identifier"}}}
-		first, second := open(t, shared, key, options), open(t, shared, key, options)
+		first, second := open(t, pool, key, options), open(t, pool, key, options)
 		first.SetPlanLimits(4, 9, 2, 2)
 		second.SetPlanLimits(1, 3, 1, 0)
 		return first, second
@@ -97,9 +99,10 @@ func TestStoreOfLongLists(t *testing.T) {
 // TestStoreOfBatches runs the suite with the statement for batches of writes, also for single ones.
 func TestStoreOfBatches(t *testing.T) {
 	t.Parallel()
+	pool := watched(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
-		first, second := open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+		first, second := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
 		first.BatchEveryWrite()
 		second.BatchEveryWrite()
 		return first, second

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/colocationtest"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -53,6 +54,8 @@ type database struct {
 	t    testing.TB
 	uri  string
 	pool *pgxpool.Pool
+	// recorder records the statements of all pools, or is nil in benchmarks.
+	recorder *colocationtest.Recorder
 }
 
 func newDatabase(t testing.TB) *database {
@@ -75,13 +78,24 @@ func newDatabase(t testing.TB) *database {
 		t.Fatal(err)
 	}
 	d := &database{t: t, uri: server.URL(name)}
+	if test, ok := t.(*testing.T); ok {
+		d.recorder = colocationtest.NewRecorder()
+		t.Cleanup(func() { d.checkStatements(test) })
+	}
 	d.pool = d.connect()
 	return d
 }
 
 func (d *database) connect() *pgxpool.Pool {
 	d.t.Helper()
-	pool, err := postgres.Connect(d.t.Context(), d.uri)
+	config, err := postgres.Config(d.uri)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if d.recorder != nil {
+		config.ConnConfig.Tracer = d.recorder
+	}
+	pool, err := pgxpool.NewWithConfig(d.t.Context(), config)
 	if err != nil {
 		d.t.Fatal(err)
 	}

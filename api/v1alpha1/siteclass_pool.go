@@ -39,14 +39,14 @@ func (c *SiteClass) templateDatabase(name string) *PoolDatabase {
 }
 
 // usable returns the databases of the pool on which Sites can be placed: those that are listed, and those of
-// the template that are ready.
+// the template that are ready. Those of the template may be deleted with the class.
 func (c *SiteClass) usable() []*PoolDatabase {
 	var usable []*PoolDatabase
 	for i := range c.Pool().Databases {
 		usable = append(usable, &c.Pool().Databases[i])
 	}
 	for _, status := range c.Status.Databases {
-		if database := c.templateDatabase(status.Name); database != nil && status.Phase == PoolDatabaseReady {
+		if database := c.templateDatabase(status.Name); database != nil && status.Phase == PoolDatabaseReady && c.DeletionTimestamp.IsZero() {
 			usable = append(usable, database)
 		}
 	}
@@ -57,7 +57,7 @@ func (c *SiteClass) usable() []*PoolDatabase {
 // room, or a further one can be created. If region is not empty, it must be that of the template.
 func (c *SiteClass) CanGrow(region string) bool {
 	template := c.Template()
-	if template == nil || region != "" && template.Region != region {
+	if template == nil || region != "" && template.Region != region || !c.DeletionTimestamp.IsZero() {
 		return false
 	}
 	existing := int32(0)

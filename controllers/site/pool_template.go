@@ -25,7 +25,7 @@ func noRoom(class *v1alpha1.SiteClass, region string) *verdict {
 	case class.CanGrow(region):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonProvisioning, fmt.Sprintf(
 			"No database in %s is ready and has room for another Site. The Site waits for one that is created, which takes minutes. If this persists, ask a cluster administrator to read status.databases of the SiteClass.", where)}
-	case template != nil && (region == "" || template.Region == region):
+	case template != nil && class.DeletionTimestamp.IsZero() && (region == "" || template.Region == region):
 		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, fmt.Sprintf(
 			"No database in %s has room for another Site, and the maximum of %d created databases is reached. Ask a cluster administrator to raise maxDatabases or capacity of the template, or to add a database.",
 			where, *template.MaxDatabases)}

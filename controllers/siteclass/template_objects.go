@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -32,6 +33,10 @@ var templateKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"),
 	provision.ClusterKind,
 }
+
+// placementTime is the time after the deletion of a SiteClass within which the Site controller may still write
+// a placement that it has chosen before.
+const placementTime = 10 * time.Second
 
 func unavailable(format string, args ...any) databaseState {
 	return databaseState{v1alpha1.PoolDatabaseUnavailable, fmt.Sprintf(format, args...)}
@@ -155,11 +160,15 @@ func (r *Reconciler) observe(ctx context.Context, database *v1alpha1.Site, clust
 }
 
 // deleteDatabases deletes the databases of the template of a class that is deleted, if the template says so.
-// It returns why some are left, or "". The caller has checked that no Site has data in them.
+// It returns what it waits for, or "". The caller has checked that no Site has data in them.
 func (r *Reconciler) deleteDatabases(ctx context.Context, class *v1alpha1.SiteClass) (left string, err error) {
 	template := class.Template()
 	if template == nil || template.DeletionPolicy != v1alpha1.DeletionDelete {
 		return "", nil
+	}
+	// A Site that read the class before its deletion has been placed by then.
+	if r.Now().Sub(class.DeletionTimestamp.Time) < placementTime {
+		return "time for placements", nil
 	}
 	for number := 1; number <= lastNumber(class, nil); number++ {
 		key := client.ObjectKey{Namespace: r.Namespace, Name: provision.PoolName(class.Name, number)}

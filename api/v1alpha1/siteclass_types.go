@@ -10,6 +10,10 @@ const (
 	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
 	SiteClassFinalizer = "paddock.health/sites"
 
+	// SiteClassLabel is the label of the objects of a database that is created by the template of a pool.
+	// Its value is the name of the SiteClass.
+	SiteClassLabel = "paddock.health/site-class"
+
 	// DrainLabel is the label of the SiteMoves that the controller creates to drain a database of a pool. Its
 	// value is the name of the SiteClass.
 	DrainLabel = "paddock.health/drain"
@@ -85,7 +89,7 @@ type ClassStorage struct {
 // ClassPostgres selects the databases of new Sites.
 // +kubebuilder:validation:XValidation:rule="has(self.pool) != has(self.provisioned)",message="exactly one of storage.postgres.pool and storage.postgres.provisioned must be given"
 type ClassPostgres struct {
-	// pool lists existing databases, which Sites share.
+	// pool has databases that Sites share.
 	// +optional
 	Pool *PostgresPool `json:"pool,omitempty"`
 
@@ -95,15 +99,22 @@ type ClassPostgres struct {
 	Provisioned *ProvisionedPostgres `json:"provisioned,omitempty"`
 }
 
-// PostgresPool is a list of databases. The controller places each Site on one of them.
+// PostgresPool is a list of databases, a template by which the controller creates databases, or both. The
+// controller places each Site on one of them.
+// +kubebuilder:validation:XValidation:rule="has(self.template) || has(self.databases) && size(self.databases) > 0",message="storage.postgres.pool needs databases, a template or both"
+// +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.databases) || self.databases.all(d, !d.name.matches('^auto-[0-9]+$'))",fieldPath=".databases",message="names of the form auto-NUMBER are those of databases that the controller creates by the template: choose another name"
 type PostgresPool struct {
-	// databases are the databases of the pool, at most 64.
-	// +required
+	// databases are existing databases, at most 64. They are optional with template.
+	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Databases []PoolDatabase `json:"databases,omitempty"`
+
+	// template describes databases that the controller creates when no database of the pool has room for
+	// another Site. If unset, it creates none.
+	// +optional
+	Template *PoolTemplate `json:"template,omitempty"`
 }
 
 // PoolDatabase is a database of a pool.
@@ -143,6 +154,84 @@ type PoolDatabase struct {
 	Drain bool `json:"drain,omitempty"`
 }
 
+// PoolTemplate describes databases that the controller creates one after the other, in the operator's
+// namespace. In the pool they are named auto-1, auto-2 and so on.
+type PoolTemplate struct {
+	// capacity is the maximum number of Sites in each database, deleted Sites with retained data
+	// included, 1 to 100000. A change applies to existing databases too.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Capacity *int32 `json:"capacity,omitempty"`
+
+	// maxDatabases is the maximum number of databases that exist by the template, 1 to 16. At the limit,
+	// Sites without a database get the reason NoCapacity. Existing databases beyond a lowered limit stay.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	MaxDatabases *int32 `json:"maxDatabases,omitempty"`
+
+	// region is the region of the databases, as that of a listed database. Default: no region.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`
+	Region string `json:"region,omitempty"`
+
+	// drain has the names of databases of the template that are drained, as by drain of a listed database,
+	// and that are not created again, at most 16. Default: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=8
+	// +kubebuilder:validation:items:Pattern=`^auto-[1-9][0-9]{0,2}$`
+	Drain []string `json:"drain,omitempty"`
+
+	// deletionPolicy selects what happens to the databases when the SiteClass is deleted, which is possible
+	// only when they have no data of a Site: Retain keeps them, and a SiteClass with the same name and a
+	// template uses them again. Delete deletes them. A database is not deleted while the SiteClass exists,
+	// even if it has no Sites. Default: Retain.
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// cloudNativePG describes the Cluster of CloudNativePG that is created for each database.
+	// +required
+	CloudNativePG *PoolCluster `json:"cloudNativePG,omitempty"`
+}
+
+// PoolCluster describes a Cluster of CloudNativePG with a database of a pool.
+// +kubebuilder:validation:XValidation:rule="has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && (!has(self.storage.storageClassName) || self.storage.storageClassName == oldSelf.storage.storageClassName)",fieldPath=".storage.storageClassName",message="storageClassName is immutable: use another SiteClass"
+// +kubebuilder:validation:XValidation:rule="quantity(string(self.storage.size)).compareTo(quantity(string(oldSelf.storage.size))) >= 0",fieldPath=".storage.size",message="size may only grow: set at least the current size"
+type PoolCluster struct {
+	// version is the Postgres version, 14 to 18, such as 17 or 17.6. A change of the minor version applies
+	// to existing databases too, and restarts them one instance after the other. Databases of another
+	// major version stay as they are.
+	// +required
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:Pattern=`^1[4-8](\.[0-9]{1,2})?$`
+	Version string `json:"version,omitempty"`
+
+	// instances is the number of instances, 1 to 9. With 2 or more, a write is acknowledged only when at
+	// least two instances have stored it. Default: 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	Instances *int32 `json:"instances,omitempty"`
+
+	// storage describes the volume of each instance.
+	// +required
+	Storage Volume `json:"storage,omitzero"`
+
+	// resources are the resources of the container of each instance, with the defaults of
+	// storage.postgres.provisioned.resources.
+	// +optional
+	Resources Resources `json:"resources,omitzero"`
+
+	// backup schedules snapshots of the volumes. If unset, no snapshots are taken.
+	// +optional
+	Backup *PostgresBackup `json:"backup,omitempty"`
+}
+
 // PooledPostgres is a database that the controller chooses from the pool of the Site's class.
 // status.database of the Site has the name of the chosen database.
 type PooledPostgres struct {
@@ -179,14 +268,31 @@ type PoolDatabaseStatus struct {
 	// that is being moved counts in both databases.
 	// +optional
 	Sites int32 `json:"sites"`
-	// free is the number of further Sites that can be placed on the database. With drain, it is 0.
+	// free is the number of further Sites that can be placed on the database. With drain, and in a phase
+	// other than Ready, it is 0.
 	// +optional
 	Free int32 `json:"free"`
-	// message is the reason why Sites of a database with drain cannot be moved. It is empty if there
-	// is none.
+	// phase is the state of a database that the controller creates by the template. It is empty for others.
+	// +optional
+	Phase PoolDatabasePhase `json:"phase,omitempty"`
+	// message is the reason why Sites of a database with drain cannot be moved, or why a database is not
+	// ready. It is empty if there is none.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// PoolDatabasePhase is the state of a database that is created by a template.
+type PoolDatabasePhase string
+
+const (
+	// PoolDatabaseCreating means that the database has accepted no connections yet.
+	PoolDatabaseCreating PoolDatabasePhase = "Creating"
+	// PoolDatabaseReady means that the database accepts connections, and that Sites are placed on it.
+	PoolDatabaseReady PoolDatabasePhase = "Ready"
+	// PoolDatabaseUnavailable means that the database does not accept connections, or that a part of it
+	// is missing. Its Sites stay, and no Site is added.
+	PoolDatabaseUnavailable PoolDatabasePhase = "Unavailable"
+)
 
 // SiteClass is a set of values that a platform team gives to the Sites of many tenants: where their
 // records are stored, and defaults of limits, retention, privacy, issuers and exposure. A Site
@@ -201,6 +307,7 @@ type PoolDatabaseStatus struct {
 // +kubebuilder:printcolumn:name="Sites",type=integer,JSONPath=`.status.sites`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 || !has(self.spec.storage) || !has(self.spec.storage.postgres) || !has(self.spec.storage.postgres.pool) || !has(self.spec.storage.postgres.pool.template)",message="metadata.name must have at most 40 characters with storage.postgres.pool.template, because the names of Clusters begin with it"
 type SiteClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Sites",type=integer,JSONPath=`.status.sites`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 || !has(self.spec.storage) || !has(self.spec.storage.postgres) || !has(self.spec.storage.postgres.pool) || !has(self.spec.storage.postgres.pool.template)",message="metadata.name must have at most 40 characters with storage.postgres.pool.template, because the names of Clusters begin with it"
 type SiteClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

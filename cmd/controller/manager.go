@@ -105,7 +105,10 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := (&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the SiteMove controller: %w", err)
 	}
-	if err := (&siteclass.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}).SetupWithManager(mgr); err != nil {
+	classes := &siteclass.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: opts.namespace, CloudNativePGImage: opts.cloudNativePGImage, Now: time.Now,
+	}
+	if err := classes.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the SiteClass controller: %w", err)
 	}
 	if err := mgr.Add(&site.FormerConnections{

@@ -188,4 +188,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(err).To(MatchError(apierrors.IsNotFound, "a not-found error"))
 		Expect(databaseNamed(ctx, s.Namespace, provision.SecondName)).To(BeEmpty())
 	})
+
+	It("is created by the template of a pool, one after the other", func(ctx SpecContext) { createsByTemplate(ctx) }) // pool_template_suite_test.go
+	It("is deleted with a SiteClass only if its template says so", func(ctx SpecContext) { deletesByTemplate(ctx) })
 })

@@ -66,12 +66,7 @@ func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, re
 	}
 	database := class.RoomFor(region, current, claims.Items)
 	if database == nil {
-		where := "the pool of SiteClass " + class.Name
-		if region != "" {
-			where = fmt.Sprintf("region %q of %s", region, where)
-		}
-		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, fmt.Sprintf(
-			"No database in %s has room for another Site. Ask a cluster administrator to add a database, or to raise the capacity of one.", where)}, nil
+		return nil, noRoom(class, region), nil
 	}
 	return &v1alpha1.Placement{ClassName: class.Name, Database: database.Name}, nil, nil
 }
@@ -115,6 +110,9 @@ func (r *Reconciler) placedConnection(ctx context.Context, placement *v1alpha1.P
 		return dsn.Connection{}, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNotInPool, fmt.Sprintf(
 			"The site's records are in database %q, which is no longer in the pool of SiteClass %q. Ask a cluster administrator to add the database to the pool again.",
 			placement.Database, placement.ClassName)}, nil
+	}
+	if number, ok := v1alpha1.TemplateNumber(database.Name); ok && database.SecretRef.Name == "" {
+		return r.templateConnection(ctx, class, number)
 	}
 	secret, err := find[corev1.Secret](ctx, r.Live, client.ObjectKey{Namespace: r.Namespace, Name: database.SecretRef.Name})
 	if err != nil {

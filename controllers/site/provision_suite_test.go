@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -343,7 +344,7 @@ func serve(ctx context.Context, secret *corev1.Secret, settings map[string]strin
 	if secret.Name == provision.SecondName {
 		service = secondServiceAddress
 	}
-	clusterServices.Store(service, address.Host)
+	clusterServices.Store(cmp.Or(poolAddress(secret.Name), service), address.Host)
 	return server
 }
 

@@ -193,6 +193,45 @@ var _ = Describe("The schema of SiteClaim", func() {
 	})
 })
 
+var _ = Describe("The schema of SiteClass", func() {
+	const cluster = `cloudNativePG: {version: "17", storage: {size: 10Gi, storageClassName: fast}}`
+	const template = `template: {capacity: 2, maxDatabases: 1, ` + cluster + `}`
+	classFrom := func(name, pool string) *unstructured.Unstructured {
+		class := siteFrom("", name, postgres(`{pool: {`+pool+`}}`))
+		class.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SiteClass"))
+		return class
+	}
+
+	DescribeTable("accepts a pool", func(ctx SpecContext, name, pool string) {
+		Expect(admin.Create(ctx, classFrom(name, pool), client.DryRunAll)).To(Succeed())
+	},
+		Entry("with databases", "pool", `databases: [{name: auto-1, secretRef: {name: a}, capacity: 0}]`),
+		Entry("with a template", strings.Repeat("a", 40), template),
+		Entry("with both", "pool", `databases: [{name: a, secretRef: {name: a}, capacity: 0}], `+template),
+	)
+
+	DescribeTable("refuses a pool", func(ctx SpecContext, name, pool, message string) {
+		Expect(admin.Create(ctx, classFrom(name, pool), client.DryRunAll)).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("without databases", "pool", ``, "storage.postgres.pool needs databases, a template or both"),
+		Entry("with an empty list of databases", "pool", `databases: []`, "storage.postgres.pool needs databases, a template or both"),
+		Entry("with the name of a database of the template", "pool", `databases: [{name: auto-1, secretRef: {name: a}, capacity: 0}], `+template, "names of the form auto-NUMBER"),
+		Entry("with a template and a long name", strings.Repeat("a", 41), template, "metadata.name must have at most 40 characters"),
+		Entry("with another name to drain", "pool", `template: {capacity: 2, maxDatabases: 1, drain: [db], `+cluster+`}`, "template.drain"),
+	)
+
+	DescribeTable("refuses a change of a template", func(ctx SpecContext, storage, message string) {
+		class := classFrom("schema-template", template)
+		Expect(admin.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, class)).To(Succeed()) })
+		Expect(unstructured.SetNestedField(class.Object, specFrom(storage), "spec", "storage", "postgres", "pool", "template", "cloudNativePG", "storage")).To(Succeed())
+		Expect(admin.Update(ctx, class)).To(MatchError(ContainSubstring(message)))
+	},
+		Entry("of the storage class", `{size: 10Gi}`, "storageClassName is immutable: use another SiteClass"),
+		Entry("of the size to a smaller one", `{size: 9Gi, storageClassName: fast}`, "size may only grow"),
+	)
+})
+
 // postgres is a spec that keeps records in Postgres.
 func postgres(which string) string { return `{storage: {type: Postgres, postgres: ` + which + `}}` }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -153,6 +154,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 func lookup(ctx context.Context, host string) ([]string, error) {
+	if address := poolAddress(host); address != "" {
+		return []string{address}, nil
+	}
 	if strings.HasPrefix(host, provision.SecondName+".") {
 		return []string{secondServiceAddress}, nil
 	}
@@ -160,6 +164,19 @@ func lookup(ctx context.Context, host string) ([]string, error) {
 		return []string{serviceAddress}, nil
 	}
 	return net.DefaultResolver.LookupHost(ctx, host)
+}
+
+// poolHost matches the beginning of the host name of a database of a template, and the name of its Secret.
+var poolHost = regexp.MustCompile(`^(grown|kept|deleted)-([0-9]+)-pool(\.|$)`)
+
+// poolAddress stands for the address of the Service of a database of a template. It returns "" for other
+// hosts.
+func poolAddress(host string) string {
+	found := poolHost.FindStringSubmatch(host)
+	if found == nil {
+		return ""
+	}
+	return fmt.Sprintf("127.0.%d.%s", len(found[1]), found[2]) // the names of the classes differ in length
 }
 
 func kubectl(ctx context.Context, args ...string) {
@@ -215,7 +232,10 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())
 	Expect((&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr)).To(Succeed())
-	Expect((&siteclass.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}).SetupWithManager(mgr)).To(Succeed())
+	classes := &siteclass.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: operatorNamespace, CloudNativePGImage: "ghcr.io/cloudnative-pg/postgresql", Now: time.Now,
+	}
+	Expect(classes.SetupWithManager(mgr)).To(Succeed())
 
 	running, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -6,6 +6,7 @@ package siteclass
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,16 @@ type Reconciler struct {
 	// Live reads from kube-apiserver. With a stale cache, a SiteClass could be deleted although a new
 	// Site uses it, or a Site could be moved again that has already left a database.
 	Live client.Reader
+	// Namespace is the controller's namespace, which has the databases of templates.
+	Namespace string
+	// CloudNativePGImage is the image of these databases, without a tag.
+	CloudNativePGImage string
+	// Now is the clock.
+	Now func() time.Time
+
+	// checked has the last check of the template of each class, by its name. SiteClasses are reconciled one after the
+	// other, so it needs no lock.
+	checked map[string]*checkedTemplate
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclasses,verbs=get;list;watch;patch
@@ -37,6 +48,7 @@ type Reconciler struct {
 // SetupWithManager registers the controller. A SiteClass is reconciled when it, a Site of the class or
 // a SiteClaim with a placement in its pool changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.checked = map[string]*checkedTemplate{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("siteclass").
 		For(&v1alpha1.SiteClass{}).
@@ -68,22 +80,37 @@ func requestFor(className string) []reconcile.Request {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	class := &v1alpha1.SiteClass{}
 	if err := r.Client.Get(ctx, req.NamespacedName, class); err != nil {
+		delete(r.checked, req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	err := r.update(ctx, class)
 	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: apply.ConflictDelay}, nil
-	case err == nil && drains(class):
-		return ctrl.Result{RequeueAfter: drainInterval}, nil
+	case err == nil:
+		return ctrl.Result{RequeueAfter: r.interval(class)}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
+// interval returns the interval until the next reconcile, or 0 if only changes matter.
+func (r *Reconciler) interval(class *v1alpha1.SiteClass) time.Duration {
+	switch checked := r.checked[class.Name]; {
+	case class.Template() != nil && !class.DeletionTimestamp.IsZero():
+		return creationInterval // databases may be being deleted
+	case class.Template() != nil && checked != nil && checked.interval() < drainInterval:
+		return checked.interval()
+	case class.Template() != nil || drains(class):
+		return drainInterval
+	default:
+		return 0
+	}
+}
+
 // drains reports whether a database of the class's pool is drained.
 func drains(class *v1alpha1.SiteClass) bool {
-	pool := class.Pool()
-	return pool != nil && slices.ContainsFunc(pool.Databases, func(d v1alpha1.PoolDatabase) bool { return d.Drain })
+	pool, template := class.Pool(), class.Template()
+	return pool != nil && slices.ContainsFunc(pool.Databases, func(d v1alpha1.PoolDatabase) bool { return d.Drain }) || template != nil && len(template.Drain) > 0
 }
 
 func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) error {
@@ -102,7 +129,16 @@ func (r *Reconciler) update(ctx context.Context, class *v1alpha1.SiteClass) erro
 	if err != nil {
 		return err
 	}
-	status := statusOf(class, sites.Items, claims.Items, messages)
+	states, err := r.templateDatabases(ctx, class, sites.Items, claims.Items)
+	if err != nil {
+		return err
+	}
+	status := statusOf(class, sites.Items, claims.Items, messages, states)
+	if !class.DeletionTimestamp.IsZero() && !inUse(status) {
+		if left, err := r.deleteDatabases(ctx, class); left != "" || err != nil {
+			return err // until all are deleted, the class is reconciled in intervals
+		}
+	}
 	// A class without Sites has the finalizer too, until it is deleted: a Site can be created at any time.
 	if used := class.DeletionTimestamp.IsZero() || inUse(status); controllerutil.ContainsFinalizer(class, v1alpha1.SiteClassFinalizer) != used {
 		_, err := apply.Finalizer(ctx, r.Client, class, v1alpha1.SiteClassFinalizer, used)

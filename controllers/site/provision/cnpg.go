@@ -67,6 +67,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		storage["storageClass"] = spec.Storage.StorageClassName
 	}
 	need := resources(spec.Resources)
+	label, value := o.owner()
 	cluster := map[string]any{
 		"instances": instances,
 		"imageName": o.CloudNativePGImage + ":" + spec.Version,
@@ -79,7 +80,7 @@ func cluster(spec *v1alpha1.ProvisionedPostgres, meta metav1.ObjectMeta, o Optio
 		// rejects new connections during that time.
 		"smartShutdownTimeout": int64(0),
 		"managed":              map[string]any{"services": map[string]any{"additional": services}},
-		"inheritedMetadata":    map[string]any{"labels": map[string]any{v1alpha1.SiteKeyLabel: meta.Labels[v1alpha1.SiteKeyLabel]}},
+		"inheritedMetadata":    map[string]any{"labels": map[string]any{label: value}},
 		"bootstrap": map[string]any{"initdb": map[string]any{
 			"database": database, "owner": user, "dataChecksums": true,
 			"encoding": "UTF8", "localeCollate": "C", "localeCType": "C.UTF-8",

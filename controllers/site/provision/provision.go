@@ -57,8 +57,11 @@ type Options struct {
 	// PostgresImage and CloudNativePGImage are the images of databases with the engines StatefulSet
 	// and CloudNativePG, without a tag.
 	PostgresImage, CloudNativePGImage string
-	// SiteKey is the site key of the data.
+	// SiteKey is the site key of the data. It is empty for a database of a pool.
 	SiteKey string
+	// ClassName is the name of the SiteClass whose pool has the database. It is empty for a database of a
+	// Site.
+	ClassName string
 	// Certificate identifies the server's certificate, as returned by the function Certificate. A
 	// change of its value replaces the Pod.
 	Certificate string
@@ -102,24 +105,37 @@ func selector(name string) map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "postgres", "app.kubernetes.io/instance": name}
 }
 
+// owner returns the label by which the objects of a database are recognized as ours.
+func (o Options) owner() (label, value string) {
+	if o.ClassName != "" {
+		return v1alpha1.SiteClassLabel, o.ClassName
+	}
+	return v1alpha1.SiteKeyLabel, o.SiteKey
+}
+
 func about(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 	labels := map[string]string{
 		"app.kubernetes.io/part-of":    "paddock",
 		"app.kubernetes.io/managed-by": "paddock-controller",
-		v1alpha1.SiteKeyLabel:          o.SiteKey,
 	}
+	label, value := o.owner()
+	labels[label] = value
 	for name, value := range selector(NameOf(site)) {
 		labels[name] = value
 	}
-	return metav1.ObjectMeta{
-		Namespace: site.Namespace, Name: NameOf(site), Labels: labels,
-		Annotations: map[string]string{v1alpha1.SiteAnnotation: site.Namespace + "/" + site.Name},
+	m := metav1.ObjectMeta{Namespace: site.Namespace, Name: NameOf(site), Labels: labels}
+	if o.ClassName == "" {
+		m.Annotations = map[string]string{v1alpha1.SiteAnnotation: site.Namespace + "/" + site.Name}
 	}
+	return m
 }
 
 // aboutData returns the metadata of the object with the data.
 func aboutData(site *v1alpha1.Site, o Options) metav1.ObjectMeta {
 	m := about(site, o)
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
 	m.Annotations[MajorAnnotation] = Major(site)
 	return m
 }

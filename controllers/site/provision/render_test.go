@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -59,6 +60,40 @@ func TestRenderSecondName(t *testing.T) {
 	}
 }
 
+// TestRenderPool expects that a database of a pool has the label of its SiteClass in place of that of a
+// site, and else the objects of a Site's database with the same settings.
+func TestRenderPool(t *testing.T) {
+	site := readSite(t, "testdata/cnpg-all.in.yaml")
+	spec := site.Spec.Storage.Postgres.Provisioned
+	class := &v1alpha1.SiteClass{ObjectMeta: metav1.ObjectMeta{Name: "grown"}}
+	class.Spec.Storage = &v1alpha1.ClassStorage{Postgres: &v1alpha1.ClassPostgres{Pool: &v1alpha1.PostgresPool{Template: &v1alpha1.PoolTemplate{
+		CloudNativePG: &v1alpha1.PoolCluster{Version: spec.Version, Instances: spec.Instances, Storage: spec.Storage, Resources: spec.Resources, Backup: spec.Backup},
+	}}}}
+	want := strings.NewReplacer(
+		Name, "grown-2-pool",
+		v1alpha1.SiteKeyLabel+": "+testOptions.SiteKey, v1alpha1.SiteClassLabel+": grown",
+	).Replace(string(render(t, site)))
+	options := testOptions
+	options.SiteKey, options.ClassName = "", "grown"
+	got := renderWith(t, PoolSite(class, 2, site.Namespace), options)
+	if diff := cmp.Diff(withoutOwner(want), withoutOwner(string(got))); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+// withoutOwner removes the lines of labels whose place depends on the name of the label, and annotations with
+// the name of the Site.
+func withoutOwner(objects string) string {
+	var kept []string
+	for _, line := range strings.Split(objects, "\n") {
+		line := strings.TrimSpace(line)
+		if line != v1alpha1.SiteClassLabel+": grown" && !strings.HasPrefix(line, v1alpha1.SiteAnnotation+":") && line != "annotations:" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
 func renderFile(t *testing.T, input string) []byte {
 	t.Helper()
 	return render(t, readSite(t, input))
@@ -66,8 +101,13 @@ func renderFile(t *testing.T, input string) []byte {
 
 func render(t *testing.T, site *v1alpha1.Site) []byte {
 	t.Helper()
+	return renderWith(t, site, testOptions)
+}
+
+func renderWith(t *testing.T, site *v1alpha1.Site, options Options) []byte {
+	t.Helper()
 	var out bytes.Buffer
-	for _, object := range Render(site, testOptions) {
+	for _, object := range Render(site, options) {
 		config, err := apply.Config(object)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,96 @@
+package siteclass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// demand is the number of Sites that need a database of the pool and have none, by the region that they ask
+// for.
+type demand struct{ byRegion map[string]int32 }
+
+// exceeds reports whether Sites remain that a further database of the template could take, when all free
+// places are taken, those of databases that are not ready included.
+func (d *demand) exceeds(class *v1alpha1.SiteClass, states templateStates, placed map[string]int32) bool {
+	template := class.Template()
+	var waiting int32
+	for region, n := range d.byRegion {
+		if region == "" || region == template.Region {
+			waiting += n
+		}
+	}
+	for number := range states {
+		name := v1alpha1.TemplateDatabase(number)
+		waiting -= class.Database(name).Free(placed[name])
+	}
+	return waiting > 0
+}
+
+// readDemand reads the demand, and the number of Sites in each database, from kube-apiserver.
+func (r *Reconciler) readDemand(ctx context.Context, class *v1alpha1.SiteClass) (*demand, map[string]int32, error) {
+	sites, claims, moves := &v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}, &v1alpha1.SiteMoveList{}
+	for _, list := range []client.ObjectList{sites, claims, moves} {
+		if err := r.Live.List(ctx, list); err != nil {
+			return nil, nil, fmt.Errorf("list what waits for a database: %w", err)
+		}
+	}
+	return demandOf(class, sites.Items, claims.Items, moves.Items), class.Placed(claims.Items), nil
+}
+
+// demandOf returns the demand of the Sites of a class for which the Site controller has found no room, of
+// Sites in databases that are drained, if no other database has room, and of moves to the class's pool that
+// have no place.
+func demandOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim, moves []v1alpha1.SiteMove) *demand {
+	d := &demand{byRegion: map[string]int32{}}
+	bySite := map[types.UID]*v1alpha1.SiteClaim{}
+	for i := range claims {
+		bySite[claims[i].Spec.SiteRef.UID] = &claims[i]
+	}
+	reserved := map[types.NamespacedName]bool{} // whether a Site of the class has a place to which it is moved
+	for i := range sites {
+		site := &sites[i]
+		if site.Class() != class.Name || !site.DeletionTimestamp.IsZero() {
+			continue
+		}
+		claim := bySite[site.UID]
+		reserved[client.ObjectKeyFromObject(site)] = claim != nil && claim.Spec.Reserved != nil
+		if postgres := site.Spec.Storage.Postgres; postgres != nil && postgres.Pool != nil && needsDatabase(class, site, claim, claims) {
+			d.byRegion[postgres.Pool.Region]++
+		}
+	}
+	for i := range moves {
+		move := &moves[i]
+		to := move.Spec.To.Postgres
+		has, ofClass := reserved[types.NamespacedName{Namespace: move.Namespace, Name: move.Spec.SiteName}]
+		if ofClass && !has && to != nil && to.Pool != nil && !move.Status.Phase.Ended() && slices.ContainsFunc(move.Status.Conditions, saysNoRoom) {
+			d.byRegion[to.Pool.Region]++
+		}
+	}
+	return d
+}
+
+// needsDatabase reports whether a Site with storage in the class's pool has no database and there is none for
+// it, or has one that is drained and cannot leave it. claim is the SiteClaim of the Site, or nil.
+func needsDatabase(class *v1alpha1.SiteClass, site *v1alpha1.Site, claim *v1alpha1.SiteClaim, claims []v1alpha1.SiteClaim) bool {
+	if claim == nil || claim.Spec.Placement == nil {
+		c := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.ConditionStorageReady)
+		return c != nil && saysNoRoom(*c)
+	}
+	database := class.Database(claim.Spec.Placement.Database)
+	return claim.Spec.Placement.ClassName == class.Name && claim.Spec.Reserved == nil && database != nil && database.Drain && movable(site) &&
+		class.RoomFor(site.Spec.Storage.Postgres.Pool.Region, claim.Spec.Placement, claims) == nil
+}
+
+// saysNoRoom reports whether a condition has a reason with which the Site controller reports that no database
+// of the pool has room.
+func saysNoRoom(c metav1.Condition) bool {
+	return c.Reason == v1alpha1.ReasonNoCapacity || c.Reason == v1alpha1.ReasonProvisioning
+}

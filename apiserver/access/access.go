@@ -41,8 +41,8 @@ type Tenant struct {
 	Namespace string
 	Name      string
 	// FormerAudiences are accepted in addition to Audience, because the site was moved from Sites with
-	// these audiences.
-	FormerAudiences []string
+	// these audiences. They are separated by spaces, so that Tenants can be compared.
+	FormerAudiences string
 	// APIServerAudience allows tokens with the audience of kube-apiserver, in addition to those with
 	// Audience.
 	APIServerAudience bool
@@ -61,7 +61,7 @@ func (s Tenant) AcceptedAudience(audiences []string) string {
 	if own := s.Audience(); slices.Contains(audiences, own) {
 		return own
 	}
-	for _, former := range s.FormerAudiences {
+	for _, former := range strings.Fields(s.FormerAudiences) {
 		if slices.Contains(audiences, former) {
 			return former
 		}

@@ -6,6 +6,7 @@ package sites
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -233,8 +234,8 @@ func (s *Sites) withdraw(siteID string) {
 type heldSite struct {
 	object sitesv1.Site
 	key    string
-	// former are the Sites that held the siteID before moves.
-	former []sitesv1.SiteReference
+	// known are the Sites in the SiteClaim: the one that holds it, and those that held it before moves.
+	known []sitesv1.SiteReference
 }
 
 // holder returns the Site that holds a siteID: the object that its SiteClaim names, which is
@@ -262,7 +263,7 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 // named returns the Site of a reference in a SiteClaim. It reports false if the Site does not exist, is
 // being deleted, or has another siteID.
 func (s *Sites) named(ctx context.Context, claim *sitesv1.SiteClaim, ref sitesv1.SiteReference) (heldSite, bool) {
-	found := heldSite{key: claim.Spec.SiteKey, former: claim.Spec.Former}
+	found := heldSite{key: claim.Spec.SiteKey, known: append(slices.Clone(claim.Spec.Former), claim.Spec.SiteRef)}
 	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &found.object); err != nil {
 		return heldSite{}, false
 	}
@@ -276,8 +277,10 @@ func (s *Sites) named(ctx context.Context, claim *sitesv1.SiteClaim, ref sitesv1
 func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store) ServedSite {
 	object := &held.object
 	site := ServedSite{Settings: settingsOf(object), key: held.key, retention: retentionOf(object.Spec.Retention)}
-	for _, former := range held.former {
-		site.Access.FormerAudiences = append(site.Access.FormerAudiences, access.Tenant{Namespace: former.Namespace, Name: former.Name}.Audience())
+	for _, ref := range held.known {
+		if ref.Namespace != object.Namespace || ref.Name != object.Name {
+			site.Access.FormerAudiences += " " + access.Tenant{Namespace: ref.Namespace, Name: ref.Name}.Audience()
+		}
 	}
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data

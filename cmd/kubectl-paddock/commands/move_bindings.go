@@ -32,7 +32,11 @@ func (a *app) checkBindings(ctx context.Context, c *cluster, from, to string, cr
 	var missing []string
 	for i := range before {
 		binding := &before[i]
-		if binding.RoleRef.Kind != "ClusterRole" || !strings.HasPrefix(binding.RoleRef.Name, paddockRoles) {
+		if binding.RoleRef.Kind != "ClusterRole" {
+			a.say("RoleBinding %s/%s grants a Role of its namespace, which is not copied. Check that its subjects have the rights that they need in namespace %s.", from, binding.Name, to)
+			continue
+		}
+		if !strings.HasPrefix(binding.RoleRef.Name, paddockRoles) {
 			continue
 		}
 		lacking := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool {

@@ -21,7 +21,7 @@ metadata: {name: clinic}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: editor, namespace: clinic}
+metadata: {name: editor-admin, namespace: clinic}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-admin}
 subjects: [{kind: ServiceAccount, name: editor, namespace: demo}]
 `
@@ -140,14 +140,19 @@ func namespaceSpecs() {
 	It("moves for good, with the tokens of its former namespace", func(ctx SpecContext) {
 		l := startLoadOf("q", clinicWriters, clinicReaders)
 		time.Sleep(time.Second)
-		apply(ctx, fmt.Sprintf(moveToClinic, "for-good"))
-		await(ctx, "for-good", "Switched")
+		got := run(ctx, "move", "demo", "-n", "demo", "--to-namespace", "clinic")
+		Expect(got.code).To(Equal(1), "%+v", got)
+		Expect(got.stderr).To(ContainSubstring("editor-auditor (paddock-auditor)"))
+		got = run(ctx, "move", "demo", "-n", "demo", "--to-namespace", "clinic", "--copy-role-bindings")
+		Expect(got.code).To(Equal(0), "%+v", got)
+		Expect(kubectl(ctx, "get", "rolebinding", "editor-auditor", "-n", "clinic", "-o", "jsonpath={.roleRef.name}")).To(Equal("paddock-auditor"))
+		name := kubectl(ctx, "get", "site", "demo", "-n", "clinic", "-o", "jsonpath={.status.move.name}")
 		time.Sleep(time.Second)
 		l.stop(ctx)
-		AddReportEntry("pause of writes, to another namespace", pauseOf(ctx, "for-good"))
-		Expect(pauseOf(ctx, "for-good")).To(BeNumerically("<", 15*time.Second))
-		decide(ctx, "for-good", "Confirm")
-		await(ctx, "for-good", "Completed")
+		AddReportEntry("pause of writes, to another namespace", pauseOf(ctx, name))
+		Expect(pauseOf(ctx, name)).To(BeNumerically("<", 15*time.Second))
+		got = run(ctx, "move", "demo", "-n", "clinic", "--confirm")
+		Expect(got.code).To(Equal(0), "%+v", got)
 		expectNothing(ctx, "first")
 		kubectl(ctx, "delete", "site", "demo", "-n", "demo")
 		Expect(holder(ctx)).To(Equal("clinic/demo " + key))

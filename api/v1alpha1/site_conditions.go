@@ -44,6 +44,8 @@ const (
 	// ReasonNamespaceOccupied means that the namespace has another Site, or the retained data of a
 	// deleted Site.
 	ReasonNamespaceOccupied = "NamespaceOccupied"
+	// ReasonAwaitingMove means that the Site has spec.takeOver, and the SiteMove has not switched to it.
+	ReasonAwaitingMove = "AwaitingMove"
 	// ReasonSecretsForbidden means that the controller may not use the Secrets of the namespace. The
 	// owner of the namespace must bind the ClusterRole in the message to the controller. Sites and
 	// Webhooks have this reason.

@@ -97,6 +97,12 @@ type SiteSpec struct {
 	// +kubebuilder:default={type: Cluster}
 	Storage Storage `json:"storage,omitzero"`
 
+	// takeOver names the Site of another namespace whose siteID and data this Site takes over, by a
+	// SiteMove there. spec.siteID must be the same. Until then, this Site waits with the condition
+	// Accepted false, and never takes a siteID itself. After the move, takeOver has no effect.
+	// +optional
+	TakeOver *SiteName `json:"takeOver,omitempty"`
+
 	// deletionPolicy selects what happens to the records when the Site is deleted. Retain keeps them
 	// for a later Site with the same namespace and name. Delete deletes them. Default: Retain.
 	// +optional

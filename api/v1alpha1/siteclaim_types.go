@@ -29,6 +29,13 @@ type SiteClaimSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="siteKey is immutable"
 	SiteKey string `json:"siteKey"`
 
+	// former are the Sites that held the siteID before SiteMoves to other namespaces, the latest last. The
+	// site accepts ServiceAccount tokens with their audiences too. An administrator can remove them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Former []SiteReference `json:"former,omitempty"`
+
 	// placement is the pool database in which the site's data is stored. It is set only if the Site
 	// has storage.postgres.pool.
 	// +optional

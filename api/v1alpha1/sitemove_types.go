@@ -1,9 +1,11 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // MovePhase is a phase of a SiteMove.
@@ -83,7 +85,8 @@ const (
 	// ReasonAwaitingDecision means that the site is served from the new storage, and spec.decision
 	// is not set.
 	ReasonAwaitingDecision = "AwaitingDecision"
-	// ReasonMoved means that the move was confirmed.
+	// ReasonMoved means that the move was confirmed. A Site has it in the condition Accepted if another
+	// Site has taken over its siteID and data.
 	ReasonMoved = "Moved"
 	// ReasonRolledBack means that the move ended and the site is served from the storage that it had
 	// before, or that the Site was deleted during the move.
@@ -97,6 +100,12 @@ const (
 	// current database, or that the namespace has a provisioned database that the move did not
 	// create.
 	ReasonTargetOccupied = "TargetOccupied"
+	// ReasonTargetNotReady means that the Site of spec.toSite does not exist, does not agree to the move
+	// by spec.takeOver, or that the move between the storages of both Sites is not supported.
+	ReasonTargetNotReady = "TargetNotReady"
+	// ReasonWebhooksMissing means that the namespace to which the Site moves lacks a Webhook or
+	// WebhookEvent of the namespace that it leaves.
+	ReasonWebhooksMissing = "WebhooksMissing"
 	// ReasonCopyFailed means that the data cannot be copied to the new storage, or back in a
 	// rollback. The message has the error.
 	ReasonCopyFailed = "CopyFailed"
@@ -120,8 +129,23 @@ func MoveToName(namespace string) string { return ConnectionName(namespace) + ".
 // namespace during a SiteMove. Only Sites that had storage.type Postgres have it.
 func MoveFromName(namespace string) string { return ConnectionName(namespace) + ".move-from" }
 
+// SiteName names a Site of any namespace.
+type SiteName struct {
+	// namespace is the namespace of the Site.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// name is the name of the Site.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
 // SiteMoveSpec selects the Site to move and its new storage.
-// +kubebuilder:validation:XValidation:rule="self.siteName == oldSelf.siteName && self.to == oldSelf.to",message="siteName and to are immutable: delete the SiteMove and create another one"
+// +kubebuilder:validation:XValidation:rule="has(self.to) != has(self.toSite)",message="exactly one of to and toSite must be given"
+// +kubebuilder:validation:XValidation:rule="self.siteName == oldSelf.siteName && has(self.to) == has(oldSelf.to) && (!has(self.to) || self.to == oldSelf.to) && has(self.toSite) == has(oldSelf.toSite) && (!has(self.toSite) || self.toSite == oldSelf.toSite)",message="siteName, to and toSite are immutable: delete the SiteMove and create another one"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || has(self.decision) && self.decision == oldSelf.decision",message="decision cannot be changed once it is set"
 type SiteMoveSpec struct {
 	// siteName is the name of the Site in the namespace of the SiteMove. Immutable.
@@ -133,10 +157,16 @@ type SiteMoveSpec struct {
 	// to is the new storage, of type Postgres. It becomes spec.storage of the Site. A provisioned
 	// database is created for the move, and deleted if the move is rolled back. It has another name than
 	// the current database. With pool, the controller chooses a database of the pool of the Site's
-	// class, other than the current one. Immutable.
-	// +required
+	// class, other than the current one. Exactly one of to and toSite is given. Immutable.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.type == 'Postgres'",message="only a move to storage.type Postgres is supported"
 	To Storage `json:"to,omitzero"`
+
+	// toSite is the Site of another namespace that takes over siteID and data. Its spec.takeOver must
+	// name the Site of this SiteMove. Its spec.storage is the new storage, which must have
+	// postgres.external. Immutable.
+	// +optional
+	ToSite *SiteName `json:"toSite,omitempty"`
 
 	// decision ends the move. Confirm deletes the data in the former storage after the switch.
 	// RollBack deletes the copy in the new storage; after the switch, the writes since the switch are
@@ -225,6 +255,10 @@ type SiteMoveStatus struct {
 	// +optional
 	From *Storage `json:"from,omitempty"`
 
+	// toSiteUID is the UID of the Site of spec.toSite when the move began to copy.
+	// +optional
+	ToSiteUID types.UID `json:"toSiteUID,omitempty"`
+
 	// provisionedName is the name of the objects of the database that the move creates. Only moves to a
 	// provisioned database have it.
 	// +optional
@@ -260,7 +294,8 @@ type SiteMoveStatus struct {
 	Copy *MoveCopy `json:"copy,omitempty"`
 }
 
-// SiteMove moves the data of a Site to another storage under the same siteID and URL.
+// SiteMove moves the data of a Site to another storage, or to a Site of another namespace, under the
+// same siteID and URL.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -299,7 +334,20 @@ type SiteMoveReference struct {
 	Phase MovePhase `json:"phase"`
 	// direction is status.direction of the SiteMove. The API servers act on it.
 	Direction MoveDirection `json:"direction"`
+	// namespace is the namespace of the SiteMove, if it is not that of the Site.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// elsewhere is true while the other Site of a SiteMove with spec.toSite holds the siteID. API servers
+	// then refuse writes to this Site.
+	// +optional
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
+
+// NamespaceOr returns the namespace of the SiteMove, given that of the Site.
+func (r *SiteMoveReference) NamespaceOr(site string) string { return cmp.Or(r.Namespace, site) }
+
+// PausesWrites reports whether API servers refuse writes to the Site.
+func (r *SiteMoveReference) PausesWrites() bool { return r.Elsewhere || r.Phase.PausesWrites() }
 
 // copyPhases are the phases in which an API server copies, whatever the direction.
 var copyPhases = []MovePhase{MoveCopying, MoveCatchingUp, MoveSwitched}

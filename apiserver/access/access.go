@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,9 @@ type Caller struct {
 type Tenant struct {
 	Namespace string
 	Name      string
+	// FormerAudiences are accepted in addition to Audience, because the site was moved from Sites with
+	// these audiences. They are separated by spaces, so that Tenants can be compared.
+	FormerAudiences string
 	// APIServerAudience allows tokens with the audience of kube-apiserver, in addition to those with
 	// Audience.
 	APIServerAudience bool
@@ -50,6 +54,19 @@ type Tenant struct {
 // paddock.health/{namespace}/{name}.
 func (s Tenant) Audience() string {
 	return "paddock.health/" + s.Namespace + "/" + s.Name
+}
+
+// AcceptedAudience returns an audience that the Site accepts, out of those of a token, or "".
+func (s Tenant) AcceptedAudience(audiences []string) string {
+	if own := s.Audience(); slices.Contains(audiences, own) {
+		return own
+	}
+	for _, former := range strings.Fields(s.FormerAudiences) {
+		if slices.Contains(audiences, former) {
+			return former
+		}
+	}
+	return ""
 }
 
 // Action is what a caller requests, in terms of Kubernetes RBAC.

@@ -41,3 +41,15 @@ func TestChallenge(t *testing.T) {
 		}
 	}
 }
+
+func TestAcceptedAudience(t *testing.T) {
+	site := Tenant{Namespace: "new", Name: "demo", FormerAudiences: " paddock.health/old/demo paddock.health/older/demo"}
+	for audience, want := range map[string]string{
+		"paddock.health/new/demo": "paddock.health/new/demo", "paddock.health/older/demo": "paddock.health/older/demo",
+		"paddock.health/ol": "", "": "",
+	} {
+		if got := site.AcceptedAudience([]string{"x", audience}); got != want {
+			t.Errorf("audience %q: accepted %q, expected %q", audience, got, want)
+		}
+	}
+}

@@ -98,7 +98,7 @@ var errOtherMover = errors.New("another API server does the work of the move")
 // every direction.
 func (m *mover) attempt(ctx context.Context) error {
 	var object sitesv1.SiteMove
-	name := client.ObjectKey{Namespace: m.held.object.Namespace, Name: m.reference.Name}
+	name := client.ObjectKey{Namespace: m.reference.NamespaceOr(m.held.object.Namespace), Name: m.reference.Name}
 	if err := m.sites.client.Get(ctx, name, &object); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (m *mover) attempt(ctx context.Context) error {
 		return errOtherMover // the API server has not changed to the new storage yet
 	}
 	return to.whileLocked(ctx, string(object.UID), func(ctx context.Context) error {
-		err := m.work(ctx, other)
+		err := m.work(ctx, &object, other)
 		if failed := permanent(err); failed != "" {
 			return errors.Join(err, m.report(ctx, sitesv1.MoveCopy{Failed: failed}))
 		}
@@ -166,9 +166,13 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 }
 
 // work does the work of the phase. Errors: those of move.Copier and of the engines.
-func (m *mover) work(ctx context.Context, other store.Store) error {
+func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.Store) error {
+	renamed, err := m.renamedWebhooks(ctx, object)
+	if err != nil {
+		return err
+	}
 	if m.reference.Phase == sitesv1.MoveSwitched || m.reference.Returned() {
-		return m.copyPast(ctx, other)
+		return m.copyPast(ctx, other, renamed)
 	}
 	source, isSource := m.served.(move.Storage)
 	target, isTarget := other.(move.Storage)
@@ -210,7 +214,7 @@ func (m *mover) work(ctx context.Context, other store.Store) error {
 		}
 		done.Digest = last.Source
 		var err error
-		if done.Deliveries, err = m.copyPending(ctx, other); err != nil {
+		if done.Deliveries, err = m.copyPending(ctx, other, renamed); err != nil {
 			return err
 		}
 		if err := awaitClock(ctx, target, last.Newest); err != nil {
@@ -238,7 +242,7 @@ func awaitClock(ctx context.Context, target store.Store, newest time.Time) error
 }
 
 // copyPending copies the deliveries that are pending. It returns their number.
-func (m *mover) copyPending(ctx context.Context, other store.Store) (int64, error) {
+func (m *mover) copyPending(ctx context.Context, other store.Store, renamed webhookNames) (int64, error) {
 	source, err := deliveryArchiveOf(ctx, m.served)
 	if err != nil {
 		return 0, err
@@ -251,15 +255,17 @@ func (m *mover) copyPending(ctx context.Context, other store.Store) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	ordered, err := m.orderedWebhooks(ctx)
+	ordered, err := m.orderedWebhooks(ctx, renamed)
 	if err != nil {
 		return 0, err
 	}
+	renamed.apply(pending.Deliveries)
+	pending.States = renamed.states(pending.States)
 	return int64(len(pending.Deliveries)), target.RestorePending(ctx, pending, func(webhook string) bool { return ordered[webhook] })
 }
 
 // orderedWebhooks returns the webhooks of the Site that get the events of a subject one at a time.
-func (m *mover) orderedWebhooks(ctx context.Context) (map[string]bool, error) {
+func (m *mover) orderedWebhooks(ctx context.Context, renamed webhookNames) (map[string]bool, error) {
 	var hooks sitesv1.WebhookList
 	if err := m.sites.client.List(ctx, &hooks, client.InNamespace(m.held.object.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the webhooks of the Site: %w", err)
@@ -267,7 +273,7 @@ func (m *mover) orderedWebhooks(ctx context.Context) (map[string]bool, error) {
 	ordered := map[string]bool{}
 	for i := range hooks.Items {
 		hook := &hooks.Items[i]
-		ordered[sitesv1.ResourceID("webhooks", hook.Namespace, hook.Name)] = hook.Spec.Ordering == sitesv1.OrderingPerSubject
+		ordered[renamed.of(sitesv1.ResourceID("webhooks", hook.Namespace, hook.Name))] = hook.Spec.Ordering == sitesv1.OrderingPerSubject
 	}
 	return ordered, nil
 }
@@ -292,7 +298,7 @@ func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 		return fmt.Errorf("encode the progress of a move: %w", err)
 	}
 	patch := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"namespace": m.held.object.Namespace, "name": m.reference.Name, "uid": m.reference.UID},
+		"metadata": map[string]any{"namespace": m.reference.NamespaceOr(m.held.object.Namespace), "name": m.reference.Name, "uid": m.reference.UID},
 		"status":   map[string]any{"copy": fields},
 	}}
 	patch.SetGroupVersionKind(sitesv1.GroupVersion.WithKind("SiteMove"))

@@ -27,7 +27,7 @@ const (
 
 // copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
 // switch, or until the return.
-func (m *mover) copyPast(ctx context.Context, former store.Store) error {
+func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhookNames) error {
 	if err := copyAudit(ctx, former, m.served); err != nil {
 		return err
 	}
@@ -44,6 +44,7 @@ func (m *mover) copyPast(ctx context.Context, former store.Store) error {
 		if ended, after, err = source.DumpEnded(ctx, after, archivePage); err != nil {
 			return err
 		}
+		renamed.apply(ended)
 		if err := target.RestoreEnded(ctx, ended); err != nil {
 			return err
 		}

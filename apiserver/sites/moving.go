@@ -11,12 +11,12 @@ import (
 
 // pausesWrites reports whether a Site refuses writes, because it is being moved.
 func pausesWrites(object *sitesv1.Site) bool {
-	return object.Status.Move != nil && object.Status.Move.Phase.PausesWrites()
+	return object.Status.Move != nil && object.Status.Move.PausesWrites()
 }
 
 // stopsDeliveries reports whether no delivery of a Site is started, because it is being moved.
 func stopsDeliveries(object *sitesv1.Site) bool {
-	return object.Status.Move != nil && object.Status.Move.Phase.StopsDeliveries()
+	return object.Status.Move != nil && (object.Status.Move.Elsewhere || object.Status.Move.Phase.StopsDeliveries())
 }
 
 // pauseWrites returns opened, which refuses writes if the Site pauses them. While the API servers

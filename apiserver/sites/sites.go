@@ -6,6 +6,7 @@ package sites
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/access/oidc"
 	"github.com/paddock-health/paddock/apiserver/access/oidc/discovery"
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -232,32 +234,54 @@ func (s *Sites) withdraw(siteID string) {
 type heldSite struct {
 	object sitesv1.Site
 	key    string
+	// known are the Sites in the SiteClaim: the one that holds it, and those that held it before moves.
+	known []sitesv1.SiteReference
 }
 
 // holder returns the Site that holds a siteID: the object that its SiteClaim names, which is
 // accepted and not being deleted. The condition Accepted shows that the controller has seen both
-// objects.
+// objects. While a SiteMove switches to a Site of another namespace that is not accepted yet, the Site
+// that held the siteID before is returned. It serves reads only.
 func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	var claim sitesv1.SiteClaim
 	if err := s.cache.Get(ctx, client.ObjectKey{Name: siteID}, &claim); err != nil {
 		return heldSite{}, false
 	}
-	found := heldSite{key: claim.Spec.SiteKey}
-	name := client.ObjectKey{Namespace: claim.Spec.SiteRef.Namespace, Name: claim.Spec.SiteRef.Name}
-	if err := s.cache.Get(ctx, name, &found.object); err != nil {
+	found, there := s.named(ctx, &claim, claim.Spec.SiteRef)
+	if there && meta.IsStatusConditionTrue(found.object.Status.Conditions, sitesv1.ConditionAccepted) {
+		return found, true
+	}
+	if former := claim.Spec.Former; len(former) > 0 {
+		before, there := s.named(ctx, &claim, former[len(former)-1])
+		if move := before.object.Status.Move; there && move != nil && move.Phase == sitesv1.MoveSwitching {
+			return before, true
+		}
+	}
+	return found, false
+}
+
+// named returns the Site of a reference in a SiteClaim. It reports false if the Site does not exist, is
+// being deleted, or has another siteID.
+func (s *Sites) named(ctx context.Context, claim *sitesv1.SiteClaim, ref sitesv1.SiteReference) (heldSite, bool) {
+	found := heldSite{key: claim.Spec.SiteKey, known: append(slices.Clone(claim.Spec.Former), claim.Spec.SiteRef)}
+	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &found.object); err != nil {
 		return heldSite{}, false
 	}
 	if !s.completeByClass(ctx, &found.object) {
 		return heldSite{}, false
 	}
-	held := claim.HeldBy(&found.object) && found.object.SiteID() == siteID && found.object.DeletionTimestamp == nil
-	return found, held && meta.IsStatusConditionTrue(found.object.Status.Conditions, sitesv1.ConditionAccepted)
+	return found, found.object.UID == ref.UID && found.object.SiteID() == claim.Name && found.object.DeletionTimestamp == nil
 }
 
 // describe returns the served Site of an object. before is its previous store, if any.
 func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store) ServedSite {
 	object := &held.object
 	site := ServedSite{Settings: settingsOf(object), key: held.key, retention: retentionOf(object.Spec.Retention)}
+	for _, ref := range held.known {
+		if ref.Namespace != object.Namespace || ref.Name != object.Name {
+			site.Access.FormerAudiences += " " + access.Tenant{Namespace: ref.Namespace, Name: ref.Name}.Audience()
+		}
+	}
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data
 	case s.options.Delivery != nil && stopsDeliveries(object):

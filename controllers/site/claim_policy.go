@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -120,10 +121,15 @@ func namespaceIsOurs(v claimView) (claimDecision, bool) {
 
 // siteIDIsOurs requires that the Site holds its namespace.
 func siteIDIsOurs(v claimView) (claimDecision, bool) {
+	if v.site.Spec.TakeOver != nil && (v.siteClaim == nil || v.siteClaim.Spec.SiteRef.Namespace != v.site.Namespace) {
+		return awaitsMove, true
+	}
 	if v.siteClaim == nil {
 		return claimDecision{action: takeSiteID}, true
 	}
 	switch ref := v.siteClaim.Spec.SiteRef; {
+	case ref.Namespace != v.site.Namespace && wasHeld(v.siteClaim, v.site):
+		return movedAway(v.siteClaim.Name), true
 	case ref.Namespace != v.site.Namespace:
 		return taken(v.siteClaim.Name), true
 	case ref.Name != v.site.Name:
@@ -146,6 +152,27 @@ func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
 		}
 	}
 	return nil
+}
+
+// awaitsMove refuses a Site with spec.takeOver. The SiteMove gives it the SiteClaim. The text does not say
+// whether there is such a Site or SiteMove, which may belong to another tenant.
+var awaitsMove = claimDecision{
+	action: refuseSite, reason: v1alpha1.ReasonAwaitingMove, passes: true,
+	message: awaitsMoveText, denial: awaitsMoveText,
+}
+
+const awaitsMoveText = "The Site waits for a SiteMove of the Site in spec.takeOver to switch to it. To take the siteID without a move, remove spec.takeOver."
+
+// wasHeld reports whether a Site of that namespace and name held the claim before a SiteMove.
+func wasHeld(claim *v1alpha1.SiteClaim, site *v1alpha1.Site) bool {
+	return slices.ContainsFunc(claim.Spec.Former, func(former v1alpha1.SiteReference) bool {
+		return former.Namespace == site.Namespace && former.Name == site.Name
+	})
+}
+
+func movedAway(siteID string) claimDecision {
+	message := fmt.Sprintf("A SiteMove has moved siteID %q and its data to a Site of another namespace. When the move is confirmed, this Site can be deleted.", siteID)
+	return claimDecision{action: refuseSite, reason: v1alpha1.ReasonMoved, message: message, denial: message}
 }
 
 // taken does not name the holder, which may belong to another tenant.

@@ -219,3 +219,35 @@ func TestObjectToClaims(t *testing.T) {
 		})
 	}
 }
+
+// A Site with spec.takeOver gets a siteID by a SiteMove only. The Site that lost it keeps quiet about the
+// new one.
+func TestDecideClaimOfMoves(t *testing.T) {
+	taking := liveSite("oak", "uid-oak")
+	taking.Spec.TakeOver = &v1alpha1.SiteName{Namespace: "former", Name: "elm"}
+	ours := namespaceClaimOf("oak", "uid-oak")
+	moved := siteClaimOf("1042", "elsewhere", "elm", "uid-elm")
+	moved.Spec.Former = []v1alpha1.SiteReference{{Namespace: "clinic", Name: "oak", UID: "uid-oak"}}
+	for name, test := range map[string]struct {
+		site   *v1alpha1.Site
+		claim  *v1alpha1.SiteClaim
+		action claimAction
+		reason string
+	}{
+		"waits for the move":       {taking, siteClaimOf("1042", "former", "elm", "uid-elm"), refuseSite, v1alpha1.ReasonAwaitingMove},
+		"does not take a free one": {taking, nil, refuseSite, v1alpha1.ReasonAwaitingMove},
+		"holds it after the move":  {taking, siteClaimOf("1042", "clinic", "oak", "uid-oak"), keepClaims, ""},
+		"adopts its own data":      {taking, siteClaimOf("1042", "clinic", "oak", "uid-former"), takeSiteID, ""},
+		"was moved away":           {oak, moved, refuseSite, v1alpha1.ReasonMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decideClaim(claimView{site: test.site, self: test.site, namespaceClaim: ours, siteClaim: test.claim})
+			if d.action != test.action || d.reason != test.reason {
+				t.Errorf("action %d, reason %q; expected %d and %q", d.action, d.reason, test.action, test.reason)
+			}
+			if strings.Contains(d.message, "elsewhere") || strings.Contains(d.message, "elm") {
+				t.Errorf("the message names the Site of another tenant: %s", d.message)
+			}
+		})
+	}
+}

@@ -71,7 +71,9 @@ func moveOfSite(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok || site.Status.Move == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: site.Namespace, Name: site.Status.Move.Name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: site.Status.Move.NamespaceOr(site.Namespace), Name: site.Status.Move.Name,
+	}}}
 }
 
 // moveScope is the state of one reconcile of a SiteMove.
@@ -79,6 +81,8 @@ type moveScope struct {
 	move *v1alpha1.SiteMove
 	// site is nil if there is no such Site.
 	site *v1alpha1.Site
+	// target is the Site of spec.toSite. It is nil without spec.toSite, or if there is no such Site.
+	target *v1alpha1.Site
 	// status is the status to write, without copy.
 	status v1alpha1.SiteMoveStatus
 	// waiting is what the move waits for, or nil.
@@ -102,6 +106,9 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		s.status.Phase, s.status.Direction = v1alpha1.MovePending, v1alpha1.MoveForward
 	}
 	if s.site, err = find[v1alpha1.Site](ctx, r.Live, client.ObjectKey{Namespace: req.Namespace, Name: move.Spec.SiteName}); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.findTarget(ctx, s); err != nil { // move_namespace.go
 		return ctrl.Result{}, err
 	}
 	if s.status.Phase.Ended() {
@@ -136,7 +143,11 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 
 // step does the step of the phase. It changes the phase in the status when the step is done.
 func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
-	if s.site == nil && s.status.Phase != v1alpha1.MovePending {
+	if s.crosses() && s.status.Phase != v1alpha1.MovePending {
+		if done, err := r.stepWithoutSite(ctx, s); done || err != nil {
+			return err
+		}
+	} else if s.site == nil && s.status.Phase != v1alpha1.MovePending {
 		s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, "The Site was deleted during the move."
 		return nil
 	}
@@ -207,8 +218,15 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
 		return r.setMoveFinalizer(ctx, s, true)
 	}
-	target := site.DeepCopy()
-	target.Spec.Storage = *s.to()
+	target := s.target
+	if s.crosses() {
+		if ready, err := r.targetReady(ctx, s); err != nil || !ready {
+			return err
+		}
+	} else {
+		target = site.DeepCopy()
+		target.Spec.Storage = *s.to()
+	}
 	connection, there, err := r.targetConnection(ctx, s, target)
 	if err != nil || !there {
 		return err
@@ -243,6 +261,9 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	if err := r.publishAs(ctx, v1alpha1.MoveToName(site.Namespace), site, site.Status.SiteKey, connection); err != nil {
 		return err
 	}
+	if s.target != nil {
+		s.status.ToSiteUID = s.target.UID
+	}
 	s.status.From, s.status.SiteKey = site.Spec.Storage.DeepCopy(), site.Status.SiteKey
 	s.status.Phase = v1alpha1.MoveCopying
 	r.event(site, "MoveStarted", fmt.Sprintf("SiteMove %q copies the data of the Site.", s.move.Name))
@@ -261,6 +282,9 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 	case c.Failed != "":
 		s.stall(v1alpha1.ReasonCopyFailed, "The data cannot be copied: "+c.Failed)
 	case c.Done:
+		if there, err := r.webhooksThere(ctx, s); err != nil || !there {
+			return err
+		}
 		s.status.Phase = v1alpha1.MoveDraining
 	}
 	return nil
@@ -269,7 +293,7 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 // drain waits until the attempts of deliveries in progress have ended.
 func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	hooks := &v1alpha1.WebhookList{}
-	if err := r.Client.List(ctx, hooks, client.InNamespace(s.site.Namespace)); err != nil {
+	if err := r.Client.List(ctx, hooks, client.InNamespace(s.serving().Namespace)); err != nil {
 		return fmt.Errorf("list the Webhooks of the Site: %w", err)
 	}
 	duration := quietDrain
@@ -337,6 +361,9 @@ func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
 
 // switchStorage changes spec.storage of the Site, and waits until the API servers use it.
 func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error {
+	if s.crosses() {
+		return r.switchSite(ctx, s) // move_namespace.go
+	}
 	site, storage := s.site, s.to()
 	if s.status.Direction == v1alpha1.MoveBack {
 		storage = s.status.From
@@ -358,13 +385,22 @@ func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error 
 	if ready, err := r.isSwitched(ctx, s, storage); err != nil || !ready {
 		return err
 	}
+	if r.settle(s) {
+		r.event(site, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
+	}
+	return nil
+}
+
+// settle waits until all API servers use the other storage, and then ends the phase. It reports whether
+// it did.
+func (r *MoveReconciler) settle(s *moveScope) bool {
 	now := metav1.NewMicroTime(r.Now())
 	if s.status.ResumedTime == nil {
 		s.status.ResumedTime = &now // when the API servers were told; replaced below
 	}
 	if left := settleDelay - now.Sub(s.status.ResumedTime.Time); left > 0 {
 		s.requeueAfter = left
-		return nil
+		return false
 	}
 	s.status.ResumedTime = &now
 	if s.status.Direction == v1alpha1.MoveBack {
@@ -372,8 +408,7 @@ func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error 
 	} else {
 		s.status.Phase = v1alpha1.MoveSwitched
 	}
-	r.event(site, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
-	return nil
+	return true
 }
 
 // isSwitched reports whether the API servers have been told the storage of the Site, and that it is
@@ -423,7 +458,7 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return err
 		}
 		s.status.Phase = v1alpha1.MoveCompleted
-		r.event(s.site, "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage was deleted.", s.move.Name))
+		r.event(s.serving(), "MoveCompleted", fmt.Sprintf("SiteMove %q was confirmed, and the data in the former storage was deleted.", s.move.Name))
 	case v1alpha1.MoveRollBack:
 		if s.status.Failure != "" && r.since(s) < returnRetry {
 			s.stall(v1alpha1.ReasonCopyFailed, s.status.Failure+" The Site is served from the new storage. The rollback is retried.")
@@ -484,9 +519,11 @@ func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
 			return err
 		}
 	}
-	if s.site != nil && s.site.Status.Move != nil && s.site.Status.Move.UID == string(s.move.UID) {
-		if err := r.applyMove(ctx, s.site, nil); err != nil {
-			return err
+	for _, site := range []*v1alpha1.Site{s.site, s.target} {
+		if site != nil && site.Status.Move != nil && site.Status.Move.UID == string(s.move.UID) {
+			if err := r.applyMove(ctx, site, nil); err != nil {
+				return err
+			}
 		}
 	}
 	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {

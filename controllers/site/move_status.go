@@ -19,21 +19,38 @@ import (
 // does not have.
 const moveOwner = client.FieldOwner("paddock-controller-move")
 
-// mirror sets status.move of the Site, which the API servers follow.
+// mirror sets status.move of the Site, which the API servers follow. With spec.toSite both Sites have it. The
+// one that does not hold the siteID is first, so that writes end there before they begin elsewhere.
 func (r *MoveReconciler) mirror(ctx context.Context, s *moveScope) error {
-	if s.site == nil || s.status.Phase == v1alpha1.MovePending {
+	if s.status.Phase == v1alpha1.MovePending {
 		return nil
 	}
-	wanted := v1alpha1.SiteMoveReference{
-		Name: s.move.Name, UID: string(s.move.UID), Phase: s.status.Phase, Direction: s.status.Direction,
+	sites := []*v1alpha1.Site{s.site}
+	if s.crosses() {
+		sites = []*v1alpha1.Site{s.target, s.site}
+		if s.serving() == s.target {
+			sites = []*v1alpha1.Site{s.site, s.target}
+		}
 	}
-	if current := s.site.Status.Move; current != nil && *current == wanted {
-		return nil
+	for i, site := range sites {
+		if site == nil || s.crosses() && s.occupied(site) {
+			continue
+		}
+		wanted := v1alpha1.SiteMoveReference{
+			Name: s.move.Name, UID: string(s.move.UID), Phase: s.status.Phase, Direction: s.status.Direction,
+			Elsewhere: i < len(sites)-1 && s.status.Phase != v1alpha1.MoveSwitching,
+		}
+		if site.Namespace != s.move.Namespace {
+			wanted.Namespace = s.move.Namespace
+		}
+		if current := site.Status.Move; current != nil && *current == wanted {
+			continue
+		}
+		if err := r.applyMove(ctx, site, &wanted); err != nil {
+			return err
+		}
+		site.Status.Move = &wanted
 	}
-	if err := r.applyMove(ctx, s.site, &wanted); err != nil {
-		return err
-	}
-	s.site.Status.Move = &wanted
 	return nil
 }
 
@@ -41,9 +58,16 @@ func (r *MoveReconciler) mirror(ctx context.Context, s *moveScope) error {
 func (r *MoveReconciler) applyMove(ctx context.Context, site *v1alpha1.Site, reference *v1alpha1.SiteMoveReference) error {
 	status := map[string]any{}
 	if reference != nil {
-		status["move"] = map[string]any{
+		move := map[string]any{
 			"name": reference.Name, "uid": reference.UID, "phase": string(reference.Phase), "direction": string(reference.Direction),
 		}
+		if reference.Namespace != "" {
+			move["namespace"] = reference.Namespace
+		}
+		if reference.Elsewhere {
+			move["elsewhere"] = true
+		}
+		status["move"] = move
 	}
 	config := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": site.Namespace, "name": site.Name, "uid": string(site.UID), "resourceVersion": site.ResourceVersion},

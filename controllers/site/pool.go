@@ -74,7 +74,7 @@ func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, re
 // updateClaim writes a SiteClaim, unless it has changed since it was read.
 func (r *Reconciler) updateClaim(ctx context.Context, claim *v1alpha1.SiteClaim) error {
 	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
-		return fmt.Errorf("write the placement to SiteClaim %s: %w", claim.Name, err)
+		return fmt.Errorf("update SiteClaim %s: %w", claim.Name, err)
 	}
 	return nil
 }

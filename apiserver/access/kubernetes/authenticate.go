@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -44,7 +43,7 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 	switch {
 	case site == nil || site.Hidden:
 		return access.Caller{}, a.refuseAbsent(ctx, token)
-	case slices.Contains(claims.Audiences, site.Audience()):
+	case site.AcceptedAudience(claims.Audiences) != "":
 		return access.Caller{}, errNotValid
 	default:
 		return access.Caller{}, invalidToken("the token is not for this site: its audience must be %s", site.Audience())
@@ -55,8 +54,8 @@ var errNotValid = invalidToken("the token is not valid: the cluster does not acc
 
 // reviewFor reviews a token for a Site. It reports whether the Site accepts the token.
 func (a *Access) reviewFor(ctx context.Context, site access.Tenant, token string, claims tokenClaims) (caller access.Caller, ok bool, err error) {
-	if slices.Contains(claims.Audiences, site.Audience()) {
-		caller, ok, err = a.review(ctx, token, site.Audience())
+	if audience := site.AcceptedAudience(claims.Audiences); audience != "" {
+		caller, ok, err = a.review(ctx, token, audience)
 	}
 	if err == nil && !ok && site.APIServerAudience {
 		caller, ok, err = a.review(ctx, token)

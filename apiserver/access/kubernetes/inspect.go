@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
@@ -51,7 +50,7 @@ func inspect(site *access.Tenant, token string) (tokenClaims, error) {
 
 // canBeFor reports whether a token with these claims can be accepted at a site.
 func (c tokenClaims) canBeFor(site access.Tenant) bool {
-	return site.APIServerAudience || slices.Contains(c.Audiences, site.Audience())
+	return site.APIServerAudience || site.AcceptedAudience(c.Audiences) != ""
 }
 
 func decodePart(part string, into any) bool {

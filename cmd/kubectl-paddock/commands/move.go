@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,12 +31,13 @@ const (
 
 func (a *app) moveCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "move SITE", Short: "Move a site to another storage",
-		Long: `Moves the data of a site to another storage, under the same siteID and URL. The site serves reads all the time, and
+		Use: "move SITE", Short: "Move a site to another storage or namespace",
+		Long: `Moves the data of a site to another storage, or to a Site of another namespace, under the same siteID and URL. The site serves reads all the time, and
 refuses writes with 503 for seconds. Afterwards the former storage keeps its data until the move is confirmed or rolled
 back. The command creates a SiteMove, which the controller carries out, and shows its
 progress. The command can be interrupted: without --to, it shows the move in progress.`,
 		Example: `  kubectl paddock move demo -n demo --to postgres:demo-db
+  kubectl paddock move demo -n demo --to-namespace clinic
   kubectl paddock move demo -n demo --confirm
   kubectl paddock move demo -n demo --roll-back`,
 		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
@@ -43,11 +45,19 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 	flags := command.Flags()
 	to := flags.String("to", "", "the new storage: postgres:SECRET, with the name of a Secret of type paddock.health/dsn in the namespace, or pool or pool:REGION, for another database of the pool of the site's class")
 	key := flags.String("key", v1alpha1.DSNKey, "the key of the connection string in the Secret of --to")
+	toNamespace := flags.String("to-namespace", "", "the namespace of a Site with the same siteID that takes over by its spec.takeOver; its spec.storage is the new storage")
+	toSite := flags.String("to-site", "", "the name of the Site in --to-namespace, if it is not SITE")
+	copyBindings := flags.Bool("copy-role-bindings", false, "with --to-namespace: create the RoleBindings to ClusterRoles of Paddock that the new namespace lacks, so that callers keep their rights")
 	confirm := flags.Bool("confirm", false, "confirm the move: delete the data in the former storage")
 	rollBack := flags.Bool("roll-back", false, "roll the move back: delete the copy, and return to the former storage if the site has switched to the new one")
 	command.RunE = func(command *cobra.Command, args []string) error {
 		target := storageOf(*to, *key)
+		begin := *to != "" || *toNamespace != ""
 		switch {
+		case *to != "" && *toNamespace != "" || *toNamespace != "" && (*confirm || *rollBack):
+			return usagef(command, "give only one of --to, --to-namespace, --confirm and --roll-back")
+		case *toNamespace == "" && (*toSite != "" || *copyBindings):
+			return usagef(command, "--to-site and --copy-role-bindings need --to-namespace")
 		case *confirm && *rollBack || *to != "" && (*confirm || *rollBack):
 			return usagef(command, "give only one of --to, --confirm and --roll-back")
 		case *to != "" && target == nil:
@@ -61,15 +71,24 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 		if err != nil {
 			return err
 		}
-		current, err := c.currentMove(command.Context(), site)
+		namespace, current, err := c.currentMove(command.Context(), site)
 		if err != nil {
 			return err
 		}
-		if *to != "" && current != "" {
-			return fmt.Errorf("SiteMove %s/%s of site %s/%s has not ended; end it with --confirm or --roll-back", site.Namespace, current, site.Namespace, site.Name)
+		if begin && current != "" {
+			return fmt.Errorf("SiteMove %s/%s of site %s/%s has not ended; end it with --confirm or --roll-back", namespace, current, site.Namespace, site.Name)
 		}
-		if *to != "" {
-			name, err := c.createMove(command.Context(), site, target)
+		if begin {
+			spec := v1alpha1.SiteMoveSpec{SiteName: site.Name}
+			if target != nil {
+				spec.To = *target
+			} else {
+				spec.ToSite = &v1alpha1.SiteName{Namespace: *toNamespace, Name: cmp.Or(*toSite, site.Name)}
+				if err := a.checkBindings(command.Context(), c, site.Namespace, *toNamespace, *copyBindings); err != nil {
+					return err
+				}
+			}
+			name, err := c.createMove(command.Context(), site, spec)
 			if err != nil {
 				return err
 			}
@@ -77,7 +96,7 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 			return a.showMove(command.Context(), c, site.Namespace, name)
 		}
 		if current == "" {
-			return fmt.Errorf("site %s/%s has no move in progress; begin one with --to", site.Namespace, site.Name)
+			return fmt.Errorf("site %s/%s has no move in progress; begin one with --to or --to-namespace", site.Namespace, site.Name)
 		}
 		decision := v1alpha1.MoveDecision("")
 		if *confirm {
@@ -85,34 +104,34 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 		} else if *rollBack {
 			decision = v1alpha1.MoveRollBack
 		}
-		if err := c.decideMove(command.Context(), site.Namespace, current, decision); err != nil {
+		if err := c.decideMove(command.Context(), namespace, current, decision); err != nil {
 			return err
 		}
-		return a.showMove(command.Context(), c, site.Namespace, current)
+		return a.showMove(command.Context(), c, namespace, current)
 	}
 	return command
 }
 
-// currentMove returns the name of the SiteMove of a Site that has begun and not ended, else of one that
+// currentMove returns namespace and name of the SiteMove of a Site that has begun and not ended, else of one that
 // waits to begin, else "".
-func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (string, error) {
+func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (namespace, name string, err error) {
 	if site.Status.Move != nil {
-		return site.Status.Move.Name, nil
+		return site.Status.Move.NamespaceOr(site.Namespace), site.Status.Move.Name, nil
 	}
 	list, err := c.objects.Resource(siteMoveResource).Namespace(site.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "", fmt.Errorf("list the SiteMoves of namespace %s: %w", site.Namespace, err)
+		return "", "", fmt.Errorf("list the SiteMoves of namespace %s: %w", site.Namespace, err)
 	}
 	for i := range list.Items {
 		move := &v1alpha1.SiteMove{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, move); err != nil {
-			return "", fmt.Errorf("read SiteMove %s/%s: %w", site.Namespace, list.Items[i].GetName(), err)
+			return "", "", fmt.Errorf("read SiteMove %s/%s: %w", site.Namespace, list.Items[i].GetName(), err)
 		}
 		if move.Spec.SiteName == site.Name && !move.Status.Phase.Ended() {
-			return move.Name, nil
+			return move.Namespace, move.Name, nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // storageOf returns the storage that --to names, or nil if it names none. key is that of --key.
@@ -133,12 +152,12 @@ func storageOf(to, key string) *v1alpha1.Storage {
 	return &v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: postgres}
 }
 
-// createMove creates a SiteMove of a Site to a storage, and returns its name.
-func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, to *v1alpha1.Storage) (string, error) {
+// createMove creates a SiteMove of a Site, and returns its name.
+func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, spec v1alpha1.SiteMoveSpec) (string, error) {
 	move := &v1alpha1.SiteMove{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SiteMove"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, GenerateName: site.Name + "-"},
-		Spec:       v1alpha1.SiteMoveSpec{SiteName: site.Name, To: *to},
+		Spec:       spec,
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(move)
 	if err != nil {

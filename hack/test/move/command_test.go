@@ -66,7 +66,7 @@ func commandSpecs() {
 		Expect(move(ctx, "--to", "first")).To(Equal(ended{2, "", "error: --to: \"first\" is not a storage; use postgres:SECRET with the name of a Secret, pool, or pool:REGION\nSee kubectl paddock move --help.\n"}))
 		Expect(move(ctx, "--to", "postgres:second", "--confirm").code).To(Equal(2))
 		Expect(move(ctx, "--confirm", "--roll-back").stderr).To(ContainSubstring("give only one of --to, --confirm and --roll-back"))
-		Expect(move(ctx, "--confirm")).To(Equal(ended{1, "", "error: site demo/demo has no move in progress; begin one with --to\n"}))
+		Expect(move(ctx, "--confirm")).To(Equal(ended{1, "", "error: site demo/demo has no move in progress; begin one with --to or --to-namespace\n"}))
 		Expect(run(ctx, "move", "absent", "-n", "demo", "--confirm").stderr).To(ContainSubstring(`"absent" not found`))
 	})
 

@@ -242,4 +242,6 @@ var _ = Describe("A Site", Ordered, func() {
 	Describe("by kubectl paddock move", Ordered, commandSpecs)
 
 	Describe("in a pool of databases", Ordered, poolSpecs)
+
+	Describe("that moves to another namespace", Ordered, namespaceSpecs) // last: the Site demo stays there
 })

@@ -1,0 +1,59 @@
+package sites
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
+)
+
+// webhookNames has the ids of the webhooks of the namespace to which data is copied, by the ids of those
+// with the same name in the namespace from which it is copied. It is empty within a namespace.
+type webhookNames map[string]string
+
+func (n webhookNames) of(id string) string { return cmp.Or(n[id], id) }
+
+// apply changes deliveries as if the webhooks of the other namespace had got the events. The ids of the
+// events, by which receivers detect repeated ones, stay.
+func (n webhookNames) apply(deliveries []delivery.Archived) {
+	for i := range deliveries {
+		if d := &deliveries[i]; n[d.Webhook] != "" && n[d.Webhook] != d.Webhook {
+			d.Webhook = n[d.Webhook]
+			d.ID = delivery.DeliveryID(d.Event.ID, d.Webhook)
+		}
+	}
+}
+
+// states returns the states of the breakers by the ids of the webhooks of the other namespace.
+func (n webhookNames) states(states map[string]delivery.State) map[string]delivery.State {
+	renamed := make(map[string]delivery.State, len(states))
+	for id, state := range states {
+		renamed[n.of(id)] = state
+	}
+	return renamed
+}
+
+// renamedWebhooks returns how the ids of webhooks change with the copy of the current phase.
+func (m *mover) renamedWebhooks(ctx context.Context, object *sitesv1.SiteMove) (webhookNames, error) {
+	if object.Spec.ToSite == nil {
+		return nil, nil
+	}
+	from, to := object.Namespace, object.Spec.ToSite.Namespace
+	if m.reference.Direction == sitesv1.MoveBack {
+		from, to = to, from
+	}
+	var hooks sitesv1.WebhookList
+	if err := m.sites.client.List(ctx, &hooks, client.InNamespace(from)); err != nil {
+		return nil, fmt.Errorf("list the webhooks of namespace %s: %w", from, err)
+	}
+	renamed := webhookNames{}
+	for i := range hooks.Items {
+		name := hooks.Items[i].Name
+		renamed[sitesv1.ResourceID("webhooks", from, name)] = sitesv1.ResourceID("webhooks", to, name)
+	}
+	return renamed, nil
+}

@@ -10,8 +10,8 @@ build-failpoints: # Build an API server that can kill itself after a given step 
 	@go build -tags failpoints -o $(BIN)/apiserver-failpoints ./cmd/apiserver
 
 .PHONY: robustness
-robustness: cluster-tools build build-failpoints ## Kill and pause processes under load for three minutes, and check that no write is lost or doubled.
-	$(ROBUSTNESS) -timeout 10m
+robustness: cluster-tools build build-failpoints ## Kill and pause processes under load for some minutes, without the specs labelled long, and check that no write is lost or doubled.
+	$(ROBUSTNESS) -timeout 20m -ginkgo.label-filter='!long'
 
 .PHONY: robustness-full
 robustness-full: cluster-tools build build-failpoints ## Run the robustness tests for about 20 min, and check that they find planted bugs.

@@ -333,7 +333,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 		d.close(ctx)
 	}, SpecTimeout(5*time.Minute))
 
-	It("keep what they acknowledge, whole and once, when kube-apiserver and etcd are killed and paused", func(ctx SpecContext) {
+	It("keep what they acknowledge, whole and once, when kube-apiserver and etcd are killed and paused", Label("long"), func(ctx SpecContext) {
 		supervised, unsupervise := context.WithCancel(ctx)
 		DeferCleanup(unsupervise)
 		var supervision errgroup.Group

@@ -25,9 +25,10 @@ define copy-into
 endef
 
 # References of docs/ that are generated from the code. Those of flags and metrics are written by tests, because flags are in
-# packages that only their own tests can import.
+# packages that only their own tests can import. With the default depth of 10, the deepest settings of a SiteClass would have no
+# fields.
 CODE_REFERENCES := ./cmd/controller ./cmd/apiserver ./cmd/kubectl-paddock/commands ./hack/gen/metricdocs
-generate-crd-reference = @$(CRD_REF_DOCS) --source-path=api/v1alpha1 --config=hack/gen/reference/crds.yaml --templates-dir=hack/gen/reference/templates \
+generate-crd-reference = @$(CRD_REF_DOCS) --source-path=api/v1alpha1 --max-depth=20 --config=hack/gen/reference/crds.yaml --templates-dir=hack/gen/reference/templates \
 	--renderer=markdown --output-path=$(1) --log-level=ERROR
 
 ##@ Development

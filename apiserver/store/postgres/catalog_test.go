@@ -200,17 +200,7 @@ func TestMigrateTwice(t *testing.T) {
 func TestNewerSchemaUnderOpenStore(t *testing.T) {
 	t.Parallel()
 	const name = "newer_under_open_store"
-	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
-	if err := migrate(t.Context(), server.URL(name)); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Connect(t.Context(), server.URL(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := connectNew(t, name)
 	site := open(t, pool, uuid.NewString(), postgres.Options{})
 	if _, err := site.Write(t.Context(), []store.Op{counterOp("a", 1)}); err != nil {
 		t.Fatal(err)

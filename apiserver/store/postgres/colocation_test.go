@@ -95,17 +95,7 @@ func TestTablesLeadWithSite(t *testing.T) {
 // have.
 func TestTablesThatDoNotLeadWithSite(t *testing.T) {
 	const name = "not_colocated"
-	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
-	}
-	if err := migrate(t.Context(), server.URL(name)); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := postgres.Connect(t.Context(), server.URL(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	pool := connectNew(t, name)
 	if _, err := pool.Exec(t.Context(), `CREATE INDEX by_time ON res (upd);
 		CREATE INDEX by_expression ON res ((site + 0), upd);
 		CREATE UNIQUE INDEX by_number ON event (seq);

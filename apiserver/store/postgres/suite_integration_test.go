@@ -129,3 +129,20 @@ func TestPollingOfReplicas(t *testing.T) {
 	first, second := open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
 	storetest.Poll(t, []store.Store{first, second}, second)
 }
+
+// connectNew creates a database, migrates it, and returns a pool that is closed when the test ends.
+func connectNew(t *testing.T, name string) *pgxpool.Pool {
+	t.Helper()
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), server.URL(name)); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}

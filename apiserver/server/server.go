@@ -33,8 +33,6 @@ import (
 )
 
 const (
-	// drainTime limits how long open requests may run after the signal to stop.
-	drainTime = 20 * time.Second
 	// readHeaderTimeout and the following constants limit what a slow client can hold, per connection.
 	readHeaderTimeout = 10 * time.Second
 	requestTimeout    = 60 * time.Second
@@ -120,7 +118,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	if config.Listener != nil {
-		s.facade = facadeServer(config.Tracing.handler(s.crossOrigin(s.handler)))
+		s.facade = facadeServer(closeConnections(config.Tracing.handler(s.crossOrigin(s.handler)), s.stopping))
 		s.facade.ErrorLog = slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug)
 	}
 	s.health = healthServer(config.Health, s.ready.missing, gatherer(config.Aggregated != nil))
@@ -186,7 +184,8 @@ func resources() []schema.GroupResource {
 	return all
 }
 
-// Run serves until ctx ends. It then waits up to drainTime for open requests.
+// Run serves until ctx ends. It then ends connections as they are used, for closeDelay, and waits up
+// to drainTime for open requests.
 func (s *Server) Run(ctx context.Context) error {
 	var listener net.Listener
 	var err error
@@ -227,6 +226,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.ready.stop()
 	close(s.stopping)
+	if s.facade != nil {
+		wait(failed, closeDelay)
+	}
 	drained, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer done()
 	stopAggregated(drained)

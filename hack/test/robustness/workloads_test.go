@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,6 +62,14 @@ type caller struct {
 	broken int
 }
 
+// withdrawn is the API server which gets no requests, as Kubernetes sends none to a Pod that ends, or
+// neither of them.
+var withdrawn atomic.Int32
+
+const neither = -1
+
+func init() { withdrawn.Store(neither) }
+
 // answered is a response. Its status is 0 if there was none.
 type answered struct {
 	status int
@@ -76,7 +85,11 @@ func (a answered) unknown() bool { return a.status == 0 || a.status == http.Stat
 func (v *caller) send(ctx context.Context, attempt int, method, path, body string, header map[string]string, wanted ...int) answered {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientPatience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, paddock.URLs[(v.first+attempt)%2]+"/site/"+v.site+path, strings.NewReader(body))
+	server := (v.first + attempt) % 2
+	if server == int(withdrawn.Load()) {
+		server = 1 - server
+	}
+	request, err := http.NewRequestWithContext(ctx, method, paddock.URLs[server]+"/site/"+v.site+path, strings.NewReader(body))
 	if err != nil {
 		v.fail("%v", err)
 		return answered{}
@@ -353,8 +366,14 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 	It("break no open request when the API servers are rolled out", func(ctx SpecContext) {
 		d := startWorkloads("r", true)
 		d.progress(ctx, "before the roll-out")
-		for _, server := range paddock.APIServers[:2] {
+		DeferCleanup(func() { withdrawn.Store(neither) })
+		for n, server := range paddock.APIServers[:2] {
+			withdrawn.Store(int32(n))
+			// A listener that is closed resets connections which it has not accepted. The preStop hook of the
+			// chart is for them, too.
+			idle(ctx, time.Second)
 			Expect(server.Restart(ctx)).To(Succeed()) // by SIGTERM
+			withdrawn.Store(neither)
 		}
 		Expect(d.broken()).To(BeZero(), "connections that broke after a request was sent")
 		d.progress(ctx, "after the roll-out")

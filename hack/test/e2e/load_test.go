@@ -5,12 +5,14 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -32,8 +34,8 @@ var boundedFailures = []string{
 	"500 of the ingress", "502 of the ingress", "503 of the ingress", "504 of the ingress",
 }
 
-// load writes some records over and over, a number in each that grows, and remembers which
-// numbers were acknowledged.
+// load writes some records over and over, a number in each that grows, and books slots. It remembers
+// which numbers and bookings were acknowledged.
 type load struct {
 	client *client
 	cancel context.CancelFunc
@@ -42,7 +44,9 @@ type load struct {
 	mu sync.Mutex
 	// attempted and acknowledged are the last numbers by record.
 	attempted, acknowledged map[string]int
-	writes                  int
+	// booked are the last slots that were booked, by id.
+	booked []string
+	writes int
 	// failures counts lost connections and answers that are no success, by what they are.
 	failures map[string]int
 	longest  time.Duration
@@ -67,8 +71,65 @@ func startLoad(ctx context.Context, c *client, name string) *load {
 			}
 		})
 	}
+	l.done.Go(func() {
+		resource := uuid.NewString()
+		for i := 0; ctx.Err() == nil; i++ {
+			l.book(context.WithoutCancel(ctx), resource, i)
+			select {
+			case <-ctx.Done():
+			case <-time.After(writePause):
+			}
+		}
+	})
 	DeferCleanup(l.stop)
 	return l
+}
+
+// book books a slot, tries to book it twice, and gives the oldest booking up.
+func (l *load) book(ctx context.Context, resource string, n int) {
+	ahds := l.client.ahds()
+	start := time.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Hour)
+	body := fmt.Sprintf(`{"startAt":%q,"endAt":%q,"locationId":%q,"resourceId":%q,"isBooked":true}`,
+		start.Format(time.RFC3339), start.Add(time.Hour).Format(time.RFC3339), resource, resource)
+	send := func(method, path, body string, want int) (answer []byte, found bool) {
+		status, answer, err := ahds.send(ctx, method, path, body)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err == nil && status == want {
+			return answer, true
+		}
+		l.failures[failure(status, answer, err)]++
+		return nil, false
+	}
+	answer, found := send(http.MethodPost, "availability-slot", body, http.StatusCreated)
+	if !found {
+		return
+	}
+	var slot struct{ AvailabilitySlotID string }
+	if err := json.Unmarshal(answer, &slot); err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failures[err.Error()]++
+		return
+	}
+	l.booked = append(l.booked, slot.AvailabilitySlotID)
+	send(http.MethodPost, "availability-slot", body, http.StatusConflict)
+	if len(l.booked) > recordsPerWriter {
+		send(http.MethodDelete, "availability-slot/"+l.booked[0], "", http.StatusNoContent)
+		l.booked = l.booked[1:]
+	}
+}
+
+// failure describes a response that is no success, or the lack of one.
+func failure(status int, answer []byte, err error) string {
+	switch {
+	case err != nil:
+		return noAnswer
+	case bytes.Contains(answer, []byte("OperationOutcome")), bytes.Contains(answer, []byte(`"code":`)):
+		return fmt.Sprintf("%d of Paddock", status)
+	default:
+		return fmt.Sprintf("%d of the ingress", status)
+	}
 }
 
 // write writes a number to a record. No two calls at a time are for the same record.
@@ -80,22 +141,17 @@ func (l *load) write(ctx context.Context, id string, number int) {
 	defer l.mu.Unlock()
 	l.attempted[id] = number
 	l.longest = max(l.longest, took)
-	switch {
-	case err != nil:
-		l.failures[noAnswer]++
-	case status == http.StatusCreated, status == http.StatusOK:
-		l.acknowledged[id] = number
-		l.writes++
-		now := time.Now()
-		if !l.lastAcknowledged.IsZero() {
-			l.outage = max(l.outage, now.Sub(l.lastAcknowledged))
-		}
-		l.lastAcknowledged = now
-	case bytes.Contains(answer, []byte("OperationOutcome")):
-		l.failures[fmt.Sprintf("%d of Paddock", status)]++
-	default:
-		l.failures[fmt.Sprintf("%d of the ingress", status)]++
+	if err != nil || status != http.StatusCreated && status != http.StatusOK {
+		l.failures[failure(status, answer, err)]++
+		return
 	}
+	l.acknowledged[id] = number
+	l.writes++
+	now := time.Now()
+	if !l.lastAcknowledged.IsZero() {
+		l.outage = max(l.outage, now.Sub(l.lastAcknowledged))
+	}
+	l.lastAcknowledged = now
 }
 
 func (l *load) stop() {
@@ -129,7 +185,7 @@ func (l *load) verify(ctx context.Context) {
 }
 
 // expectAll reads every record: it has the last number that was acknowledged, or one that was
-// written later, without an answer.
+// written later, without an answer. The bookings of the last slots are there.
 func (l *load) expectAll(ctx context.Context) {
 	GinkgoHelper()
 	for id, acknowledged := range l.acknowledged {
@@ -138,5 +194,11 @@ func (l *load) expectAll(ctx context.Context) {
 		number, err := strconv.Atoi(family)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(number).To(And(BeNumerically(">=", acknowledged), BeNumerically("<=", l.attempted[id])), "an acknowledged write is lost")
+	}
+	for _, id := range l.booked {
+		status, answer, err := l.client.ahds().send(ctx, http.MethodGet, "availability-slot/"+id, "")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status).To(Equal(http.StatusOK), "a booking is lost")
+		Expect(string(answer)).To(ContainSubstring(`"isBooked":true`))
 	}
 }

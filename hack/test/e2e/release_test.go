@@ -136,6 +136,11 @@ func describeUpgrade() {
 			}).Should(Or(Equal(http.StatusCreated), Equal(http.StatusOK)))
 		}
 		expectFormer(ctx)
+		for path, method := range map[string]string{"$export": http.MethodGet, "patient/rover/$purge": http.MethodPost} {
+			status, _, err := oak.send(ctx, method, path, "")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(status).To(Or(Equal(http.StatusNotFound), Equal(http.StatusMethodNotAllowed)), path)
+		}
 		steps := []struct {
 			name string
 			do   func()

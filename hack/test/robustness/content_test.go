@@ -13,17 +13,21 @@ import (
 )
 
 // kind is a type of resource, its segment in paths, the site that has its records, and the members
-// that R4 requires of the type.
-type kind struct{ name, segment, site, required string }
+// that R4 requires of the type. If mark is not empty, all records have it as an identifier, by which
+// searches find them among other records of the type.
+type kind struct{ name, segment, site, required, mark string }
 
 // Each spec writes records of its own type or site. The specs of deliveries write Practitioners,
 // whose changes are events.
 var (
-	patients           = kind{"Patient", "patient", siteID, ""}
-	relatedPersons     = kind{"RelatedPerson", "related-person", siteID, `"patient":{"display":"Rex"},`}
-	persons            = kind{"Person", "person", siteID, ""}
-	patientsInPostgres = kind{"Patient", "patient", postgresSiteID, ""}
+	patients           = kind{"Patient", "patient", siteID, "", ""}
+	relatedPersons     = kind{"RelatedPerson", "related-person", siteID, `"patient":{"display":"Rex"},`, ""}
+	persons            = kind{"Person", "person", siteID, "", ""}
+	patientsInPostgres = kind{"Patient", "patient", postgresSiteID, "", ""}
 )
+
+// markSystem is the system of the identifier that is the mark of a kind.
+const markSystem = "urn:mark"
 
 // body is a resource that holds a token at both ends, around a filler that
 // follows from the token, so that a half-written one is noticed. Criteria, if there
@@ -35,6 +39,9 @@ func (k kind) body(id, token, criteria string) []byte {
 	}
 	if criteria != "" {
 		chosenBy = `,{"value":"` + criteria + `"}`
+	}
+	if k.mark != "" {
+		chosenBy += `,{"system":"` + markSystem + `","value":"` + k.mark + `"}`
 	}
 	return fmt.Appendf(nil, `{"resourceType":"%s",%s%s"identifier":[{"system":"urn:token","value":"%s"}%s],"name":[{"text":"%s"}],"address":[{"text":"%s"}]}`,
 		k.name, member, k.required, token, chosenBy, filler(token), token)

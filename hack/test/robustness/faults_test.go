@@ -30,6 +30,8 @@ type breakable interface {
 	Restart(context.Context) error
 	Pause() error
 	Resume() error
+	// Pid is 0 if it is dead.
+	Pid() int
 }
 
 // restartPatience is how long a killed process may take to serve again, while

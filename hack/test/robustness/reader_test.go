@@ -108,10 +108,14 @@ func (c *client) history(ctx context.Context, id string) (history.Reading, error
 	return reading, nil
 }
 
-// search finds all live records of the type.
+// search finds all live records of the kind.
 func (c *client) search(ctx context.Context) (history.Search, error) {
 	found := history.Search{By: c.server, Found: map[string]history.Version{}}
-	pages, err := c.pages(ctx, c.url()+"?_count=500&_sort=_id")
+	address := c.url() + "?_count=500&_sort=_id"
+	if c.kind.mark != "" {
+		address += "&identifier=" + markSystem + "%7C" + c.kind.mark
+	}
+	pages, err := c.pages(ctx, address)
 	if err != nil {
 		return found, err
 	}

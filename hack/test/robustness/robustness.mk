@@ -17,3 +17,11 @@ robustness: cluster-tools build build-failpoints ## Kill and pause processes und
 robustness-full: cluster-tools build build-failpoints ## Run the robustness tests for about 20 min, and check that they find planted bugs.
 	$(ROBUSTNESS) -timeout 60m -kills 120 -control-plane-kills 12 -postgres-kills 20 -pauses 16 -long-pauses 4 -failpoint-deaths 10 -step-faults 10
 	hack/test/robustness/planted.sh $(BIN)
+
+# Seeds and storages of fault runs.
+SEEDS ?= 1-200
+ENGINES ?= cluster postgres
+
+.PHONY: fault-runs
+fault-runs: cluster-tools build ## Run the seeded fault runs that have not passed yet with the present code, and add them to the ledger (variables: SEEDS=1-200, ENGINES=cluster postgres).
+	hack/test/robustness/faultruns.sh $(BIN) $(SEEDS) $(ENGINES)

@@ -199,16 +199,19 @@ type workloads struct {
 	group  sync.WaitGroup
 }
 
-// startWorkloads starts every kind of work at both sites, through both API servers. In the cluster, an
+// workloadSites are the sites with workloads.
+var workloadSites = []string{workloadSite, workloadSiteInPostgres}
+
+// startWorkloads starts every kind of work at the sites, through both API servers. In the cluster, an
 // unfinished booking of a killed API server blocks others for 30 s, so bookings there are optional.
-func startWorkloads(name string, clusterBookings bool) *workloads {
+func startWorkloads(name string, clusterBookings bool, sites ...string) *workloads {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &workloads{all: map[workload]*caller{}, cancel: cancel}
 	DeferCleanup(func() {
 		cancel()
 		d.group.Wait()
 	})
-	for _, site := range []string{workloadSite, workloadSiteInPostgres} {
+	for _, site := range sites {
 		for server := range 2 {
 			callerOf := func(kind string) *caller {
 				return &caller{site: site, postgres: site == workloadSiteInPostgres, first: server, prefix: fmt.Sprintf("%s-%s-%d", kind, name, server)}
@@ -268,6 +271,16 @@ func (d *workloads) progress(ctx context.Context, when string) {
 	Eventually(ctx, behind).WithTimeout(2*time.Minute).Should(BeEmpty(), "workloads without an answer %s", when)
 }
 
+// answered is the number of rounds whose outcome is known.
+func (d *workloads) answered() (n int) {
+	for _, v := range d.all {
+		v.mu.Lock()
+		n += v.rounds
+		v.mu.Unlock()
+	}
+	return n
+}
+
 // broken is the number of connections that broke after a request was sent.
 func (d *workloads) broken() (n int) {
 	for _, v := range d.all {
@@ -291,20 +304,8 @@ func (d *workloads) close(ctx context.Context) {
 
 var _ = Describe("bookings, transactions, purges, imports, exports and kubectl", Label("workloads"), Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
-		serveSite(ctx, workloadSite, "site.yaml")
-		serveSiteInPostgres(ctx, workloadSiteInPostgres)
-		for _, site := range []string{workloadSite, workloadSiteInPostgres} {
-			file := filepath.Join(GinkgoT().TempDir(), "purgers.yaml")
-			Expect(os.WriteFile(file, fmt.Appendf(nil, purgers, site), 0o600)).To(Succeed())
-			_, err := paddock.Kubectl(ctx, "apply", "--server-side", "--filename", file)
-			Expect(err).NotTo(HaveOccurred())
-			for server := range 2 {
-				v := &caller{site: site, first: server}
-				Eventually(ctx, func() int {
-					return v.send(ctx, 0, http.MethodPost, "/fhir/patient/absent/$purge", "", nil, http.StatusNotFound, http.StatusForbidden).status
-				}).Should(Equal(http.StatusNotFound))
-				fillForExport(ctx, v)
-			}
+		for _, site := range workloadSites {
+			serveWorkloadSite(ctx, site)
 		}
 	})
 
@@ -332,12 +333,12 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 	}
 
 	It("keep what they acknowledge, whole and once, when API servers and Postgres are killed, paused and cut off", func(ctx SpecContext) {
-		d := startWorkloads("a", false)
+		d := startWorkloads("a", false, workloadSites...)
 		d.progress(ctx, "before the faults")
 		kill(ctx, paddock.APIServers[0], paddock.APIServers[1])
 		kill(ctx, database)
 		for range 5 {
-			cutPostgres(ctx)
+			Expect(cutPostgres(ctx)).To(Succeed())
 			idle(ctx, 200*time.Millisecond)
 		}
 		pause(ctx, paddock.APIServers[0])
@@ -352,7 +353,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 		var supervision errgroup.Group
 		controller := &victim{name: "controller", process: paddock.Controllers[0]}
 		supervision.Go(func() error { return superviseController(supervised, controller, paddock.Controllers[0]) })
-		d := startWorkloads("c", true)
+		d := startWorkloads("c", true, workloadSites...)
 		d.progress(ctx, "before the faults")
 		expectServedWithout(ctx, control.APIServer())
 		kill(ctx, control.Etcd())
@@ -364,7 +365,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 	}, SpecTimeout(5*time.Minute))
 
 	It("break no open request when the API servers are rolled out", func(ctx SpecContext) {
-		d := startWorkloads("r", true)
+		d := startWorkloads("r", true, workloadSites...)
 		d.progress(ctx, "before the roll-out")
 		DeferCleanup(func() { withdrawn.Store(neither) })
 		for n, server := range paddock.APIServers[:2] {
@@ -404,6 +405,27 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 	}, SpecTimeout(3*time.Minute))
 })
 
+// serveWorkloadSite serves one of workloadSites, with what workloads need.
+func serveWorkloadSite(ctx context.Context, site string) {
+	GinkgoHelper()
+	if site == workloadSiteInPostgres {
+		serveSiteInPostgres(ctx, site)
+	} else {
+		serveSite(ctx, site, "site.yaml")
+	}
+	file := filepath.Join(GinkgoT().TempDir(), "purgers.yaml")
+	Expect(os.WriteFile(file, fmt.Appendf(nil, purgers, site), 0o600)).To(Succeed())
+	_, err := paddock.Kubectl(ctx, "apply", "--server-side", "--filename", file)
+	Expect(err).NotTo(HaveOccurred())
+	for server := range 2 {
+		v := &caller{site: site, first: server}
+		Eventually(ctx, func() int {
+			return v.send(ctx, 0, http.MethodPost, "/fhir/patient/absent/$purge", "", nil, http.StatusNotFound, http.StatusForbidden).status
+		}).Should(Equal(http.StatusNotFound))
+		fillForExport(ctx, v)
+	}
+}
+
 // expectServedWithout kills kube-apiserver, and expects that the site in Postgres is served to those
 // whose token and rights are known, and that nothing is said to others.
 func expectServedWithout(ctx context.Context, apiServer breakable) {
@@ -433,12 +455,13 @@ func expectServedWithout(ctx context.Context, apiServer breakable) {
 	idle(ctx, time.Second)
 }
 
-// cutPostgres ends all sessions in the database.
-func cutPostgres(ctx context.Context) {
-	GinkgoHelper()
+// cutPostgres ends all sessions in the database of workloads.
+func cutPostgres(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, database.URL(workloadSiteInPostgres))
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = conn.Close(ctx) }()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }() // its only statement has ended
 	_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", workloadSiteInPostgres)
-	Expect(err).NotTo(HaveOccurred())
+	return err
 }

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// digestLength is the length of a digest in hexadecimal digits. It is enough to tell versions of the
+// code apart, and leaves lines of the ledger readable.
+const digestLength = 16
+
+// goPackage is what of the output of go list is used.
+type goPackage struct {
+	ImportPath, Dir     string
+	GoFiles, EmbedFiles []string
+	Module              *struct {
+		Path, Version, GoVersion string
+		Main                     bool
+		Replace                  *struct{ Path, Version string }
+	}
+}
+
+// Digest returns a digest of the code that is linked into a program of the module in dir: its Go files
+// and migrations (SQL), and the versions of the modules that it uses. Tests, documents and other
+// programs do not count.
+func Digest(dir, program string) (string, error) {
+	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,EmbedFiles,Module", program)
+	list.Dir = dir
+	list.Stderr = os.Stderr
+	output, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("list the packages of %s: %w", program, err)
+	}
+	sum := sha256.New()
+	modules := map[string]bool{}
+	packages := json.NewDecoder(bytes.NewReader(output))
+	for {
+		var p goPackage
+		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", fmt.Errorf("list the packages of %s: %w", program, err)
+		}
+		switch {
+		case p.Module == nil: // of the standard library, which go.mod gives the version of
+		case p.Module.Main:
+			modules["go "+p.Module.GoVersion] = true
+			if err := addFiles(sum, p); err != nil {
+				return "", fmt.Errorf("read the package %s: %w", p.ImportPath, err)
+			}
+		case p.Module.Replace != nil:
+			modules[p.Module.Path+" => "+p.Module.Replace.Path+" "+p.Module.Replace.Version] = true
+		default:
+			modules[p.Module.Path+" "+p.Module.Version] = true
+		}
+	}
+	fmt.Fprintln(sum, strings.Join(slices.Sorted(maps.Keys(modules)), "\n"))
+	return hex.EncodeToString(sum.Sum(nil))[:digestLength], nil
+}
+
+// addFiles adds the names and contents of the files of a package.
+func addFiles(sum io.Writer, p goPackage) error {
+	files := slices.Clone(p.GoFiles)
+	for _, file := range p.EmbedFiles {
+		if filepath.Ext(file) == ".sql" {
+			files = append(files, file)
+		}
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(p.Dir, file))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s/%s %d\n%s", p.ImportPath, file, len(content), content)
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,7 +68,7 @@ func (t *faultTarget) suffer(ctx context.Context, fault faultplan.Fault) error {
 	case faultplan.Pause:
 		return t.pause(ctx, fault.Duration)
 	case faultplan.RollOut:
-		return t.revive(ctx) // which stops it by SIGTERM
+		return t.rollOut(ctx)
 	case faultplan.Cut:
 		return cutRepeatedly(ctx, fault.Duration)
 	case faultplan.Full:
@@ -79,6 +80,25 @@ func (t *faultTarget) suffer(ctx context.Context, fault faultplan.Fault) error {
 	default:
 		return fmt.Errorf("no code for the action %q", fault.Action)
 	}
+}
+
+// stopPatience is longer than an API server takes to answer open requests: the grace period of its pods
+// is 30 s.
+const stopPatience = 35 * time.Second
+
+// rollOut ends the process by SIGTERM, and starts it again. An error says that it did not end.
+func (t *faultTarget) rollOut(ctx context.Context) error {
+	ended := time.Now().Add(stopPatience)
+	if err := syscall.Kill(t.process.Pid(), syscall.SIGTERM); err != nil {
+		return err
+	}
+	for t.process.Pid() != 0 {
+		if time.Now().After(ended) {
+			return fmt.Errorf("%s did not end within %s after SIGTERM", t.name, stopPatience)
+		}
+		idle(ctx, 20*time.Millisecond)
+	}
+	return t.revive(ctx)
 }
 
 // cutRepeatedly ends all sessions in the database for a time.

@@ -17,13 +17,14 @@ first=${seeds%-*} last=${seeds#*-}
 seeds_per_installation=20
 
 cd "$(dirname "$0")"
-trap 'rm -f "$bin/faultruns.test"' EXIT
-go test -vet=off -c -o "$bin/faultruns.test" .
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+go test -vet=off -c -o "$scratch/faultruns.test" .
 failed=0
 for engine; do
 	for ((from = first; from <= last; from += seeds_per_installation)); do
 		to=$((from + seeds_per_installation - 1))
-		"$bin/faultruns.test" -test.v -test.timeout 60m -bin "$bin" -writers 8 -engine "$engine" \
+		"$scratch/faultruns.test" -test.v -test.timeout 60m -bin "$bin" -writers 8 -engine "$engine" \
 			-seeds "$from-$((to < last ? to : last))" -ledger ledger.tsv -fault-logs "$bin/fault-runs" \
 			-ginkgo.label-filter fault-runs -ginkgo.succinct -ginkgo.no-color || failed=1
 	done

@@ -198,7 +198,7 @@ func recordFaultRun(spec SpecReport) {
 		verdict = ledger.Failed
 	}
 	rate := float64(runs.done) / time.Since(runs.began).Minutes()
-	fmt.Printf("run %d of %d: %s seed %d: %s: %s, %d operations in %.1f s; %.1f runs a minute\n", runs.asked-len(runs.all)+runs.done, runs.asked,
+	fmt.Printf("\nrun %d of %d: %s seed %d: %s: %s, %d operations in %.1f s; %.1f runs a minute\n", runs.asked-len(runs.all)+runs.done, runs.asked,
 		run.engine, run.seed, run.plan, verdict, run.operations, spec.RunTime.Seconds(), rate)
 	if runs.ledger != nil {
 		Expect(runs.ledger.Append(ledger.Row{

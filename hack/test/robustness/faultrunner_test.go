@@ -86,11 +86,22 @@ func (t *faultTarget) suffer(ctx context.Context, fault faultplan.Fault) error {
 // is 30 s.
 const stopPatience = 35 * time.Second
 
-// rollOut ends the process by SIGTERM, and starts it again. An error says that it did not end.
+// withdrawDelay is the time from SIGTERM until workloads send no more requests to an API server. It is
+// shorter than the time for which the API server still accepts connections, as a Service needs.
+const withdrawDelay = time.Second
+
+// rollOut ends an API server by SIGTERM, and starts it again. An error says that it did not end.
 func (t *faultTarget) rollOut(ctx context.Context) error {
 	ended := time.Now().Add(stopPatience)
 	if err := syscall.Kill(t.process.Pid(), syscall.SIGTERM); err != nil {
 		return err
+	}
+	idle(ctx, withdrawDelay)
+	for n, server := range paddock.APIServers[:2] {
+		if t.process == breakable(server) {
+			withdrawn[n].Store(true)
+			defer withdrawn[n].Store(false)
+		}
 	}
 	for t.process.Pid() != 0 {
 		if time.Now().After(ended) {

@@ -62,13 +62,9 @@ type caller struct {
 	broken int
 }
 
-// withdrawn is the API server which gets no requests, as Kubernetes sends none to a Pod that ends, or
-// neither of them.
-var withdrawn atomic.Int32
-
-const neither = -1
-
-func init() { withdrawn.Store(neither) }
+// withdrawn reports for each API server whether it gets no requests of workloads, as Kubernetes sends
+// none to a Pod that ends. A listener that is closed resets connections which it has not accepted.
+var withdrawn [2]atomic.Bool
 
 // answered is a response. Its status is 0 if there was none.
 type answered struct {
@@ -83,12 +79,15 @@ func (a answered) unknown() bool { return a.status == 0 || a.status == http.Stat
 // send sends a request to an API server. All that a caller may see in a fault is a broken connection
 // and 503 with Retry-After; everything else than the wanted statuses is a failure of the test.
 func (v *caller) send(ctx context.Context, attempt int, method, path, body string, header map[string]string, wanted ...int) answered {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientPatience)
-	defer cancel()
 	server := (v.first + attempt) % 2
-	if server == int(withdrawn.Load()) {
+	if withdrawn[server].Load() {
 		server = 1 - server
 	}
+	if withdrawn[server].Load() {
+		return answered{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientPatience)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, paddock.URLs[server]+"/site/"+v.site+path, strings.NewReader(body))
 	if err != nil {
 		v.fail("%v", err)
@@ -367,14 +366,16 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 	It("break no open request when the API servers are rolled out", func(ctx SpecContext) {
 		d := startWorkloads("r", true, workloadSites...)
 		d.progress(ctx, "before the roll-out")
-		DeferCleanup(func() { withdrawn.Store(neither) })
+		DeferCleanup(func() {
+			for n := range withdrawn {
+				withdrawn[n].Store(false)
+			}
+		})
 		for n, server := range paddock.APIServers[:2] {
-			withdrawn.Store(int32(n))
-			// A listener that is closed resets connections which it has not accepted. The preStop hook of the
-			// chart is for them, too.
-			idle(ctx, time.Second)
+			withdrawn[n].Store(true)
+			idle(ctx, time.Second) // as the preStop hook of the chart waits
 			Expect(server.Restart(ctx)).To(Succeed()) // by SIGTERM
-			withdrawn.Store(neither)
+			withdrawn[n].Store(false)
 		}
 		Expect(d.broken()).To(BeZero(), "connections that broke after a request was sent")
 		d.progress(ctx, "after the roll-out")

@@ -373,7 +373,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 		})
 		for n, server := range paddock.APIServers[:2] {
 			withdrawn[n].Store(true)
-			idle(ctx, time.Second) // as the preStop hook of the chart waits
+			idle(ctx, time.Second)                    // as the preStop hook of the chart waits
 			Expect(server.Restart(ctx)).To(Succeed()) // by SIGTERM
 			withdrawn[n].Store(false)
 		}

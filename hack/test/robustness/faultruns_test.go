@@ -162,6 +162,7 @@ func (run *faultRun) do(ctx SpecContext, site string) {
 	work.progress(ctx, "after the faults")
 	expectRecovery(ctx, log)
 	stop()
+	run.operations = len(log.all()) + work.answered()
 	work.close(ctx)
 	unsupervise()
 	Expect(supervision.Wait()).To(Succeed())
@@ -169,7 +170,6 @@ func (run *faultRun) do(ctx SpecContext, site string) {
 	if !killsServers {
 		Expect(work.broken()).To(BeZero(), "connections that broke after a request was sent, although no API server was killed")
 	}
-	run.operations = len(log.all()) + work.answered()
 }
 
 // heal lets all processes serve that a failed run left dead or paused.

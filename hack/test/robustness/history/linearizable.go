@@ -1,0 +1,115 @@
+package history
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// NotLinearizable is the kind of the violations of CheckLinearizable.
+const NotLinearizable = "not linearizable"
+
+// linearizablePatience is how long the check of one record may take. A good history takes milliseconds.
+const linearizablePatience = 20 * time.Second
+
+// CheckLinearizable returns the records whose operations cannot have happened one after the other, each
+// between its start and its end. Final readings count as reads of the newest version. Operations with an
+// unknown outcome have no end, so they may have happened at any time or never. Records that were purged
+// are not checked, because their version numbers come again. In contrast to Check, it knows only newest
+// versions, but finds contradictions between any number of operations.
+func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
+	records, _ := group(ops, readings)
+	var found []Violation
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		r := records[name]
+		if len(r.purges) > 0 {
+			continue
+		}
+		switch porcupine.CheckOperationsTimeout(recordModel, r.timed(), linearizablePatience) {
+		case porcupine.Illegal:
+			found = append(found, r.violation(NotLinearizable, "no order of its %d operations explains their answers", len(r.ops)))
+		case porcupine.Unknown:
+			found = append(found, r.violation(NotLinearizable, "the check of its %d operations was not finished in %s", len(r.ops), linearizablePatience))
+		}
+	}
+	return found
+}
+
+// timed returns the operations that say something about the record, with their times.
+func (r *record) timed() []porcupine.Operation {
+	var timed []porcupine.Operation
+	add := func(op *Operation) {
+		end := int64(op.End)
+		if op.Outcome == Unknown {
+			end = math.MaxInt64
+		}
+		timed = append(timed, porcupine.Operation{Input: op, Call: int64(op.Start), Output: op, Return: end})
+	}
+	for _, op := range r.ops {
+		switch {
+		case op.Kind == Read && op.Outcome != Acknowledged, op.Outcome == Refused && !op.Unmet:
+			// It had no effect, and its answer says nothing about the record.
+		default:
+			add(op)
+		}
+	}
+	for _, reading := range r.readings {
+		if reading.Final {
+			newest, _ := reading.Newest()
+			add(&Operation{
+				Kind: Read, Record: r.name, Token: newest.Token, Version: newest.Number, Deleted: newest.Deleted,
+				Start: reading.Start, End: reading.End, Outcome: Acknowledged,
+			})
+		}
+	}
+	return timed
+}
+
+// newestVersion is the state of a record. Version 0 is that of a record which does not exist.
+type newestVersion struct {
+	number  int64
+	token   string
+	deleted bool
+}
+
+func (s newestVersion) isLive() bool { return s.number > 0 && !s.deleted }
+
+// recordModel is one record. Operations are inputs and outputs.
+var recordModel = porcupine.Model{
+	Init: func() any { return newestVersion{} },
+	Step: func(state, input, _ any) (bool, any) { return step(state.(newestVersion), input.(*Operation)) },
+}
+
+// step reports whether the answer of an operation is right in a state, and returns the next state.
+func step(s newestVersion, op *Operation) (bool, newestVersion) {
+	switch {
+	case op.Kind == Read:
+		if op.Deleted {
+			return s.deleted && (op.Version == 0 || op.Version == s.number), s
+		}
+		return s == newestVersion{number: op.Version, token: op.Token} || op.Version == 0 && !s.isLive(), s
+	case op.Unmet:
+		return !op.If.certainlyHolds(s), s
+	case !op.If.mayHold(s):
+		return op.Outcome == Unknown, s
+	case op.Kind == Delete && !s.isLive():
+		return op.Outcome == Unknown || op.Version == 0 || op.Version == s.number, s
+	default:
+		next := newestVersion{number: s.number + 1, token: op.Token, deleted: op.Kind == Delete}
+		return op.Outcome == Unknown || op.Version == next.number, next
+	}
+}
+
+// certainlyHolds reports whether an operation with the condition must not be refused.
+func (c Condition) certainlyHolds(s newestVersion) bool {
+	return c.Absent && !s.isLive() || c.Version != 0 && s.isLive() && s.number == c.Version
+}
+
+// mayHold reports whether an operation with the condition may be done. A Put may bring back the version
+// that deleted the record.
+func (c Condition) mayHold(s newestVersion) bool {
+	return (!c.Absent || !s.isLive()) && (c.Version == 0 || s.number == c.Version)
+}

@@ -26,7 +26,7 @@ expect_caught() {
 		echo "planted bug $bug was not caught with $*" >&2
 		exit 1
 	fi
-	if ! grep -m 3 -A 3 -E "(^ *|: )$caught(: |\$)" "$log"; then
+	if ! grep -m 3 -A 3 -E "(^ *|: |\] )$caught(: |\$)" "$log"; then
 		tail -n 50 "$log"
 		echo "planted bug $bug: the suite failed with $*, but not with \"$caught\"" >&2
 		exit 1

@@ -31,7 +31,8 @@ func verify(ctx context.Context, k kind, log *recorder) {
 	ops := log.all()
 	readings := readAtRest(ctx, clients, ops)
 	report.checked(readings)
-	judge(append(history.Check(ops, readings), history.CheckLinearizable(ops, readings)...), ops, readings)
+	judge(history.Check(ops, readings), ops, readings)
+	judge(history.CheckLinearizable(ops, readings), ops, readings)
 	for _, c := range clients {
 		// A replica's index follows what another one wrote within a second.
 		Eventually(ctx, func() ([]history.Violation, error) {

@@ -13,13 +13,13 @@ import (
 const NotLinearizable = "not linearizable"
 
 // linearizablePatience is how long the check of one record may take. A good history takes milliseconds.
-const linearizablePatience = 20 * time.Second
+const linearizablePatience = 10 * time.Second
 
 // CheckLinearizable returns the records whose operations cannot have happened one after the other, each
-// between its start and its end. Final readings count as reads of the newest version. Operations with an
-// unknown outcome have no end, so they may have happened at any time or never. Records that were purged
-// are not checked, because their version numbers come again. In contrast to Check, it knows only newest
-// versions, but finds contradictions between any number of operations.
+// between its start and its end. Final readings count as reads of the newest version, and show which
+// operations with an unknown outcome have happened. Records that were purged are not checked, because
+// their version numbers come again. CheckLinearizable is for operations in which Check finds no
+// violation. It finds contradictions between any number of answers.
 func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
 	records, _ := group(ops, readings)
 	var found []Violation
@@ -41,31 +41,54 @@ func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
 // timed returns the operations that say something about the record, with their times.
 func (r *record) timed() []porcupine.Operation {
 	var timed []porcupine.Operation
-	add := func(op *Operation) {
-		end := int64(op.End)
-		if op.Outcome == Unknown {
-			end = math.MaxInt64
+	add := func(op Operation, end time.Duration) {
+		timed = append(timed, porcupine.Operation{Input: op, Call: int64(op.Start), Return: int64(end)})
+	}
+	landed, deletions := map[string]int64{}, []int64{}
+	for _, reading := range r.readings {
+		if !reading.Final {
+			continue
 		}
-		timed = append(timed, porcupine.Operation{Input: op, Call: int64(op.Start), Output: op, Return: end})
+		for _, v := range reading.Versions {
+			if v.Deleted && !slices.Contains(deletions, v.Number) {
+				deletions = append(deletions, v.Number)
+			}
+			landed[v.Token] = v.Number
+		}
+		newest, _ := reading.Newest()
+		add(Operation{
+			Kind: Read, Record: r.name, Token: newest.Token, Version: newest.Number, Deleted: newest.Deleted,
+			Start: reading.Start, End: reading.End, Outcome: Acknowledged,
+		}, reading.End)
 	}
 	for _, op := range r.ops {
 		switch {
 		case op.Kind == Read && op.Outcome != Acknowledged, op.Outcome == Refused && !op.Unmet:
 			// It had no effect, and its answer says nothing about the record.
-		default:
-			add(op)
-		}
-	}
-	for _, reading := range r.readings {
-		if reading.Final {
-			newest, _ := reading.Newest()
-			add(&Operation{
-				Kind: Read, Record: r.name, Token: newest.Token, Version: newest.Number, Deleted: newest.Deleted,
-				Start: reading.Start, End: reading.End, Outcome: Acknowledged,
-			})
+		case op.Outcome != Unknown:
+			add(*op, op.End)
+		case op.Kind == Put && landed[op.Token] != 0:
+			made := *op
+			made.Outcome, made.Version, made.Made = Acknowledged, landed[op.Token], true
+			add(made, math.MaxInt64) // it may have been done after the client gave up
+		case op.Kind == Delete:
+			// An acknowledged operation made most of the deletions. The model tries all others.
+			for _, version := range deletions {
+				if !r.acknowledged(version) && (op.If.Version == 0 || op.If.Version == version-1) {
+					add(*op, math.MaxInt64)
+					break
+				}
+			}
 		}
 	}
 	return timed
+}
+
+// acknowledged reports whether an acknowledged operation made a version.
+func (r *record) acknowledged(version int64) bool {
+	return slices.ContainsFunc(r.ops, func(op *Operation) bool {
+		return op.Outcome == Acknowledged && op.Made && op.Version == version
+	})
 }
 
 // newestVersion is the state of a record. Version 0 is that of a record which does not exist.
@@ -77,14 +100,14 @@ type newestVersion struct {
 
 func (s newestVersion) isLive() bool { return s.number > 0 && !s.deleted }
 
-// recordModel is one record. Operations are inputs and outputs.
+// recordModel is one record. An input is an Operation, which has its output.
 var recordModel = porcupine.Model{
 	Init: func() any { return newestVersion{} },
-	Step: func(state, input, _ any) (bool, any) { return step(state.(newestVersion), input.(*Operation)) },
+	Step: func(state, input, _ any) (bool, any) { return step(state.(newestVersion), input.(Operation)) },
 }
 
 // step reports whether the answer of an operation is right in a state, and returns the next state.
-func step(s newestVersion, op *Operation) (bool, newestVersion) {
+func step(s newestVersion, op Operation) (bool, newestVersion) {
 	switch {
 	case op.Kind == Read:
 		if op.Deleted {

@@ -1,7 +1,9 @@
 package history_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/paddock-health/paddock/hack/test/robustness/history"
 )
@@ -28,6 +30,8 @@ func TestLinearizable(t *testing.T) {
 		"two winners":                  {[]history.Operation{a, ifAt(1, b), ifAt(1, put(20, 30, 3, "c"))}, []history.Reading{final("a", "b", "c")}, 1},
 		"a wrong refusal":              {[]history.Operation{a, unmet(ifAt(1, put(20, 30, 0, "b")))}, []history.Reading{final("a")}, 1},
 		"a refusal in the wrong order": {[]history.Operation{a, unmet(ifAbsent(put(-9, -5, 0, "b")))}, []history.Reading{final("a")}, 1},
+		"unknown deletions":            {[]history.Operation{a, unknown(remove(20, 0, 0)), unknown(remove(22, 0, 0)), ifAt(2, put(40, 50, 3, "b"))}, []history.Reading{final("a", "", "b")}, 0},
+		"many unknown writes":          {append(manyUnknown(40), put(100, 110, 21, "z")), []history.Reading{final(manyTokens(20)...)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := history.CheckLinearizable(s.ops, s.readings); len(got) != s.want {
@@ -35,4 +39,19 @@ func TestLinearizable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyUnknown are writes of which every second one landed: see manyTokens.
+func manyUnknown(n int) (ops []history.Operation) {
+	for i := range n {
+		ops = append(ops, unknown(put(time.Duration(i), 0, 0, fmt.Sprint("t", i))))
+	}
+	return ops
+}
+
+func manyTokens(n int) (tokens []string) {
+	for i := range n {
+		tokens = append(tokens, fmt.Sprint("t", 2*i))
+	}
+	return append(tokens, "z")
 }

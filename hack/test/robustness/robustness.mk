@@ -14,7 +14,7 @@ robustness: cluster-tools build build-failpoints ## Kill and pause processes und
 	$(ROBUSTNESS) -timeout 20m -ginkgo.label-filter='!long'
 
 .PHONY: robustness-full
-robustness-full: cluster-tools build build-failpoints ## Run the robustness tests for about 20 min, and check that they find planted bugs.
+robustness-full: cluster-tools build build-failpoints ## Run the robustness tests for about 20 min, and check for about as long that they find planted bugs.
 	$(ROBUSTNESS) -timeout 60m -kills 120 -control-plane-kills 12 -postgres-kills 20 -pauses 16 -long-pauses 4 -failpoint-deaths 10 -step-faults 10
 	hack/test/robustness/planted.sh $(BIN)
 

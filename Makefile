@@ -105,7 +105,7 @@ unit: ## Run the tests of packages that start no server processes.
 # The packages are tested one after the other, because tests with time limits can fail when packages
 # share the processor.
 .PHONY: integration
-integration: cluster-tools helm-tools issuer release-tools build-run ## Run the tests against a real etcd and kube-apiserver.
+integration: cluster-tools $(ETCDUTL) helm-tools issuer release-tools build-run ## Run the tests against a real etcd and kube-apiserver.
 	$(GO_TEST) -p 1 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients

@@ -5,6 +5,7 @@
 # To use another control plane, set PADDOCK_BIN to a folder with its binaries, or KUBEBUILDER_ASSETS to one of setup-envtest.
 
 ETCD           := $(BIN)/etcd
+ETCDUTL        := $(BIN)/etcdutl
 KUBECTL        := $(BIN)/kubectl
 GOLANGCI_LINT  := $(BIN)/golangci-lint
 CONTROLLER_GEN := $(BIN)/controller-gen
@@ -86,6 +87,9 @@ node-tools: $(NODE_BINARIES) $(COREDNS) $(SKIPPER) $(CLOUDNATIVEPG) ## Build kub
 
 $(ETCD): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
 	$(call build-tools,etcd $(ETCD_VERSION),1 min,etcd,$@,go.etcd.io/etcd/server/v3)
+
+$(ETCDUTL): hack/tools/etcd/go.mod hack/tools/etcd/go.sum
+	$(call build-tools,etcdutl $(ETCD_VERSION),20 s,etcd,$@,go.etcd.io/etcd/etcdutl/v3)
 
 # One go build compiles shared packages once and uses all cores.
 $(KUBE_APISERVER) &: hack/tools/kubernetes/go.mod hack/tools/kubernetes/go.sum

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -52,6 +56,46 @@ func (c *Cluster) SetFull(ctx context.Context, full bool) error {
 	}
 	return c.callEtcd(ctx, client, "/v3/maintenance/alarm", fmt.Sprintf(`{"action":%q,"alarm":"NOSPACE"}`, action), nil)
 }
+
+// SaveEtcd writes a snapshot of etcd to file, as "etcdctl snapshot save" does. "etcdutl snapshot restore"
+// makes a data directory of it.
+func (c *Cluster) SaveEtcd(ctx context.Context, file string) error {
+	client, err := c.etcdClient()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL+"/v3/maintenance/snapshot", strings.NewReader("{}"))
+	if err != nil {
+		return fmt.Errorf("call etcd: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("call etcd: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	var snapshot []byte
+	for chunks := json.NewDecoder(response.Body); ; {
+		var chunk struct {
+			Result struct {
+				Blob []byte `json:"blob"`
+			} `json:"result"`
+			Error json.RawMessage `json:"error"`
+		}
+		if err := chunks.Decode(&chunk); errors.Is(err, io.EOF) {
+			return os.WriteFile(file, snapshot, 0o600)
+		} else if err != nil {
+			return fmt.Errorf("read a snapshot of etcd: %w", err)
+		}
+		if chunk.Error != nil {
+			return fmt.Errorf("read a snapshot of etcd: %s", chunk.Error)
+		}
+		snapshot = append(snapshot, chunk.Result.Blob...)
+	}
+}
+
+// EtcdDirectory is the data directory of etcd.
+func (c *Cluster) EtcdDirectory() string { return c.paths.etcdData() }
 
 // etcdClient returns an HTTP client with the client certificate of etcd.
 func (c *Cluster) etcdClient() (*http.Client, error) {

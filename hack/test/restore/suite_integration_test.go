@@ -86,13 +86,21 @@ func (i *installation) awaitSites(ctx context.Context) {
 // kubectl runs kubectl as the administrator and returns what it prints.
 func (i *installation) kubectl(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
+	out, err := i.tryKubectl(ctx, stdin, args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+func (i *installation) tryKubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+i.cluster.Kubeconfig())
 	command.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	Expect(command.Run()).To(Succeed(), "kubectl %v: %s%s", args, &stdout, &stderr)
-	return stdout.String()
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("kubectl %v: %w: %s", args, err, &stderr)
+	}
+	return stdout.String(), nil
 }
 
 // response is a response without its header.

@@ -93,8 +93,10 @@ func fill(ctx context.Context, i *installation, site string) memory {
 		Link []struct{ Relation, URL string }
 	}
 	i.want(ctx, http.StatusOK, site, http.MethodGet, "/fhir/patient?family=Paged&_count=1", "", &page)
-	paths := []string{"/fhir/patient/kept", "/fhir/patient/kept/_history", "/fhir/patient/gone", "/fhir/patient/gone/_history",
-		"/ahds/v1/availability-slot/" + slot.AvailabilitySlotID, feed.URL}
+	paths := []string{
+		"/fhir/patient/kept", "/fhir/patient/kept/_history", "/fhir/patient/gone", "/fhir/patient/gone/_history",
+		"/ahds/v1/availability-slot/" + slot.AvailabilitySlotID, feed.URL,
+	}
 	for _, link := range page.Link {
 		if link.Relation == "next" {
 			paths = append(paths, link.URL)

@@ -141,6 +141,31 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
 }
 
+// claimOf returns the SiteClaim with the site key of the move, or nil. The Sites of the move may have been
+// deleted.
+func (r *MoveReconciler) claimOf(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
+	key := s.status.SiteKey
+	if key == "" && s.site != nil {
+		key = s.site.Status.SiteKey
+	}
+	namespaces := []string{s.move.Namespace}
+	if s.crosses() {
+		namespaces = append(namespaces, s.move.Spec.ToSite.Namespace)
+	}
+	for _, namespace := range namespaces {
+		claims := &v1alpha1.SiteClaimList{}
+		if err := r.Live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: namespace}); err != nil {
+			return nil, fmt.Errorf("list the SiteClaims of namespace %s: %w", namespace, err)
+		}
+		for i := range claims.Items {
+			if claims.Items[i].Spec.SiteKey == key {
+				return &claims.Items[i], nil
+			}
+		}
+	}
+	return nil, nil
+}
+
 // step does the step of the phase. It changes the phase in the status when the step is done.
 func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
 	if s.crosses() && s.status.Phase != v1alpha1.MovePending {

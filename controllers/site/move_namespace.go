@@ -145,7 +145,7 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		if err != nil {
 			return true, err
 		}
-		if claim == nil || !s.switched() {
+		if claim == nil || !s.switched() || s.site == nil {
 			s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, "The Site was deleted during the move."
 			return true, nil
 		}
@@ -174,21 +174,6 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		}
 	}
 	return false, nil
-}
-
-// claimOf returns the SiteClaim of the move, or nil.
-func (r *MoveReconciler) claimOf(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
-	for _, site := range []*v1alpha1.Site{s.site, s.target} {
-		if site == nil {
-			continue
-		}
-		claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
-		if err != nil || claim == nil || claim.Spec.SiteKey != s.status.SiteKey {
-			return nil, err
-		}
-		return claim, nil
-	}
-	return nil, nil
 }
 
 // switchSite gives the SiteClaim to the other Site, and waits until the API servers use it. If that Site

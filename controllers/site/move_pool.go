@@ -14,7 +14,7 @@ import (
 // chooses one, and writes it to the SiteClaim, so that no other Site takes the place. If the verdict is
 // not nil, it says why there is no connection. target is the Site with the new storage.
 func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (dsn.Connection, *verdict, error) {
-	claim, err := r.claimOfMove(ctx, s)
+	claim, err := r.claimOf(ctx, s)
 	if err != nil || claim == nil {
 		return dsn.Connection{}, &noStorage, err
 	}
@@ -51,7 +51,7 @@ func (r *MoveReconciler) switchPlacement(ctx context.Context, s *moveScope) erro
 	if serving == nil {
 		return nil
 	}
-	claim, err := r.claimOfMove(ctx, s)
+	claim, err := r.claimOf(ctx, s)
 	if err != nil || claim == nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r *MoveReconciler) releaseReserved(ctx context.Context, s *moveScope) erro
 	if s.site != nil && s.site.Status.Move != nil && s.site.Status.Move.UID != string(s.move.UID) {
 		return nil
 	}
-	claim, err := r.claimOfMove(ctx, s)
+	claim, err := r.claimOf(ctx, s)
 	if err != nil || claim == nil {
 		return err
 	}
@@ -77,22 +77,4 @@ func (r *MoveReconciler) changePlacement(ctx context.Context, claim *v1alpha1.Si
 		return nil
 	}
 	return r.updateClaim(ctx, changed)
-}
-
-// claimOfMove returns the SiteClaim with the data of the move, or nil. The Site may have been deleted.
-func (r *MoveReconciler) claimOfMove(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
-	key := s.status.SiteKey
-	if key == "" && s.site != nil {
-		key = s.site.Status.SiteKey
-	}
-	claims := &v1alpha1.SiteClaimList{}
-	if err := r.Live.List(ctx, claims, client.MatchingFields{siteClaimNamespaceField: s.move.Namespace}); err != nil {
-		return nil, err
-	}
-	for i := range claims.Items {
-		if claims.Items[i].Spec.SiteKey == key {
-			return &claims.Items[i], nil
-		}
-	}
-	return nil, nil
 }

@@ -6,15 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
 // direct runs statements without the proxy and the pool.
@@ -75,7 +71,7 @@ func (b *broken) writeAgain(t *testing.T) {
 // WAL files have their full size already.
 func (b *broken) fillUp(t *testing.T) {
 	b.direct(t, "CHECKPOINT")
-	b.limitFiles(t, strconv.Itoa(16<<20))
+	must(t, b.server.LimitFiles(localpostgres.WALSegmentSize))
 	store := b.large(t)["load"]
 	for stored := 0; store() == nil; stored++ {
 		if stored > 1000 {
@@ -84,58 +80,7 @@ func (b *broken) fillUp(t *testing.T) {
 	}
 }
 
-func (b *broken) makeRoom(t *testing.T) { b.limitFiles(t, "unlimited") }
-
-// limitFiles limits the file size of all processes of the server. It runs as the server's user,
-// because other users may not.
-func (b *broken) limitFiles(t *testing.T, bytes string) {
-	t.Helper()
-	for _, pid := range b.processes(t) {
-		process := "/proc/" + strconv.Itoa(pid)
-		info, err := os.Stat(process)
-		if err != nil {
-			continue // it has ended
-		}
-		cmd := exec.CommandContext(t.Context(), "prlimit", "--pid", strconv.Itoa(pid), "--fsize="+bytes+":unlimited")
-		if owner := info.Sys().(*syscall.Stat_t); int(owner.Uid) != os.Getuid() {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
-		}
-		if output, err := cmd.CombinedOutput(); err != nil {
-			if _, gone := os.Stat(process); gone == nil {
-				t.Fatalf("bound the files of %d: %v: %s", pid, err, output)
-			}
-		}
-	}
-}
-
-// processes returns the ids of the server and its children.
-func (b *broken) processes(t *testing.T) []int {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), b.server.URL(database))
-	must(t, err)
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	var file string
-	must(t, conn.QueryRow(t.Context(), "SELECT pg_read_file('postmaster.pid')").Scan(&file))
-	server, _, _ := strings.Cut(file, "\n")
-	all, err := strconv.Atoi(server)
-	must(t, err)
-	found := []int{all}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	must(t, err)
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		_, rest, _ := strings.Cut(string(text), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == server {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			must(t, err)
-			found = append(found, pid)
-		}
-	}
-	return found
-}
+func (b *broken) makeRoom(t *testing.T) { must(t, b.server.RemoveLimit()) }
 
 // noise returns text that does not compress.
 func noise(n int) string {

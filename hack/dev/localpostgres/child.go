@@ -56,15 +56,25 @@ func credential(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// signalAll signals the server and its sessions. Each session leads a process group of its
-// own, so they are found by their parent.
+// signalAll signals the server and its sessions.
 func (s *Server) signalAll(signal syscall.Signal) error {
+	err := s.eachProcess(func(pid int) error { return syscall.Kill(pid, signal) })
+	if err != nil {
+		return fmt.Errorf("signal postgres: %w", err)
+	}
+	return nil
+}
+
+// eachProcess calls do with the main process and then with its children. Each session leads a process
+// group of its own, so they are found by their parent. An error about a child that has ended meanwhile is
+// ignored.
+func (s *Server) eachProcess(do func(pid int) error) error {
 	process, _ := s.running()
 	if process == nil {
-		return fmt.Errorf("signal postgres: %w", errNotRunning)
+		return errNotRunning
 	}
-	if err := process.Signal(signal); err != nil {
-		return fmt.Errorf("signal postgres: %w", err)
+	if err := do(process.Pid); err != nil {
+		return err
 	}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -78,8 +88,12 @@ func (s *Server) signalAll(signal syscall.Signal) error {
 		pid, _, _ := strings.Cut(string(content), " ")
 		behindName := string(content[strings.LastIndexByte(string(content), ')')+1:])
 		if fields := strings.Fields(behindName); len(fields) > 1 && fields[1] == strconv.Itoa(process.Pid) {
-			if session, err := strconv.Atoi(pid); err == nil {
-				_ = syscall.Kill(session, signal) // one that ended meanwhile needs none
+			session, err := strconv.Atoi(pid)
+			if err == nil {
+				err = do(session)
+			}
+			if _, ended := os.Stat(path); err != nil && ended == nil {
+				return err
 			}
 		}
 	}

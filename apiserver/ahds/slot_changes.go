@@ -94,6 +94,9 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 		Key: store.Key{Type: slots.recordType}, Deletions: true, Since: time.UnixMilli(at.Since),
 		Current: []store.TimeRange{{From: endOfTime}}, Count: count, After: at.After,
 	})
+	if errors.Is(err, store.ErrBadPosition) {
+		return invalidCursor("is from before the site was moved to another storage; send the updatedAt of the last change that you have received")
+	}
 	if err != nil {
 		return err
 	}
@@ -154,12 +157,17 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 		err = errors.New("was made by another release of this server; send the updatedAt of the last change that you have received")
 	}
 	if err != nil {
-		return changeCursor{}, fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + err.Error()}}
+		return changeCursor{}, invalidCursor(err.Error())
 	}
 	if at.After == nil {
 		at = at.next(h.Now())
 	}
 	return at, nil
+}
+
+// invalidCursor returns the error of a cursor that cannot be used. The problem follows the words "the cursor".
+func invalidCursor(problem string) error {
+	return fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + problem}}
 }
 
 // renderChanges returns a page of changes and the cursor that follows on it.

@@ -23,6 +23,9 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	if err != nil {
 		return store.Page{}, err
 	}
+	if after != nil && !after.InMillis() {
+		return store.Page{}, store.ErrBadPosition
+	}
 	if query.Consistent {
 		if err := s.Synchronize(ctx); err != nil {
 			return store.Page{}, err

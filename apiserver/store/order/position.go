@@ -43,6 +43,16 @@ func (o Order) Parse(from store.Position) (*Place, error) {
 	return last, nil
 }
 
+// maxMillis is greater than the times in milliseconds since 1970 until the year 2109. Of the numbers by
+// which Postgres orders records, only those of records created in the first 18 minutes of 2020 are between 0
+// and maxMillis.
+const maxMillis = 1 << 42
+
+// InMillis reports whether Created is a time in milliseconds since 1970, as it is in the cluster, and not a
+// number of Postgres (indexrow.RidFloor). Clients can return with a position of the other engine after a move
+// of their site. Such a position cannot be compared with places of this engine.
+func (p *Place) InMillis() bool { return 0 <= p.Created && p.Created < maxMillis }
+
 func appendBool(p []byte, b bool) []byte {
 	if b {
 		return append(p, 1)

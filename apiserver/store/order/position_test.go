@@ -2,11 +2,13 @@ package order_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
 var byName = order.Order{{Field: store.SortText, Param: "name"}, {Field: store.SortCreated, Descending: true}}
@@ -37,6 +39,22 @@ func TestPositions(t *testing.T) {
 	for n := range position {
 		if _, err := byName.Parse(position[:n]); err == nil {
 			t.Errorf("the first %d bytes of a position are taken", n)
+		}
+	}
+}
+
+func TestInMillis(t *testing.T) {
+	created := time.Date(2020, 1, 1, 1, 0, 0, 0, time.UTC)
+	for of, test := range map[string]struct {
+		created int64
+		want    bool
+	}{
+		"a time of the cluster":                  {created.UnixMilli(), true},
+		"a number of Postgres":                   {indexrow.RidFloor(created), false},
+		"a number of Postgres for an older time": {indexrow.RidFloor(created.AddDate(-1, 0, 0)), false},
+	} {
+		if got := (&order.Place{Created: test.created}).InMillis(); got != test.want {
+			t.Errorf("%s: got %t, want %t", of, got, test.want)
 		}
 	}
 }

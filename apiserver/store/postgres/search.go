@@ -30,7 +30,7 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	if err != nil {
 		return store.Page{}, err
 	}
-	if after != nil && !isStorable(after.ID) {
+	if after != nil && (!isStorable(after.ID) || after.InMillis()) {
 		return store.Page{}, store.ErrBadPosition
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -95,10 +95,10 @@ func member(text, name string) string {
 	return fmt.Sprint(object[name])
 }
 
-// deliveriesTo returns the deliveries to a webhook whose subjects have a prefix.
-func deliveriesTo(ctx context.Context, webhook, prefix string) map[string]delivered {
+// deliveriesTo returns the deliveries to a webhook of a namespace whose subjects have a prefix.
+func deliveriesTo(ctx context.Context, namespace, webhook, prefix string) map[string]delivered {
 	GinkgoHelper()
-	got := ahds(ctx, "GET", "/webhook/"+v1alpha1.ResourceID("webhooks", "demo", webhook)+"/delivery?pageSize=100", "")
+	got := ahds(ctx, "GET", "/webhook/"+v1alpha1.ResourceID("webhooks", namespace, webhook)+"/delivery?pageSize=100", "")
 	Expect(got.status).To(Equal(200), got.body)
 	var page struct{ Data []delivered }
 	Expect(json.Unmarshal([]byte(got.body), &page)).To(Succeed(), got.body)
@@ -131,35 +131,33 @@ func practitioner(ctx context.Context, id string) {
 	Expect(got.status).To(Equal(201), got.body)
 }
 
+// slotAt returns a slot of an hour that is some days ahead.
+func slotAt(days, hour int) string {
+	start := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, days).Add(time.Duration(hour) * time.Hour)
+	return fmt.Sprintf(`{"startAt":%q,"endAt":%q,"locationId":%q,"resourceId":%q}`, start.Format(time.RFC3339), start.Add(time.Hour).Format(time.RFC3339), room, vet)
+}
+
 // prepare makes what a move must carry. Ids begin with the prefix. One of the practitioners is a.
 func prepare(ctx context.Context, prefix string, hour int, practitioners ...string) *carried {
 	GinkgoHelper()
 	c := &carried{prefix: prefix, key: prefix + "-key"}
-	slot := func(hour int) string {
-		day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 2)
-		return fmt.Sprintf(`{"startAt":%q,"endAt":%q,"locationId":%q,"resourceId":%q}`, day.Add(time.Duration(hour)*time.Hour).Format(time.RFC3339),
-			day.Add(time.Duration(hour+1)*time.Hour).Format(time.RFC3339), room, vet)
-	}
-	c.keyBody = slot(hour)
+	c.keyBody = slotAt(2, hour)
 	created := ahds(ctx, "POST", "/availability-slot", c.keyBody, "Idempotency-Key", c.key)
 	Expect(created.status).To(Equal(201), created.body)
 	c.keyed = created.body
-	created = ahds(ctx, "POST", "/availability-slot", slot(hour+1))
+	created = ahds(ctx, "POST", "/availability-slot", slotAt(2, hour+1))
 	Expect(created.status).To(Equal(201), created.body)
 	c.held = member(created.body, "availabilitySlotId")
 	held := ahds(ctx, "POST", "/availability-slot/"+c.held+"/hold", `{"ttlSeconds":1800}`)
 	Expect(held.status).To(Equal(200), held.body)
 	c.holdToken = member(held.body, "holdToken")
-	feed := ahds(ctx, "POST", "/availability-slot-feed", fmt.Sprintf(`{"resourceId":%q,"description":%q}`, vet, prefix))
-	Expect(feed.status).To(Equal(201), feed.body)
-	c.calendar = member(feed.body, "url")
-	c.readCalendar()
+	c.calendar = newCalendar(ctx, prefix)
 
 	for _, id := range practitioners {
 		practitioner(ctx, prefix+"-"+id)
 	}
 	Eventually(func(g Gomega) {
-		c.ended, c.pending = deliveriesTo(ctx, "done", "Practitioner/"+prefix), deliveriesTo(ctx, "stuck", "Practitioner/"+prefix)
+		c.ended, c.pending = deliveriesTo(ctx, "demo", "done", "Practitioner/"+prefix), deliveriesTo(ctx, "demo", "stuck", "Practitioner/"+prefix)
 		g.Expect(c.ended).To(HaveLen(len(practitioners)))
 		g.Expect(c.pending).To(HaveLen(len(practitioners)))
 		for _, d := range c.ended {
@@ -190,20 +188,30 @@ func (c *carried) check(ctx context.Context) {
 	taken := ahds(ctx, "POST", "/availability-slot/"+c.held+"/hold", "")
 	Expect(taken.status).To(Equal(409), taken.body)
 	Expect(member(taken.body, "code")).To(Equal("slot_held"))
-	c.readCalendar()
-	Expect(deliveriesTo(ctx, "stuck", "Practitioner/"+c.prefix)).To(Equal(c.pending), "pending deliveries, with their attempts")
-	Expect(deliveriesTo(ctx, "done", "Practitioner/"+c.prefix)).To(Equal(c.ended), "ended deliveries, with their attempts")
+	readCalendar(c.calendar)
+	Expect(deliveriesTo(ctx, "demo", "stuck", "Practitioner/"+c.prefix)).To(Equal(c.pending), "pending deliveries, with their attempts")
+	Expect(deliveriesTo(ctx, "demo", "done", "Practitioner/"+c.prefix)).To(Equal(c.ended), "ended deliveries, with their attempts")
 	first := "Practitioner/" + c.prefix + "-a"
 	Expect(auditOf(ctx, first)).To(ContainElements(c.audited), "the audit log of "+first)
 }
 
-// readCalendar reads the calendar by its address, without a token of the cluster.
-func (c *carried) readCalendar() {
+// newCalendar makes a calendar and returns its address.
+func newCalendar(ctx context.Context, description string) string {
 	GinkgoHelper()
-	calendar, err := http.Get(c.calendar) //nolint:noctx // API servers that serve calendars respond
+	feed := ahds(ctx, "POST", "/availability-slot-feed", fmt.Sprintf(`{"resourceId":%q,"description":%q}`, vet, description))
+	Expect(feed.status).To(Equal(201), feed.body)
+	address := member(feed.body, "url")
+	readCalendar(address)
+	return address
+}
+
+// readCalendar reads a calendar by its address, without a token of the cluster.
+func readCalendar(address string) {
+	GinkgoHelper()
+	calendar, err := http.Get(address) //nolint:noctx // API servers that serve calendars respond
 	Expect(err).NotTo(HaveOccurred())
 	Expect(calendar.Body.Close()).To(Succeed())
-	Expect(calendar.StatusCode).To(Equal(200), "the calendar at %s", c.calendar)
+	Expect(calendar.StatusCode).To(Equal(200), "the calendar at %s", address)
 }
 
 // book takes the slot that was held before the move with the token from then.
@@ -226,7 +234,7 @@ func expectPurged(ctx context.Context, database, id string) {
 	GinkgoHelper()
 	Expect(send(ctx, "GET", paddock.URLs[0]+demo+"/fhir/practitioner/"+id, "").status).To(Equal(404))
 	for _, webhook := range []string{"done", "stuck"} {
-		Expect(deliveriesTo(ctx, webhook, "Practitioner/"+id)).To(BeEmpty())
+		Expect(deliveriesTo(ctx, "demo", webhook, "Practitioner/"+id)).To(BeEmpty())
 	}
 	conn := connectTo(ctx, database)
 	for _, find := range []string{

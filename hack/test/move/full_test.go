@@ -23,7 +23,7 @@ var (
 )
 
 const (
-	// crowd is the number of writers, and of readers, while many records are moved.
+	// crowd is the number of writers, and of readers, of moves under heavy load.
 	crowd = 16
 	// bundleSize is the number of records that one request creates.
 	bundleSize = 100
@@ -132,21 +132,32 @@ func migrate(ctx context.Context, secret string) {
 }
 
 // killEach moves the Site and returns, once for each program that is killed in each phase. from is
-// empty if the Site is in the cluster.
-func killEach(ctx context.Context, from, to, before string) {
+// empty if the Site is in the cluster. toClinic moves it to the namespace clinic, whose Site has the database to.
+func killEach(ctx context.Context, from, to string, toClinic bool) {
 	GinkgoHelper()
 	migrate(ctx, to)
+	place, suffix := storage, ""
+	if toClinic {
+		place, suffix = holder, "-clinic"
+	}
+	before := place(ctx)
 	for victim, kill := range map[string]victims{"controller": onlyController, "api": onlyAPI} {
-		name := "killed-" + victim + "-" + to
+		name := "killed-" + victim + "-" + from + to + suffix
 		By("killing: " + name)
 		l := startLoad(name)
 		time.Sleep(500 * time.Millisecond)
-		killIn(ctx, name, to, forwardSteps(from, to), kill, func() { create(ctx, name, to) })
+		killIn(ctx, name, to, forwardSteps(from, to), kill, func() {
+			if toClinic {
+				apply(ctx, fmt.Sprintf(moveToClinic, name))
+			} else {
+				create(ctx, name, to)
+			}
+		})
 		await(ctx, name, "Switched")
-		Expect(storage(ctx)).To(Equal("Postgres " + to))
+		Expect(place(ctx)).NotTo(Equal(before))
 		killIn(ctx, name, to, backSteps(from, to), kill, func() { decide(ctx, name, "RollBack") })
 		await(ctx, name, "RolledBack")
-		Expect(storage(ctx)).To(Equal(before))
+		Expect(place(ctx)).To(Equal(before))
 		l.stop(ctx)
 		expectNothing(ctx, to)
 	}
@@ -160,7 +171,12 @@ var _ = Describe("The long form", Ordered, func() {
 	})
 
 	It("moves from the cluster although one program is killed in each phase, and returns", func(ctx SpecContext) {
-		killEach(ctx, "", "first", "Cluster ")
+		killEach(ctx, "", "first", false)
+	})
+
+	It("moves from the cluster to another namespace although one program is killed in each phase, and returns", func(ctx SpecContext) {
+		prepareClinic(ctx, "demo")
+		killEach(ctx, "", "second", true)
 	})
 
 	It("moves as many records as the cluster holds under load", func(ctx SpecContext) {
@@ -171,7 +187,11 @@ var _ = Describe("The long form", Ordered, func() {
 	})
 
 	It("moves from a database although one program is killed in each phase, and returns", func(ctx SpecContext) {
-		killEach(ctx, "first", "second", "Postgres first")
+		killEach(ctx, "first", "second", false)
+	})
+
+	It("moves from a database to another namespace although one program is killed in each phase, and returns", func(ctx SpecContext) {
+		killEach(ctx, "first", "second", true)
 	})
 
 	It("moves many records from one database to another under load", func(ctx SpecContext) {

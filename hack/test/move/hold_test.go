@@ -18,16 +18,39 @@ import (
 // hold is a lock on a table of a database. Processes that need the table wait, which makes a phase of
 // a move as long as a test needs it.
 type hold struct {
-	database string
-	conn     *pgx.Conn
+	database, table, mode string
+	conn                  *pgx.Conn
 }
 
 // holdTable locks a table in a mode, such as SHARE ROW EXCLUSIVE, until release is called.
 func holdTable(ctx context.Context, database, table, mode string) *hold {
 	GinkgoHelper()
-	h := &hold{database: database, conn: connectTo(ctx, database)}
-	execute(ctx, h.conn, "BEGIN", "LOCK TABLE "+table+" IN "+mode+" MODE")
+	h := &hold{database, table, mode, connectTo(ctx, database)}
+	execute(ctx, h.conn, "BEGIN", h.lock())
 	return h
+}
+
+func (h *hold) lock() string { return "LOCK TABLE " + h.table + " IN " + h.mode + " MODE" }
+
+// letOnePass lets the transaction that waits for the lock pass, and locks the table again. The new lock
+// request is in the queue before the lock is released, so that no second transaction can pass.
+func (h *hold) letOnePass(ctx context.Context) *hold {
+	GinkgoHelper()
+	next := &hold{h.database, h.table, h.mode, connectTo(ctx, h.database)}
+	execute(ctx, next.conn, "BEGIN")
+	pid := next.conn.PgConn().PID()
+	locked := make(chan error, 1)
+	go func() {
+		_, err := next.conn.Exec(ctx, next.lock())
+		locked <- err
+	}()
+	Eventually(func() (waits bool, err error) {
+		err = h.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)", pid).Scan(&waits)
+		return waits, err
+	}).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(BeTrue())
+	h.release(ctx)
+	Expect(<-locked).To(Succeed())
+	return next
 }
 
 func execute(ctx context.Context, conn *pgx.Conn, statements ...string) {

@@ -23,6 +23,8 @@ type step struct {
 	hold func(context.Context) *hold
 	// copies reports whether an API server is known to copy during the hold.
 	copies bool
+	// partly makes the hold let one transaction pass first, so that a part of the records is copied.
+	partly bool
 }
 
 // forwardSteps are all phases until the switch. The databases are empty if the storage is in the
@@ -108,6 +110,10 @@ func killIn(ctx context.Context, name, newDatabase string, steps []step, kill vi
 		var copying *localcluster.Process
 		if held != nil {
 			held.blocks(ctx)
+			if s.partly {
+				held = held.letOnePass(ctx)
+				held.blocks(ctx)
+			}
 			if s.copies {
 				copying = worker(ctx, name, newDatabase)
 			}

@@ -237,6 +237,10 @@ var _ = Describe("A Site", Ordered, func() {
 
 	Describe("whose storage and programs fail", Ordered, faultSpecs)
 
+	Describe("whose new database is full", Ordered, roomSpecs)
+
+	Describe("that moves from the cluster to another namespace", Ordered, clusterNamespaceSpecs)
+
 	Describe("with a calendar, a hold, keys, webhooks and an audit log", Ordered, carriedSpecs)
 
 	Describe("by kubectl paddock move", Ordered, commandSpecs)

@@ -195,6 +195,7 @@ func namespaceSpecs() {
 
 	It("moves from Postgres to a namespace under load, with its deliveries, although programs are killed", func(ctx SpecContext) {
 		key = siteKey(ctx)
+		prepareClinic(ctx, "demo") // already, unless this spec runs alone
 		url = kubectl(ctx, "get", "site", "demo", "-n", "demo", "-o", "jsonpath={.status.url}")
 		migrate(ctx, "second")
 		create(ctx, "before-clinic", "first")

@@ -167,6 +167,7 @@ func clusterNamespaceSpecs() {
 	It("moves from the cluster to a namespace under load, and returns with the writes since the switch", func(ctx SpecContext) {
 		Expect(storage(ctx)).To(Equal("Cluster "))
 		key := siteKey(ctx)
+		kubectl(ctx, "delete", "webhookevent", "hook-on", "-n", "demo", "--ignore-not-found") // which the other namespace lacks
 		next, cursor := firstPage(ctx), firstChange(ctx)
 		l := startLoadOf("k", crowd, crowd)
 		apply(ctx, fmt.Sprintf(moveToClinic, "out-of-cluster"))

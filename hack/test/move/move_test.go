@@ -171,6 +171,7 @@ var _ = Describe("A Site", Ordered, func() {
 	})
 
 	It("moves although the controller and the API server that copies are killed in each phase, and returns", func(ctx SpecContext) {
+		migrate(ctx, "first")
 		l := startLoad("c")
 		time.Sleep(500 * time.Millisecond)
 		killIn(ctx, "killed", "first", forwardSteps("", "first"), controllerAndAPI, func() { create(ctx, "killed", "first") })

@@ -63,7 +63,7 @@ func stalled(ctx context.Context, name string) func() string {
 func prepareClinic(ctx context.Context, from string) {
 	GinkgoHelper()
 	apply(ctx, newNamespace)
-	Expect(paddock.SetSecret(ctx, "clinic", "second", "paddock.health/dsn", map[string]string{"uri": postgres.URL("second")})).To(Succeed())
+	Expect(paddock.SetSecret(ctx, "clinic", "second", "paddock.health/dsn", map[string]string{"uri": uris["second"]})).To(Succeed())
 	apply(ctx, fmt.Sprintf(takingSite, from))
 	Eventually(func() string { return accepted(ctx, "clinic") }).WithTimeout(patience).Should(Equal("AwaitingMove"))
 }

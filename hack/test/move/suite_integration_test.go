@@ -33,6 +33,8 @@ var (
 	paddock  *localpaddock.Paddock
 	postgres *localpostgres.Server
 	receiver *localreceiver.Receiver
+	// uris are how to reach the databases first and second as their owners.
+	uris = map[string]string{}
 	// admin is a client of the administrator of the cluster.
 	admin client.Client
 	// token is that of the ServiceAccount editor of the Site demo, which may purge records too, and read
@@ -72,6 +74,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, database := range []string{"first", "second"} {
 		uri, err := postgres.CreateDatabase(ctx, database, database)
 		Expect(err).NotTo(HaveOccurred())
+		uris[database] = uri
 		Expect(paddock.SetSecret(ctx, "demo", database, "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
 	}
 	for _, base := range paddock.URLs {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,9 @@ import (
 
 const (
 	leaseName = "paddock-controller"
+	// renewDeadline is how long the leader tries to renew its Lease, which others can take after 15 s. A request
+	// to renew it has half of this time.
+	renewDeadline = 10 * time.Second
 	// drain is the delay between the deletion of a Site and that of its records. It is longer than an
 	// API server needs to learn of the deletion and to finish its requests.
 	drain = 5 * time.Second
@@ -65,18 +69,22 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err != nil {
 		return nil, err
 	}
+	lock, err := newLock(config, scheme, opts.namespace) // election.go
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace, opts.connectionsNamespace)},
-		LeaderElection:                opts.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       opts.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       server.Options{BindAddress: opts.metricsAddress},
-		WebhookServer:                 webhooks,
-		HealthProbeBindAddress:        opts.healthAddress,
-		LivenessEndpointName:          "/livez",
-		ReadinessEndpointName:         "/readyz",
+		Scheme:                              scheme,
+		Cache:                               cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace, opts.connectionsNamespace)},
+		LeaderElection:                      opts.leaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		RenewDeadline:                       ptr.To(renewDeadline),
+		Metrics:                             server.Options{BindAddress: opts.metricsAddress},
+		WebhookServer:                       webhooks,
+		HealthProbeBindAddress:              opts.healthAddress,
+		LivenessEndpointName:                "/livez",
+		ReadinessEndpointName:               "/readyz",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
@@ -97,7 +105,11 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		PostgresImage:      opts.postgresImage,
 		CloudNativePGImage: opts.cloudNativePGImage,
 		Exposure:           opts.exposure.forSites(opts.namespace),
+		Lease:              client.ObjectKey{Namespace: opts.namespace, Name: leaseName},
 		Now:                time.Now,
+	}
+	if opts.leaderElect {
+		reconciler.Identity = lock.Identity()
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the Site controller: %w", err)

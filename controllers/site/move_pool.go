@@ -25,14 +25,14 @@ func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, t
 				return dsn.Connection{}, nil, err
 			}
 		}
-		r.placing.Lock()
-		defer r.placing.Unlock()
+		r.placements.Lock()
+		defer r.placements.Unlock()
 		placement, bad, err := r.findRoom(ctx, class, target.Spec.Storage.Postgres.Pool.Region, claim.Spec.Placement)
 		if bad != nil || err != nil {
 			return dsn.Connection{}, bad, err
 		}
 		claim.Spec.Reserved = placement
-		if err := r.updateClaim(ctx, claim); err != nil {
+		if err := r.writePlacement(ctx, claim); err != nil {
 			return dsn.Connection{}, nil, err
 		}
 	}

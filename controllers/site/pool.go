@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,10 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get
 
+// roomDelay is the delay before a Site without room is placed again. Normally the status of the SiteClass triggers
+// a reconcile earlier, but it does not show room that was taken and became free again between two updates.
+const roomDelay = time.Minute
+
 // notPlaced is the verdict for a Site that has no database of a pool.
 var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has not been placed on a database."}
 
@@ -23,6 +28,7 @@ var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The S
 func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
 	if s.siteClaim.Spec.Placement == nil {
 		if bad, err := r.choose(ctx, s); bad != nil || err != nil {
+			s.lookAgain(roomDelay)
 			return dsn.Connection{}, bad, err
 		}
 	}
@@ -34,18 +40,17 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verd
 	return connection, bad, err
 }
 
-// choose writes a placement to the SiteClaim. It holds placing, so that two Sites do not take the
-// last place of a database. If the verdict is not nil, it says why there is no place.
+// choose writes a placement to the SiteClaim. If the verdict is not nil, it says why there is no place.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
-	r.placing.Lock()
-	defer r.placing.Unlock()
+	r.placements.Lock()
+	defer r.placements.Unlock()
 	placement, bad, err := r.findRoom(ctx, s.class, s.site.Spec.Storage.Postgres.Pool.Region, nil)
 	if bad != nil || err != nil {
 		return bad, err
 	}
 	claim := s.siteClaim.DeepCopy()
 	claim.Spec.Placement = placement
-	if err := r.updateClaim(ctx, claim); err != nil {
+	if err := r.writePlacement(ctx, claim); err != nil {
 		return nil, err
 	}
 	s.siteClaim = claim
@@ -54,17 +59,17 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 }
 
 // findRoom returns a database of the class's pool with room for another Site. current is the one that the
-// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller holds
-// placing until it has written the placement.
+// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller has locked
+// placements until it has written the placement.
 func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, region string, current *v1alpha1.Placement) (*v1alpha1.Placement, *verdict, error) {
 	if class == nil || class.Pool() == nil {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
 	}
-	claims := &v1alpha1.SiteClaimList{}
-	if err := r.Live.List(ctx, claims); err != nil {
-		return nil, nil, fmt.Errorf("list the SiteClaims: %w", err)
+	claims, err := r.placedClaims(ctx) // placements.go
+	if err != nil {
+		return nil, nil, err
 	}
-	database := class.RoomFor(region, current, claims.Items)
+	database := class.RoomFor(region, current, claims)
 	if database == nil {
 		return nil, noRoom(class, region), nil
 	}

@@ -6,7 +6,6 @@ package site
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,11 +52,14 @@ type Reconciler struct {
 	PostgresImage, CloudNativePGImage string
 	// Exposure has the host names and Gateways that Sites can use, and the Service to route to.
 	Exposure exposure.Options
+	// Identity is the identity of this process in Lease, the Lease of the leader election. If it is empty, there
+	// is no leader election.
+	Identity string
+	Lease    client.ObjectKey
 	// Now is the clock.
 	Now func() time.Time
 
-	// placing is held while a Site is placed on a database of a pool.
-	placing sync.Mutex
+	placements placements
 	// second caches the objects of databases with SecondName.
 	second client.Reader
 	// clusters are the watches of Clusters of CloudNativePG, by their name.

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -41,7 +42,7 @@ const siteIDIndex = "siteID"
 
 // AddToScheme registers the kinds that the controller uses, in addition to Sites and claims.
 func AddToScheme(scheme *runtime.Scheme) error {
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, coordinationv1.AddToScheme)
 	return builder.AddToScheme(scheme)
 }
 
@@ -104,6 +105,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	})
 	if err != nil {
 		return fmt.Errorf("index SiteClaims by namespace: %w", err)
+	}
+	if err := r.setupPlacements(ctx, mgr); err != nil { // placements.go
+		return err
 	}
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("site").

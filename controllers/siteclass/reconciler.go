@@ -23,6 +23,10 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
+// countInterval is the minimum interval between two reconciles of a SiteClass whose spec has not changed. Each reads
+// all Sites and SiteClaims, and each Site that is created changes a SiteClass several times.
+const countInterval = time.Second
+
 // Reconciler reconciles SiteClasses.
 type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
@@ -40,6 +44,15 @@ type Reconciler struct {
 	// checked has the last check of the template of each class, by its name. SiteClasses are reconciled one after the
 	// other, so it needs no lock.
 	checked map[string]*checkedTemplate
+	// counted has the last reconcile of each class, by its name.
+	counted map[string]count
+}
+
+// count is a reconcile of a SiteClass with a uid and generation.
+type count struct {
+	at         time.Time
+	uid        types.UID
+	generation int64
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclasses,verbs=get;list;watch;patch
@@ -48,7 +61,7 @@ type Reconciler struct {
 // SetupWithManager registers the controller. A SiteClass is reconciled when it, a Site of the class or
 // a SiteClaim with a placement in its pool changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.checked = map[string]*checkedTemplate{}
+	r.checked, r.counted = map[string]*checkedTemplate{}, map[string]count{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("siteclass").
 		For(&v1alpha1.SiteClass{}).
@@ -81,8 +94,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	class := &v1alpha1.SiteClass{}
 	if err := r.Client.Get(ctx, req.NamespacedName, class); err != nil {
 		delete(r.checked, req.Name)
+		delete(r.counted, req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	now, last := r.Now(), r.counted[req.Name]
+	if wait := last.at.Add(countInterval).Sub(now); wait > 0 && last.uid == class.UID && last.generation == class.Generation {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	r.counted[req.Name] = count{now, class.UID, class.Generation}
 	err := r.update(ctx, class)
 	switch {
 	case apierrors.IsConflict(err):
@@ -90,6 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err == nil:
 		return ctrl.Result{RequeueAfter: r.interval(class)}, nil
 	}
+	delete(r.counted, req.Name) // a retry waits for the backoff of the queue
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 

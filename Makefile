@@ -133,11 +133,11 @@ build-unaudited: # Build the API server without the audit log, to measure its co
 	@go build -tags unaudited -o $(BIN)/apiserver-unaudited ./cmd/apiserver
 
 .PHONY: bench
-bench: cluster-tools build build-unaudited issuer ## Compare performance with baselines measured in the same run (variables: SETS, CLIENTS, ROUNDS, TURN, RECORDS, SITES, DRAINED, RATE).
+bench: cluster-tools build build-unaudited issuer ## Compare performance with baselines measured in the same run (variables: SETS, CLIENTS, ROUNDS, TURN, RECORDS, SITES, DRAINED, RATE, LENGTH).
 	@go build -o $(BIN)/bench ./hack/bench
 	@for set in $${SETS:-storage search postgres}; do \
 		$(BIN)/bench --set $$set --bin $(BIN) --clients $${CLIENTS:-32} --rounds $${ROUNDS:-5} --turn $${TURN:-3s} --records $${RECORDS:-100000} \
-			--sites $${SITES:-1000} --drained $${DRAINED:-25} --rate $${RATE:-100} || exit 1; \
+			--sites $${SITES:-1000} --drained $${DRAINED:-25} --rate $${RATE:-100} --length $${LENGTH:-30m} || exit 1; \
 	done
 
 include hack/tools/images/images.mk

@@ -181,7 +181,7 @@ var _ = Describe("SiteClass", func() {
 		newClass(ctx, "shared", func(class *v1alpha1.SiteClass) {
 			class.Spec.Storage = &v1alpha1.ClassStorage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.ClassPostgres{Pool: &pool}}
 		})
-		startController(ctx)
+		startController(ctx, elected)
 
 		sites := make([]*v1alpha1.Site, 6)
 		var created sync.WaitGroup

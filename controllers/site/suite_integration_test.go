@@ -228,7 +228,11 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 
 		Exposure: allowed,
 
-		Now: time.Now,
+		Lease: client.ObjectKey{Namespace: operatorNamespace, Name: leaseName},
+		Now:   time.Now,
+	}
+	if lock := opts.LeaderElectionResourceLockInterface; lock != nil {
+		reconciler.Identity = lock.Identity()
 	}
 	Expect(reconciler.SetupWithManager(ctx, mgr)).To(Succeed())
 	Expect((&site.MoveReconciler{Reconciler: reconciler}).SetupWithManager(mgr)).To(Succeed())

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,16 +24,7 @@ func writeRequests(ctx context.Context, in installation) (map[string]float64, er
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	text, err := fetchWith(ctx, httpClient, config.Host+"/metrics")
 	if err != nil {
 		return nil, err
 	}

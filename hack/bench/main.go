@@ -31,6 +31,8 @@ type options struct {
 	// sites is the number of Sites of the set fleet, drained the capacity of its database that is drained,
 	// and rate the number of requests per second.
 	sites, drained, rate int
+	// length is how long the set soak lasts.
+	length time.Duration
 	// records is how many records the Postgres set is measured on.
 	records int
 	// aggregated has the API server serve the aggregated API too.
@@ -44,7 +46,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive or fleet")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, soak, overload or fleet")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	byHand := flag.String("byhand", "", "serve the handler by hand of this description instead, and nothing else")
@@ -53,10 +55,11 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 32, "clients, each with one request under way")
 	flag.IntVar(&o.rounds, "rounds", 5, "turns of each workload")
 	flag.DurationVar(&o.turn, "turn", 3*time.Second, "how long a turn lasts")
-	flag.StringVar(&o.only, "only", "", "measure the searches, or deliveries of the storage (cluster, postgres), whose name contains this")
+	flag.StringVar(&o.only, "only", "", "measure the searches, deliveries of the storage (cluster, postgres) or overload of the storage (etcd, postgres), whose name contains this")
 	flag.IntVar(&o.records, "records", 100_000, "records in the database of the Postgres set, or pending events of the set pending")
 	flag.IntVar(&o.sites, "sites", 1000, "`number` of Sites of the set fleet")
 	flag.IntVar(&o.drained, "drained", 25, "maximum `number` of Sites of the database that the set fleet drains")
+	flag.DurationVar(&o.length, "length", 30*time.Minute, "how long the set soak lasts")
 	flag.IntVar(&o.rate, "rate", 100, "requests per second of the set fleet")
 	flag.Parse()
 	if *static == "" && *floor == "" && *byHand == "" {
@@ -102,10 +105,14 @@ func main() {
 		err = withPaddock(ctx, o, benchMemory)
 	case *set == "archive":
 		err = withPaddock(ctx, o, benchArchive)
+	case *set == "soak":
+		err = withPaddock(ctx, o, benchSoak)
+	case *set == "overload":
+		err = withPaddock(ctx, o, benchOverload)
 	case *set == "fleet":
 		err = withFleet(ctx, o)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive or fleet", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, soak, overload or fleet", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

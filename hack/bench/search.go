@@ -151,11 +151,15 @@ func residentMemory(ctx context.Context, metrics string) (float64, error) {
 }
 
 func fetch(ctx context.Context, address string) ([]byte, error) {
+	return fetchWith(ctx, http.DefaultClient, address)
+}
+
+func fetchWith(ctx context.Context, client *http.Client, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}

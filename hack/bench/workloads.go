@@ -156,7 +156,17 @@ func (s *site) exchange(ctx context.Context, method, path string, text []byte, w
 	defer response.Body.Close()
 	_, err = answer.ReadFrom(response.Body)
 	if err == nil && response.StatusCode != want {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+		err = &answerError{method + " " + path, response.Status, answer.String(), response.StatusCode, response.Header.Get("Retry-After") != ""}
 	}
 	return err
 }
+
+// answerError is a response with another status than the wanted one.
+type answerError struct {
+	request, status, body string
+	code                  int
+	// retryAfter reports whether the response says when to try again.
+	retryAfter bool
+}
+
+func (e *answerError) Error() string { return e.request + ": " + e.status + ": " + e.body }

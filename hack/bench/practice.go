@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-health/paddock/hack/dev/localpostgres"
+	"github.com/paddock-health/paddock/hack/dev/localreceiver"
+)
+
+const (
+	// practiceRecords and practiceSlots are the numbers of Patients and slots that a practice has.
+	practiceRecords, practiceSlots = 500, 200
+	// practiceEvent is the type of the events for the webhook of a practice.
+	practiceEvent = "appointment.created"
+	// practicePerson is the resource and the location of all slots.
+	practicePerson = "9b2f6a34-5c1d-4a08-8f4e-2d7c61b0e953"
+)
+
+// practice is a Site and its client. The number of its records does not grow.
+type practice struct {
+	storage, namespace string
+	fhir, ahds         *site
+	// passing creates the Patients that are deleted again. deleted is the number of the deleted ones.
+	passing   *site
+	deleted   atomic.Int64
+	slots     []string
+	fan       *fan
+	published atomic.Int64
+}
+
+// openPractices fills a Site in etcd-backed storage and one in Postgres, unless o.only selects one of them. The server
+// of Postgres is started in any case.
+func openPractices(ctx context.Context, o options, in installation, dir string) (practices []*practice, server *localpostgres.Server, err error) {
+	if server, err = startDatabase(ctx, in, filepath.Join(dir, "postgres")); err != nil {
+		return nil, nil, err
+	}
+	for _, of := range []struct{ storage, namespace string }{{"etcd", "demo"}, {"Postgres", databaseSite}} {
+		if !strings.Contains(strings.ToLower(of.storage), o.only) {
+			continue
+		}
+		token, err := in.paddock.Token(ctx, of.namespace, "editor", "paddock.health/"+of.namespace+"/"+of.namespace, 4*time.Hour)
+		if err != nil {
+			return nil, server, err
+		}
+		base := in.paddock.URLs[0] + "/site/" + of.namespace
+		p := &practice{storage: of.storage, namespace: of.namespace, fhir: newSite(base+"/fhir", token), ahds: newSite(base+"/ahds/v1", token)}
+		p.ahds.client, p.passing = p.fhir.client, &site{base: p.fhir.base, token: token, client: p.fhir.client}
+		if err := p.fill(ctx, in); err != nil {
+			return nil, server, fmt.Errorf("%s: %w", of.storage, err)
+		}
+		practices = append(practices, p)
+	}
+	return practices, server, nil
+}
+
+func (p *practice) fill(ctx context.Context, in installation) error {
+	for n := range practiceRecords {
+		if err := p.fhir.create(ctx, n); err != nil {
+			return err
+		}
+	}
+	start := time.Date(2031, time.March, 1, 0, 0, 0, 0, time.UTC)
+	for n := range practiceSlots {
+		at := start.Add(time.Duration(n) * time.Hour)
+		text := fmt.Appendf(nil, `{"startAt":%q,"endAt":%q,"locationId":%[3]q,"resourceId":%[3]q}`, at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339), practicePerson)
+		answer, err := p.ahds.send(ctx, http.MethodPost, "/availability-slot", text, http.StatusCreated)
+		if err != nil {
+			return err
+		}
+		var slot struct {
+			ID string `json:"availabilitySlotId"`
+		}
+		if err := json.Unmarshal(answer, &slot); err != nil {
+			return err
+		}
+		p.slots = append(p.slots, slot.ID)
+	}
+	p.fan = &fan{eventType: practiceEvent, size: 1}
+	return (&deliveriesBench{in: in, namespace: p.namespace}).openFan(ctx, p.fan)
+}
+
+// receiver returns the receiver of the practice's webhook.
+func (p *practice) receiver() *localreceiver.Receiver { return p.fan.receivers[0] }
+
+// practiceWrites is the share of requests that write: the writes of Patients, the changed slot and the event.
+const practiceWrites = 10.0 / 20
+
+// request sends the n-th request. Of twenty, six read Patients by id, three search for them, eight write them, one
+// lists slots, one changes a slot and one publishes an event.
+func (p *practice) request(ctx context.Context, n int) error {
+	slot := "/availability-slot/" + p.slots[n/20%len(p.slots)]
+	switch n % 20 {
+	case 0, 1:
+		return p.passing.create(ctx, n)
+	case 2, 3:
+		return p.deleteOne(ctx, n)
+	case 4, 5, 6, 7:
+		return p.fhir.update(ctx, n)
+	case 8:
+		return p.fhir.do(ctx, http.MethodGet, fmt.Sprintf("/patient?_total=none&identifier=P-%07d", n%practiceRecords), nil, http.StatusOK)
+	case 9:
+		return p.fhir.do(ctx, http.MethodGet, "/patient?_total=none&_count=20&family=okaf", nil, http.StatusOK)
+	case 10:
+		return p.fhir.do(ctx, http.MethodGet, "/patient?_total=none&_count=20", nil, http.StatusOK)
+	case 11:
+		return p.ahds.do(ctx, http.MethodGet, "/availability-slot?pageSize=20&resourceId="+practicePerson, nil, http.StatusOK)
+	case 12:
+		return p.ahds.do(ctx, http.MethodPatch, slot, fmt.Appendf(nil, `{"notes":"change %d"}`, n), http.StatusOK)
+	case 13:
+		text := fmt.Appendf(nil, `{"type":%q,"subject":"%d","data":{"resourceType":"Patient","id":"p-%d"}}`, practiceEvent, n, n)
+		err := p.ahds.do(ctx, http.MethodPost, "/event", text, http.StatusAccepted)
+		if err == nil {
+			p.published.Add(1)
+		}
+		return err
+	default:
+		return p.fhir.read(ctx, n)
+	}
+}
+
+// deleteOne deletes the oldest of the passing Patients, or reads a Patient if there is none.
+func (p *practice) deleteOne(ctx context.Context, n int) error {
+	p.passing.mu.Lock()
+	next := int(p.deleted.Load())
+	var id string
+	if next < len(p.passing.ids) {
+		id, p.passing.ids[next] = p.passing.ids[next], ""
+		p.deleted.Add(1)
+	}
+	p.passing.mu.Unlock()
+	if id == "" {
+		return p.fhir.read(ctx, n)
+	}
+	return p.fhir.do(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
+}
+
+// capacity returns the requests per second that o.clients clients reach, each with one request under way.
+func (p *practice) capacity(ctx context.Context, o options) (float64, error) {
+	next := map[string]int{}
+	w := workload{p.storage, p.request}
+	if _, _, err := takeTurn(ctx, o, w, next); err != nil { // it warms caches and connections
+		return 0, err
+	}
+	t, _, err := takeTurn(ctx, o, w, next)
+	return t.perSecond, err
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// soakShare is the part of the capacity at which the practices are used.
+	soakShare = 0.7
+	// soakSamples is the number of samples of a run. The first third is the warm-up.
+	soakSamples = 30
+	// soakSettling is how long deliveries may take after the last request.
+	soakSettling = 2 * time.Minute
+)
+
+// soakGauge is a kind of figure of a sample.
+type soakGauge struct {
+	name string
+	// share and least are the growth from the second third of the samples to the last that is allowed: a share
+	// of the mean of the second third, or at least that much.
+	share, least float64
+	// unit divides the values that are printed.
+	unit float64
+}
+
+var soakGauges = []soakGauge{
+	{"resident memory, MiB", 0.10, 16 << 20, 1 << 20},
+	{"goroutines", 0.10, 20, 1},
+	{"open sockets", 0.10, 10, 1},
+	{"sessions of Postgres", 0.10, 5, 1},
+	{"bytes of data for each write", 0.25, 100, 1},
+}
+
+// benchSoak sends soakShare of the requests that both practices can take together for o.length. It fails if a
+// request fails, if an event is not delivered, or if memory, goroutines or connections grow although the number
+// of records does not.
+func benchSoak(ctx context.Context, o options, in installation) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-soak")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	practices, server, err := openPractices(ctx, o, in, dir)
+	if server != nil {
+		defer func() { _ = server.Stop() }()
+	}
+	if err != nil {
+		return err
+	}
+	probe, err := newSoakProbe(ctx, in, server)
+	if err != nil {
+		return err
+	}
+	defer probe.close()
+	rates := make([]float64, len(practices))
+	for i, p := range practices {
+		defer p.fan.close()
+		capacity, err := p.capacity(ctx, o)
+		if err != nil {
+			return err
+		}
+		// Both share the processors.
+		rates[i] = soakShare * capacity / float64(len(practices))
+		fmt.Printf("%s: capacity %.0f requests/s alone, used with %.0f/s\n", p.storage, capacity, rates[i])
+	}
+	fmt.Printf("%s at %.0f %% of the capacity, %d CPUs, fsync on\n\n", o.length, 100*soakShare, runtime.NumCPU())
+	s := &soak{probe: probe, practices: practices, requests: make([]int, len(practices))}
+	for range soakSamples {
+		if err := s.step(ctx, o.length/soakSamples, rates); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.tell(), s.awaitDeliveries(ctx))
+}
+
+// soak is a run and its samples.
+type soak struct {
+	probe     *soakProbe
+	practices []*practice
+	// requests is the number of requests that each practice got.
+	requests          []int
+	delivered, failed []int
+	first             error
+	samples           []map[string]float64
+	p99               [][]time.Duration
+}
+
+// step uses all practices for a while and takes a sample.
+func (s *soak) step(ctx context.Context, length time.Duration, rates []float64) error {
+	before, err := s.probe.data(ctx)
+	if err != nil {
+		return err
+	}
+	done := make(chan stepResult, len(s.practices))
+	for i, p := range s.practices {
+		go func() {
+			all, unsent := openLoop(ctx, rates[i], length, s.requests[i], p.request)
+			done <- stepResult{i, all, unsent}
+		}()
+	}
+	p99 := make([]time.Duration, len(s.practices))
+	if s.failed == nil {
+		s.failed, s.delivered = make([]int, len(s.practices)), make([]int, len(s.practices))
+	}
+	writes := 0.0
+	for range s.practices {
+		r := <-done
+		i := r.practice
+		s.requests[i] += len(r.all) + r.unsent
+		s.failed[i] += r.unsent
+		s.delivered[i] += len(s.practices[i].receiver().Take())
+		for _, one := range r.all {
+			if one.err != nil {
+				s.failed[i]++
+				if s.first == nil {
+					s.first = one.err
+				}
+			}
+		}
+		writes += practiceWrites * float64(len(r.all))
+		p99[i] = percentile(durations(r.all), 99)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	sample, err := s.probe.sample(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := s.probe.data(ctx)
+	if err != nil {
+		return err
+	}
+	sample["bytes of data for each write"] = (after - before) / writes
+	s.samples, s.p99 = append(s.samples, sample), append(s.p99, p99)
+	fmt.Fprintf(os.Stderr, "\rsample %d of %d", len(s.samples), soakSamples)
+	return nil
+}
+
+type stepResult struct {
+	practice int
+	all      []sent
+	unsent   int
+}
+
+// awaitDeliveries fails if events that were accepted have not been delivered.
+func (s *soak) awaitDeliveries(ctx context.Context) error {
+	var failures []error
+	for i, p := range s.practices {
+		err := wait.PollUntilContextTimeout(ctx, time.Second, soakSettling, true, func(context.Context) (bool, error) {
+			s.delivered[i] += len(p.receiver().Take())
+			return s.delivered[i] >= int(p.published.Load()), nil
+		})
+		fmt.Printf("%s: %d requests, %d failed; %d events accepted, %d deliveries\n", p.storage, s.requests[i], s.failed[i], p.published.Load(), s.delivered[i])
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %d of %d events were delivered", p.storage, s.delivered[i], p.published.Load()))
+		}
+		if s.failed[i] > 0 {
+			failures = append(failures, fmt.Errorf("%s: %d requests failed; the first failure of any storage: %w", p.storage, s.failed[i], s.first))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// tell prints the means of the thirds and fails if a figure has grown beyond its bound.
+func (s *soak) tell() error {
+	fmt.Print("\n| | first third | second third | last third | growth | allowed |\n|---|---|---|---|---|---|\n")
+	var failures []error
+	third := len(s.samples) / 3
+	for _, gauge := range soakGauges {
+		for _, name := range s.probe.names {
+			if !strings.HasSuffix(name, gauge.name) {
+				continue
+			}
+			var means [3]float64
+			for i := range means {
+				for _, sample := range s.samples[i*third : (i+1)*third] {
+					means[i] += sample[name] / float64(third)
+				}
+			}
+			growth, allowed := means[2]-means[1], max(gauge.least, gauge.share*means[1])
+			fmt.Printf("| %s | %.1f | %.1f | %.1f | %+.1f | %.1f |\n", name, means[0]/gauge.unit, means[1]/gauge.unit, means[2]/gauge.unit, growth/gauge.unit, allowed/gauge.unit)
+			if growth > allowed {
+				failures = append(failures, fmt.Errorf("%s grew by %.1f, allowed are %.1f", name, growth/gauge.unit, allowed/gauge.unit))
+			}
+		}
+	}
+	for i, p := range s.practices {
+		fmt.Printf("| %s: p99, ms |", p.storage)
+		for t := range 3 {
+			var longest []time.Duration
+			for _, p99 := range s.p99[t*third : (t+1)*third] {
+				longest = append(longest, p99[i])
+			}
+			fmt.Printf(" %s |", quartiles("%.0f", milliseconds(longest)))
+		}
+		fmt.Println(" | |")
+	}
+	fmt.Println()
+	return errors.Join(failures...)
+}

@@ -22,7 +22,7 @@ const (
 	// before, at the latest after recoveryDeadline.
 	recoveryWindow   = 2 * time.Second
 	recoveredTimes   = 1.5
-	recoveryDeadline = time.Minute
+	recoveryDeadline = 30 * time.Second
 )
 
 // The limits of a Site in the set overload.

@@ -10,13 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
 
 const (
 	// practiceRecords and practiceSlots are the numbers of Patients and slots that a practice has.
-	practiceRecords, practiceSlots = 500, 200
+	practiceRecords, practiceSlots = 2000, 500
 	// practiceEvent is the type of the events for the webhook of a practice.
 	practiceEvent = "appointment.created"
 	// practicePerson is the resource and the location of all slots.
@@ -60,30 +62,40 @@ func openPractices(ctx context.Context, o options, in installation, dir string) 
 	return practices, server, nil
 }
 
+// fill creates the records, the slots and the webhook of a practice.
 func (p *practice) fill(ctx context.Context, in installation) error {
+	group, filling := errgroup.WithContext(ctx)
+	group.SetLimit(fleetCreators)
 	for n := range practiceRecords {
-		if err := p.fhir.create(ctx, n); err != nil {
-			return err
-		}
+		group.Go(func() error { return p.fhir.create(filling, n) })
 	}
-	start := time.Date(2031, time.March, 1, 0, 0, 0, 0, time.UTC)
-	for n := range practiceSlots {
-		at := start.Add(time.Duration(n) * time.Hour)
-		text := fmt.Appendf(nil, `{"startAt":%q,"endAt":%q,"locationId":%[3]q,"resourceId":%[3]q}`, at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339), practicePerson)
-		answer, err := p.ahds.send(ctx, http.MethodPost, "/availability-slot", text, http.StatusCreated)
-		if err != nil {
+	p.slots = make([]string, practiceSlots)
+	for n := range p.slots {
+		group.Go(func() (err error) {
+			p.slots[n], err = p.createSlot(filling, n)
 			return err
-		}
-		var slot struct {
-			ID string `json:"availabilitySlotId"`
-		}
-		if err := json.Unmarshal(answer, &slot); err != nil {
-			return err
-		}
-		p.slots = append(p.slots, slot.ID)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	p.fan = &fan{eventType: practiceEvent, size: 1}
 	return (&deliveriesBench{in: in, namespace: p.namespace}).openFan(ctx, p.fan)
+}
+
+// createSlot creates a slot in the n-th hour, and returns its id.
+func (p *practice) createSlot(ctx context.Context, n int) (string, error) {
+	at := time.Date(2031, time.March, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Hour)
+	text := fmt.Appendf(nil, `{"startAt":%q,"endAt":%q,"locationId":%[3]q,"resourceId":%[3]q}`, at.Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339), practicePerson)
+	answer, err := p.ahds.send(ctx, http.MethodPost, "/availability-slot", text, http.StatusCreated)
+	if err != nil {
+		return "", err
+	}
+	var slot struct {
+		ID string `json:"availabilitySlotId"`
+	}
+	err = json.Unmarshal(answer, &slot)
+	return slot.ID, err
 }
 
 // receiver returns the receiver of the practice's webhook.
@@ -93,7 +105,8 @@ func (p *practice) receiver() *localreceiver.Receiver { return p.fan.receivers[0
 const practiceWrites = 10.0 / 20
 
 // request sends the n-th request. Of twenty, six read Patients by id, three search for them, eight write them, one
-// lists slots, one changes a slot and one publishes an event.
+// lists slots, one changes a slot and one publishes an event. Those that change something that exists walk through all
+// of it, so that few of them change the same at once.
 func (p *practice) request(ctx context.Context, n int) error {
 	slot := "/availability-slot/" + p.slots[n/20%len(p.slots)]
 	switch n % 20 {
@@ -102,7 +115,7 @@ func (p *practice) request(ctx context.Context, n int) error {
 	case 2, 3:
 		return p.deleteOne(ctx, n)
 	case 4, 5, 6, 7:
-		return p.fhir.update(ctx, n)
+		return p.fhir.update(ctx, n/20*4+n%20)
 	case 8:
 		return p.fhir.do(ctx, http.MethodGet, fmt.Sprintf("/patient?_total=none&identifier=P-%07d", n%practiceRecords), nil, http.StatusOK)
 	case 9:

@@ -11,8 +11,8 @@ const (
 	openInterval = 2 * time.Millisecond
 	// openInFlight is the maximum number of concurrent requests of an open loop. Those beyond it are not sent.
 	openInFlight = 10_000
-	// openTimeout is how long a client waits for a response.
-	openTimeout = 30 * time.Second
+	// openTimeout is how long a client waits for a response. An API server answers within 30 s.
+	openTimeout = time.Minute
 )
 
 // sent is one request of an open loop.

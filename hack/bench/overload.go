@@ -17,12 +17,12 @@ const (
 	overloadLength = 30 * time.Second
 	// calmShare is the part of the capacity that is sent before and after, calmLength how long before.
 	calmShare  = 0.5
-	calmLength = 15 * time.Second
+	calmLength = 10 * time.Second
 	// recoveryWindow is the length of the turns after the overload. The p99 of a turn may be recoveredTimes that of
 	// before, at the latest after recoveryDeadline.
 	recoveryWindow   = 2 * time.Second
 	recoveredTimes   = 1.5
-	recoveryDeadline = 30 * time.Second
+	recoveryDeadline = 20 * time.Second
 )
 
 // The limits of a Site in the set overload.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -60,16 +61,24 @@ func benchSoak(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	defer probe.close()
-	rates := make([]float64, len(practices))
-	for i, p := range practices {
+	for _, p := range practices {
 		defer p.fan.close()
-		capacity, err := p.capacity(ctx, o)
-		if err != nil {
+	}
+	// All at the same time, because they share the processors.
+	rates := make([]float64, len(practices))
+	group, measuring := errgroup.WithContext(ctx)
+	for i, p := range practices {
+		group.Go(func() error {
+			capacity, err := p.capacity(measuring, o)
+			rates[i] = soakShare * capacity
 			return err
-		}
-		// Both share the processors.
-		rates[i] = soakShare * capacity / float64(len(practices))
-		fmt.Printf("%s: capacity %.0f requests/s alone, used with %.0f/s\n", p.storage, capacity, rates[i])
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, p := range practices {
+		fmt.Printf("%s: capacity %.0f requests/s next to the other, used with %.0f/s\n", p.storage, rates[i]/soakShare, rates[i])
 	}
 	fmt.Printf("%s at %.0f %% of the capacity, %d CPUs, fsync on\n\n", o.length, 100*soakShare, runtime.NumCPU())
 	s := &soak{probe: probe, practices: practices, requests: make([]int, len(practices))}

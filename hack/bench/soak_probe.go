@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 	"k8s.io/client-go/rest"
 
+	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
@@ -48,16 +51,16 @@ func (p *soakProbe) close() { _ = p.conn.Close(context.Background()) }
 
 type program struct {
 	name    string
-	pid     int
+	process *localcluster.Process
 	metrics string
 }
 
 func (p *soakProbe) programs() []program {
 	paddock := p.in.paddock
 	return []program{
-		{"API server", paddock.APIServers[0].Pid(), paddock.HealthURLs[0] + "/metrics"},
-		{"delivery process", paddock.Deliveries[0].Pid(), paddock.DeliveryURLs[0] + "/metrics"},
-		{"controller", paddock.Controllers[0].Pid(), paddock.ControllerURLs[0] + "/metrics"},
+		{"API server", paddock.APIServers[0], paddock.HealthURLs[0] + "/metrics"},
+		{"delivery process", paddock.Deliveries[0], paddock.DeliveryURLs[0] + "/metrics"},
+		{"controller", paddock.Controllers[0], paddock.ControllerURLs[0] + "/metrics"},
 	}
 }
 
@@ -65,6 +68,9 @@ func (p *soakProbe) programs() []program {
 func (p *soakProbe) sample(ctx context.Context) (map[string]float64, error) {
 	figures := map[string]float64{}
 	for _, program := range p.programs() {
+		if !program.process.Running() {
+			return nil, fmt.Errorf("the %s has ended; the end of its log: %s", program.name, lastLine(program.process.LogFile()))
+		}
 		text, err := fetch(ctx, program.metrics)
 		if err != nil {
 			return nil, err
@@ -76,7 +82,7 @@ func (p *soakProbe) sample(ctx context.Context) (map[string]float64, error) {
 			}
 			figures[program.name+": "+soakGauges[i].name] = value
 		}
-		process, err := procfs.NewProc(program.pid)
+		process, err := procfs.NewProc(program.process.Pid())
 		if err != nil {
 			return nil, err
 		}
@@ -122,4 +128,14 @@ func metricValue(metric *regexp.Regexp, text []byte) (float64, error) {
 		return 0, fmt.Errorf("there is no metric %s", metric)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
+}
+
+// lastLine returns the last line of a file, or why it cannot be read.
+func lastLine(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(lines[len(lines)-1])
 }

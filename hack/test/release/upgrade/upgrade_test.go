@@ -62,7 +62,7 @@ var _ = Describe("A release", func() {
 			return run(ctx, "kubectl", "get", "deployments", "--namespace", namespace, "--output", "jsonpath={.items[*].spec.template.spec.containers[*].image}")
 		}
 		// Definitions may be there, of the spec before.
-		flags := []string{"--namespace", namespace, "--plain-http", "--take-ownership", "--set", "admission.webhook=false"}
+		flags := []string{"--namespace", namespace, "--plain-http", "--take-ownership", "--force-conflicts", "--set", "admission.webhook=false"}
 		helm := func(args ...string) { run(ctx, "helm", append(args, flags...)...) }
 
 		helm("install", "paddock", "oci://"+registry.Address+"/charts/paddock", "--version", version, "--create-namespace")

@@ -1,7 +1,6 @@
 package localcluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,13 +64,9 @@ func (c *Cluster) SaveEtcd(ctx context.Context, file string) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL+"/v3/maintenance/snapshot", strings.NewReader("{}"))
+	response, err := c.postEtcd(ctx, client, "/v3/maintenance/snapshot", "{}")
 	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
+		return err
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
 	var snapshot []byte
@@ -94,9 +89,6 @@ func (c *Cluster) SaveEtcd(ctx context.Context, file string) error {
 	}
 }
 
-// EtcdDirectory is the data directory of etcd.
-func (c *Cluster) EtcdDirectory() string { return c.paths.etcdData() }
-
 // etcdClient returns an HTTP client with the client certificate of etcd.
 func (c *Cluster) etcdClient() (*http.Client, error) {
 	client, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
@@ -110,18 +102,11 @@ func (c *Cluster) etcdClient() (*http.Client, error) {
 
 // callEtcd calls a method of etcd through its JSON gateway. answer may be nil.
 func (c *Cluster) callEtcd(ctx context.Context, client *http.Client, path, body string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL+path, bytes.NewReader([]byte(body)))
+	response, err := c.postEtcd(ctx, client, path, body)
 	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("call etcd: %w", err)
+		return err
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("call etcd: %s responded with status %d", path, response.StatusCode)
-	}
 	if answer == nil {
 		return nil
 	}
@@ -129,4 +114,21 @@ func (c *Cluster) callEtcd(ctx context.Context, client *http.Client, path, body 
 		return fmt.Errorf("read the response of etcd: %w", err)
 	}
 	return nil
+}
+
+// postEtcd sends a request to the JSON gateway of etcd. The response has the status 200, and the caller
+// closes its body.
+func (c *Cluster) postEtcd(ctx context.Context, client *http.Client, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdURL+path, strings.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("call etcd: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("call etcd: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("call etcd: %s responded with status %d", path, response.StatusCode), response.Body.Close())
+	}
+	return response, nil
 }

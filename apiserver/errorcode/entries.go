@@ -68,7 +68,7 @@ var entries = []Entry{
 	{"too_many_conditions", "The search has too many conditions.", "A search in Postgres may have at most 5,000 conditions.", "Use fewer parameters or values."},
 	{"too_many_issues", "The resource has more issues than are listed.", "The response lists at most 50 issues.", "Correct the listed issues to see the others."},
 	{"too_many_lines", "The import has too many lines.", "One import reads at most 100,000 lines.", "Send the remaining lines in another import."},
-	{"too_many_requests", "There are too many requests.", "The caller or the site exceeds a rate or a number of concurrent requests.", "Repeat the request after the number of seconds in Retry-After."},
+	{"too_many_requests", "There are too many requests.", "The caller or the site exceeds a rate or a number of concurrent requests, or the server is overloaded.", "Repeat the request after the number of seconds in Retry-After."},
 	{"unavailable", "The site is not available now.", "Its storage or the cluster does not answer, or the server is starting. If the request was a write, it may have succeeded.", "Repeat the request after the number of seconds in Retry-After."},
 	{"unchanged", "The record is unchanged.", "The request sent what is stored already.", "No action is needed. The version stays the same."},
 	{"unknown_element", "The resource has an element that FHIR R4 does not define.", "The name is misspelled, or belongs to another type or another release of FHIR.", "Correct the name, or use an extension."},

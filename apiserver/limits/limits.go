@@ -59,10 +59,11 @@ func From(spec v1alpha1.Limits) Rates {
 
 // ExceededError is returned for a request that exceeds a limit of rate or concurrency.
 type ExceededError struct {
-	// Policy names the exceeded limit: site, caller, address, searches or exports.
+	// Policy names the exceeded limit: site, caller or address for a rate; searches, exports or requests
+	// for what runs concurrently of one Site; server for what runs concurrently of all.
 	Policy string
-	// Quota is the number of requests that are allowed in Window on average. It is 0 for the policies
-	// searches and exports.
+	// Quota is the number of requests that are allowed in Window on average. It is 0 if Policy is not
+	// for a rate.
 	Quota  int
 	Window time.Duration
 	// RetryAfter is the time after which the client can retry the request.
@@ -70,6 +71,9 @@ type ExceededError struct {
 }
 
 func (e *ExceededError) Error() string {
+	if e.Policy == policyServer {
+		return "too many requests are running on this server; retry later"
+	}
 	if e.Quota == 0 {
 		return "too many " + e.Policy + " of this site are running; retry later"
 	}

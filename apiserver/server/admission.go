@@ -53,6 +53,9 @@ func (a *admission) view(r *http.Request, site sites.ServedSite, caller access.C
 
 // admitSite identifies the Site and the caller of a request, and counts it against rate limits.
 func (a *admission) admitSite(r *http.Request, siteID string) (sites.ServedSite, access.Caller, error) {
+	if err := refusal(r.Context()); err != nil { // inflight.go
+		return sites.ServedSite{}, access.Caller{}, err
+	}
 	site, caller, err := a.identify(r, siteID)
 	if err := a.limit(r, site, caller, err); err != nil { // limits.go
 		return sites.ServedSite{}, access.Caller{}, err

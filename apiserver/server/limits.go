@@ -27,7 +27,11 @@ func (a *admission) limit(r *http.Request, site sites.ServedSite, caller access.
 	return refusal
 }
 
-// limitAnonymous counts a request without a caller against the limit of its client address.
+// limitAnonymous counts a request without a caller against the limit of its client address. Errors:
+// *limits.ExceededError.
 func (a *admission) limitAnonymous(r *http.Request) error {
+	if err := refusal(r.Context()); err != nil { // inflight.go
+		return err
+	}
 	return a.limits.Anonymous(hostOf(r.RemoteAddr))
 }

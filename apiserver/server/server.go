@@ -55,6 +55,9 @@ type Config struct {
 	// Listener configures the port of the FHIR and AHDS APIs. If nil, these APIs are served only
 	// through the aggregated API.
 	Listener *Listener
+	// MaxRequestsInflight is the maximum number of concurrent requests to the FHIR and AHDS APIs. 0
+	// means no limit.
+	MaxRequestsInflight int
 	// Aggregated has the Kubeconfig, the Address and the certificate of the aggregated API; the
 	// Server sets the other fields. If nil, the aggregated API is not served.
 	Aggregated *aggregated.Config
@@ -171,7 +174,9 @@ func (s *Server) makeHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.withConsole(s.counted(measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()))), nil // console.go, traffic.go, apis.go
+	apis := measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()) // apis.go
+	limited := withInflightLimit(limits.NewInflight(s.config.MaxRequestsInflight), apis)
+	return s.withConsole(s.counted(limited)), nil // console.go, traffic.go
 }
 
 // resources returns the resources of the FHIR API. A hidden Site exists for a caller with a right

@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/felixge/httpsnoop"
 )
@@ -17,7 +16,7 @@ func (s *Server) counted(next http.Handler) http.Handler {
 			return
 		}
 		response := httpsnoop.CaptureMetrics(next, w, r)
-		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		if isEventStream(w.Header()) {
 			return
 		}
 		if _, found := s.config.Sites.Find(siteID); found {

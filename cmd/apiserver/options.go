@@ -29,6 +29,7 @@ type options struct {
 	issuerNetworks egress.Networks
 	maxRecords     int64
 	maxBytes       int64
+	maxInflight    int
 	logLevel       slog.Level
 	showVersion    bool
 	auditLogPath   string
@@ -64,6 +65,8 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags.IntVar(&o.listener.MaxConnections, "max-connections", 10000, "maximum `number` of open connections to the FHIR and AHDS APIs; further connections wait; 0 means no limit")
 	flags.IntVar(&o.listener.MaxConnectionsPerAddress, "max-connections-per-address", 2000,
 		"maximum `number` of open connections to the FHIR and AHDS APIs from one client address; further connections are closed; the clients behind a proxy share one address; 0 means no limit")
+	flags.IntVar(&o.maxInflight, "max-requests-inflight", 600,
+		"maximum `number` of requests to the FHIR and AHDS APIs that run concurrently, of which a Site may have three quarters; further requests are refused with 429; streams of deliveries do not count; 0 means no limit")
 	flags.BoolVar(&o.profiling, "profiling", false, "serve /debug/pprof at --health-address")
 	o.aggregated.addFlags(flags)
 	o.delivery.addFlags(flags)
@@ -108,6 +111,9 @@ func (o *options) checkFacade() error {
 	o.publicURL = strings.TrimRight(o.publicURL, "/")
 	if o.listener.MaxConnections < 0 || o.listener.MaxConnectionsPerAddress < 0 {
 		return errors.New("--max-connections and --max-connections-per-address must not be negative")
+	}
+	if o.maxInflight < 0 {
+		return errors.New("--max-requests-inflight must not be negative")
 	}
 	if (o.listener.CertFile == "") != (o.listener.KeyFile == "") {
 		return errors.New("set both --tls-cert-file and --tls-private-key-file, or neither")

@@ -50,7 +50,7 @@ func newServer(ctx context.Context, o *options, log *slog.Logger) (*server.Serve
 	}
 	serving := server.Config{
 		Kubernetes: config, Engine: engine, Sites: registry, Tracing: tracing, AuditLog: lines, Keys: o.keys.opened,
-		PublicURL: o.publicURL, Health: o.health(), Log: log,
+		PublicURL: o.publicURL, MaxRequestsInflight: o.maxInflight, Health: o.health(), Log: log,
 	}
 	if o.serve[serveFacade] {
 		serving.Listener = &o.listener

@@ -1,0 +1,56 @@
+package limits
+
+import (
+	"sync"
+	"time"
+)
+
+// inflightRetry is when a client can retry a request that exceeds the limit of Inflight, as
+// kube-apiserver answers.
+const inflightRetry = time.Second
+
+const policyServer = "server"
+
+// Inflight limits the number of concurrent requests of one server. Without a limit, an overloaded
+// server shares its processors among thousands of requests, so that each takes long and clients
+// give up on most. No Site has more than three quarters of the requests, because those of one whose
+// storage is slow would otherwise leave none to the others. It is safe for concurrent use.
+type Inflight struct {
+	max     int
+	mu      sync.Mutex
+	running int
+	// sites is the number of running requests by siteID.
+	sites map[string]int
+}
+
+// NewInflight returns an Inflight of a maximum number of concurrent requests. 0 means no limit.
+func NewInflight(maximum int) *Inflight {
+	return &Inflight{max: maximum, sites: map[string]int{}}
+}
+
+// Enter counts a request to a Site, or to a path of no Site if siteID is empty. The function that
+// calls Enter must call leave after the request; further calls of leave have no effect. Errors:
+// *ExceededError.
+func (l *Inflight) Enter(siteID string) (leave func(), err error) {
+	if l.max == 0 {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.running >= l.max:
+		return nil, &ExceededError{Policy: policyServer, RetryAfter: inflightRetry}
+	case l.sites[siteID] >= max(1, l.max-l.max/4):
+		return nil, &ExceededError{Policy: "requests", RetryAfter: inflightRetry}
+	}
+	l.running++
+	l.sites[siteID]++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.running--
+		if l.sites[siteID]--; l.sites[siteID] == 0 {
+			delete(l.sites, siteID)
+		}
+	}), nil
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/felixge/httpsnoop"
+
+	"github.com/paddock-health/paddock/apiserver/limits"
+)
+
+// refusalKey is the key of a context value: the error with which admission refuses the request.
+type refusalKey struct{}
+
+// refusal returns the error with which withInflightLimit has a request refused, or nil.
+func refusal(ctx context.Context) error {
+	err, _ := ctx.Value(refusalKey{}).(error)
+	return err
+}
+
+// withInflightLimit limits the concurrent requests to next. Admission refuses those beyond the
+// limit, because each API has a format of its own for errors. A stream of events counts until its
+// response begins, because it lasts as long as the client reads.
+func withInflightLimit(limit *limits.Inflight, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siteID, _ := siteAndAPI(r.URL.Path)
+		leave, err := limit.Enter(siteID)
+		if err != nil {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
+			return
+		}
+		defer leave()
+		next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
+			WriteHeader: func(writeHeader httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+				return func(status int) {
+					if isEventStream(w.Header()) {
+						leave()
+					}
+					writeHeader(status)
+				}
+			},
+		}), r)
+	})
+}
+
+// isEventStream reports whether a response is a stream of server-sent events.
+func isEventStream(header http.Header) bool {
+	return strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
+}

@@ -58,8 +58,8 @@ type caller struct {
 	mu       sync.Mutex
 	rounds   int
 	failures []string
-	// broken counts connections that broke after the request was sent.
-	broken int
+	// broken has the requests whose connection broke after they were sent, with the error.
+	broken []string
 }
 
 // withdrawn reports for each API server whether it gets no requests of workloads, as Kubernetes sends
@@ -113,7 +113,7 @@ func (v *caller) send(ctx context.Context, attempt int, method, path, body strin
 		var failed *net.OpError
 		if !errors.As(err, &failed) || failed.Op != "dial" {
 			v.mu.Lock()
-			v.broken++
+			v.broken = append(v.broken, fmt.Sprintf("%s: %s %s: %v", time.Now().Format(time.StampMilli), method, request.URL, err))
 			v.mu.Unlock()
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -280,14 +280,14 @@ func (d *workloads) answered() (n int) {
 	return n
 }
 
-// broken is the number of connections that broke after a request was sent.
-func (d *workloads) broken() (n int) {
+// broken returns the requests whose connection broke after they were sent.
+func (d *workloads) broken() (all []string) {
 	for _, v := range d.all {
 		v.mu.Lock()
-		n += v.broken
+		all = append(all, v.broken...)
 		v.mu.Unlock()
 	}
-	return n
+	return all
 }
 
 // close ends the work and verifies what is stored.
@@ -377,7 +377,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 			Expect(server.Restart(ctx)).To(Succeed()) // by SIGTERM
 			withdrawn[n].Store(false)
 		}
-		Expect(d.broken()).To(BeZero(), "connections that broke after a request was sent")
+		Expect(d.broken()).To(BeEmpty(), "connections that broke after a request was sent")
 		d.progress(ctx, "after the roll-out")
 		d.close(ctx)
 	}, SpecTimeout(5*time.Minute))

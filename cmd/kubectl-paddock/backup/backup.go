@@ -83,9 +83,9 @@ func Run(ctx context.Context, config Config, site *siteapi.Client, siteURL strin
 }
 
 // timeLayout is the layout of the time with which the name of a backup begins.
-const timeLayout = "2006-01-02T15-04-05Z"
+const timeLayout = "2006-01-02T15-04-05.000Z"
 
-// newName returns the name of a backup. Its last part distinguishes backups that begin in the same second.
+// newName returns the name of a backup. Its last part distinguishes backups that begin at the same time.
 func newName(began time.Time) string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // it never returns an error

@@ -20,7 +20,7 @@ The credentials are those of $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS
 command is repeated with the same directory.`,
 		Example: `  kubectl paddock restore demo -n demo --as-service-account administrator --from s3://backups/paddock/demo/demo --directory demo-restored
   kubectl paddock restore demo -n demo --as-service-account administrator --s3-endpoint https://minio.example.org \
-    --from s3://backups/paddock/demo/demo/2031-03-01T02-17-00Z-5f1c2ab4 --directory demo-restored`,
+    --from s3://backups/paddock/demo/demo/2031-03-01T02-17-00.123Z-5f1c2ab4 --directory demo-restored`,
 		Args: arguments("SITE"), ValidArgsFunction: a.completeSites,
 	}
 	flags := command.Flags()

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -265,6 +266,7 @@ func (b *backups) stall(part string) (endpoint string, arrived chan struct{}) {
 	arrived = make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, part) {
+			_, _ = io.Copy(io.Discard, r.Body) // the server sees the end of a connection only after the body
 			close(arrived)
 			<-r.Context().Done()
 			return
@@ -335,7 +337,7 @@ func describeBackups(control **localcluster.Cluster, paddock **localpaddock.Padd
 		By("deleting old backups only when a newer one is complete")
 		abandoned := slices.DeleteFunc(b.names("records.00001.ndjson"), func(name string) bool { return name == first || name == second })
 		Expect(abandoned).To(HaveLen(1))
-		const old, foreign = "2020-01-01T00-00-00Z-00000000", "notes"
+		const old, foreign = "2020-01-01T00-00-00.000Z-00000000", "notes"
 		for _, name := range []string{old, foreign} {
 			Expect(os.CopyFS(filepath.Join(b.folder(), name), os.DirFS(filepath.Join(b.folder(), abandoned[0])))).To(Succeed())
 		}

@@ -19,8 +19,10 @@ import (
 const (
 	// Bucket is the bucket of a server.
 	Bucket = "backups"
-	// AccessKeyID and SecretAccessKey are the credentials of a server.
-	AccessKeyID, SecretAccessKey = "paddock-test", "paddock-test-secret"
+	// AccessKeyID is the name of the credentials of a server.
+	AccessKeyID = "paddock-test"
+	// SecretAccessKey is the secret of the credentials of a server.
+	SecretAccessKey = "paddock-test-secret"
 )
 
 // Server is a running server.

@@ -100,12 +100,13 @@ unit: ## Run the tests of packages that start no server processes.
 	cd hack/tools/release && go vet ./... && go test ./...
 	cd hack/test/gitops && go vet ./... && go test ./...
 	cd hack/tools/issuer && go vet ./...
+	cd hack/tools/versitygw && go vet ./...
 	cd hack/tools/kubernetes && go vet ./cluster-controllers
 
 # Two packages are tested at the same time, because each waits for its servers about half of the time. More
 # would take memory for a control plane each, and save nothing on two processors.
 .PHONY: integration
-integration: cluster-tools $(ETCDUTL) helm-tools issuer release-tools build-run ## Run the tests against a real etcd and kube-apiserver.
+integration: cluster-tools $(ETCDUTL) helm-tools issuer release-tools s3-tools build-run ## Run the tests against a real etcd and kube-apiserver.
 	$(GO_TEST) -p 2 -timeout 20m $(call packages-of,integration)
 
 .PHONY: clients

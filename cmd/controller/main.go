@@ -1,5 +1,6 @@
-// Command controller reconciles Sites, WebhookEvents and Webhooks. It consists of flags and wiring:
-// the parts that it wires are in controllers/.
+// Command controller reconciles Sites, WebhookEvents and Webhooks. `controller backup` backs up one Site
+// and ends. The command consists of flags and wiring: the parts that it wires are in controllers/ and in
+// cmd/kubectl-paddock/backup.
 package main
 
 import (
@@ -20,7 +21,11 @@ import (
 var version string
 
 func main() {
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	command, args := run, os.Args[1:]
+	if len(args) > 0 && args[0] == backupCommand {
+		command, args = runBackup, args[1:]
+	}
+	if err := command(ctrl.SetupSignalHandler(), args); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "controller: %v\n", err)
 		os.Exit(1)
 	}

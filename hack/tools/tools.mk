@@ -21,6 +21,7 @@ ACTIONLINT     := $(BIN)/actionlint
 CRD_REF_DOCS   := $(BIN)/crd-ref-docs
 ISSUER         := $(BIN)/issuer
 CLOUDNATIVEPG  := $(BIN)/cloudnative-pg
+VERSITYGW      := $(BIN)/versitygw
 
 # pinned-version(group, module) reads a version from a group's go.mod.
 pinned-version = $(shell sed -nE 's|^(require)?[[:space:]]*$(2) (v[^ ]+).*|\2|p' hack/tools/$(1)/go.mod)
@@ -35,6 +36,7 @@ SKIPPER_VERSION        := $(call pinned-version,skipper,github.com/zalando/skipp
 CLOUDNATIVEPG_VERSION  := $(call pinned-version,cloudnative-pg,github.com/cloudnative-pg/cloudnative-pg)
 PROMETHEUS_VERSION     := $(call pinned-version,prometheus,github.com/prometheus/prometheus)
 CRD_REF_DOCS_VERSION   := $(call pinned-version,crd-ref-docs,github.com/elastic/crd-ref-docs)
+VERSITYGW_VERSION      := $(call pinned-version,versitygw,github.com/versity/versitygw)
 ACTIONLINT_VERSION     := $(call pinned-version,actionlint,github.com/rhysd/actionlint)
 GOVULNCHECK_VERSION    := $(call pinned-version,govulncheck,golang.org/x/vuln)
 HELM_VERSION           := $(call pinned-version,helm,helm.sh/helm/v4)
@@ -110,6 +112,12 @@ $(COREDNS): hack/tools/coredns/go.mod hack/tools/coredns/go.sum hack/tools/cored
 
 $(ISSUER): hack/tools/issuer/go.mod hack/tools/issuer/go.sum $(wildcard hack/tools/issuer/*.go)
 	$(call build-tools,issuer on zitadel/oidc $(OIDC_VERSION),15 s,issuer,$@,.)
+
+.PHONY: s3-tools
+s3-tools: $(VERSITYGW) # Build the S3 server of the tests.
+
+$(VERSITYGW): hack/tools/versitygw/go.mod hack/tools/versitygw/go.sum hack/tools/versitygw/main.go
+	$(call build-tools,Versity Gateway $(VERSITYGW_VERSION),1 min,versitygw,$@,.)
 
 # The last version that does not depend on clients of databases, brokers and clouds, which are six times its own code.
 $(SKIPPER): hack/tools/skipper/go.mod hack/tools/skipper/go.sum

@@ -57,6 +57,11 @@ app.kubernetes.io/component: {{ .component }}
 {{ .Values.facade.service.port | default (ternary 443 80 .Values.facade.tls.enabled) }}
 {{- end }}
 
+{{/* Name of the objects that back up a Site, at most 52 characters, as CronJobs require. Takes the Site of backup.sites. */}}
+{{- define "paddock.backupName" -}}
+paddock-backup-{{ trunc 28 .name | trimSuffix "-" | trimSuffix "." }}-{{ printf "%s/%s" .namespace .name | sha256sum | trunc 8 }}
+{{- end }}
+
 {{- define "paddock.publicURL" -}}
 {{- if .Values.publicURL -}}
 {{ .Values.publicURL }}

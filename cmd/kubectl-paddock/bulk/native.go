@@ -74,13 +74,35 @@ type nativeProgress struct {
 
 // nativeExporter exports a site in the native format.
 type nativeExporter struct {
-	site      *siteapi.Client
-	directory string
-	progress  *Progress
-	state     nativeProgress
-	digest    hash.Hash
+	site *siteapi.Client
+	// write stores a file.
+	write func(ctx context.Context, name string, content []byte) error
+	// save stores the state after each page. It is nil if an interrupted export does not go on.
+	save     func(nativeProgress) error
+	progress *Progress
+	state    nativeProgress
+	digest   hash.Hash
 	// began reports whether the progress has begun.
 	began bool
+}
+
+func newNativeExporter(site *siteapi.Client, siteURL string, progress *Progress) *nativeExporter {
+	return &nativeExporter{
+		site: site, progress: progress, digest: sha256.New(),
+		state: nativeProgress{
+			Manifest: NativeManifest{Format: NativeFormat, Site: siteURL, Records: map[string]int{}, Files: []NativeFile{}},
+			Recent:   map[string]bool{},
+		},
+	}
+}
+
+// StreamNative exports all records of a site in the native format. It calls write for each file,
+// records.{number}.ndjson, and returns the manifest, which the caller stores after the files. It holds
+// at most four pages of the site in memory at a time.
+func StreamNative(ctx context.Context, site *siteapi.Client, siteURL string, progress *Progress, write func(ctx context.Context, name string, content []byte) error) (NativeManifest, error) {
+	x := newNativeExporter(site, siteURL, progress)
+	x.write = write
+	return x.run(ctx)
 }
 
 // ExportNative exports all records of a site in the native format into files of a folder:
@@ -90,33 +112,31 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err
 	}
-	x := &nativeExporter{site: site, directory: directory, progress: progress, digest: sha256.New()}
-	found, err := loadState(directory, exportState, &x.state)
+	x := newNativeExporter(site, siteURL, progress)
+	x.write = func(_ context.Context, name string, content []byte) error {
+		return writeFile(filepath.Join(directory, name), content)
+	}
+	x.save = func(state nativeProgress) error { return saveState(directory, exportState, state) }
+	var interrupted nativeProgress
+	found, err := loadState(directory, exportState, &interrupted)
 	switch {
 	case err != nil:
 		return NativeManifest{}, err
-	case found && (x.state.Manifest.Format != NativeFormat || x.state.Manifest.Site != siteURL):
+	case found && (interrupted.Manifest.Format != NativeFormat || interrupted.Manifest.Site != siteURL):
 		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
 	case found:
+		x.state = interrupted
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:
-		x.state = nativeProgress{
-			Manifest: NativeManifest{Format: NativeFormat, Site: siteURL, Records: map[string]int{}, Files: []NativeFile{}},
-			Recent:   map[string]bool{},
-		}
 		err = emptyFolder(directory, false)
 	}
 	if err != nil {
 		return NativeManifest{}, err
 	}
-	for !x.state.Done {
-		if err := x.pass(ctx); err != nil {
-			return NativeManifest{}, err
-		}
+	m, err := x.run(ctx)
+	if err != nil {
+		return NativeManifest{}, err
 	}
-	progress.End()
-	m := x.state.Manifest
-	m.SHA256 = hex.EncodeToString(x.digest.Sum(nil))
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
 		err = writeFile(filepath.Join(directory, ManifestName), append(text, '\n'))
@@ -125,6 +145,19 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		return NativeManifest{}, err
 	}
 	return m, os.Remove(filepath.Join(directory, exportState))
+}
+
+// run exports the passes that remain, and returns the manifest.
+func (x *nativeExporter) run(ctx context.Context) (NativeManifest, error) {
+	for !x.state.Done {
+		if err := x.pass(ctx); err != nil {
+			return NativeManifest{}, err
+		}
+	}
+	x.progress.End()
+	m := x.state.Manifest
+	m.SHA256 = hex.EncodeToString(x.digest.Sum(nil))
+	return m, nil
 }
 
 // pass exports the pages of a pass.
@@ -151,7 +184,7 @@ func (x *nativeExporter) pass(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		for page := range pages {
-			if err := x.add(page); err != nil {
+			if err := x.add(ctx, page); err != nil {
 				return err
 			}
 		}
@@ -172,7 +205,7 @@ func (x *nativeExporter) endPass() {
 }
 
 // add writes a page to a file.
-func (x *nativeExporter) add(page siteapi.NativePage) error {
+func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error {
 	s := &x.state
 	if s.Next == "" {
 		s.Next = page.Time
@@ -200,7 +233,7 @@ func (x *nativeExporter) add(page siteapi.NativePage) error {
 	if lines > 0 {
 		sum := sha256.Sum256(kept)
 		file := NativeFile{Name: fmt.Sprintf("records.%05d.ndjson", len(s.Manifest.Files)+1), Lines: lines, Bytes: len(kept), SHA256: hex.EncodeToString(sum[:])}
-		if err := writeFile(filepath.Join(x.directory, file.Name), kept); err != nil {
+		if err := x.write(ctx, file.Name, kept); err != nil {
 			return err
 		}
 		s.Manifest.Files = append(s.Manifest.Files, file)
@@ -213,7 +246,14 @@ func (x *nativeExporter) add(page siteapi.NativePage) error {
 	if s.After = page.Next; s.After == "" {
 		x.endPass()
 	}
-	return x.save()
+	if x.save == nil {
+		return nil
+	}
+	var err error
+	if s.Digest, err = x.digest.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+		return err
+	}
+	return x.save(*s)
 }
 
 func (x *nativeExporter) lines() (n int) {
@@ -221,13 +261,6 @@ func (x *nativeExporter) lines() (n int) {
 		n += file.Lines
 	}
 	return n
-}
-
-func (x *nativeExporter) save() (err error) {
-	if x.state.Digest, err = x.digest.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
-		return err
-	}
-	return saveState(x.directory, exportState, x.state)
 }
 
 // changedSince reports whether a line seems to have a version from a time or later. Both are in the
@@ -269,7 +302,7 @@ func checkNative(directory string) (bool, error) {
 		return false, fmt.Errorf("read %s: %w", ManifestName, err)
 	}
 	for _, file := range m.Files {
-		sum, err := digestOf(filepath.Join(directory, filepath.Base(file.Name)))
+		sum, err := DigestOf(filepath.Join(directory, filepath.Base(file.Name)))
 		if err != nil {
 			return false, err
 		}
@@ -287,7 +320,8 @@ func formatOf(manifest []byte) string {
 	return head.Format
 }
 
-func digestOf(path string) (string, error) {
+// DigestOf returns the SHA-256 of a file in hexadecimal.
+func DigestOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err

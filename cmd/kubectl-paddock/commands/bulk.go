@@ -137,27 +137,32 @@ is 1. An import that was interrupted goes on if the command is repeated.`,
 		if err != nil {
 			return err
 		}
-		counts, err := bulk.Import(command.Context(), opened.api, opened.base, *directory, *dryRun, progress)
-		if err != nil {
-			return err
-		}
-		table := output.Table{Columns: []string{"Result", "Lines"}}
-		for _, name := range slices.Sorted(maps.Keys(counts)) {
-			row := output.Row{Cells: []string{name, strconv.Itoa(counts[name])}}
-			if name == "failed" && counts[name] > 0 {
-				row.Level = output.Failure
-			}
-			table.Rows = append(table.Rows, row)
-		}
-		if err := p.Print(counts, table); err != nil {
-			return err
-		}
-		if failed := counts["failed"]; failed > 0 {
-			return fmt.Errorf("%d lines failed; see %s", failed, filepath.Join(*directory, bulk.ErrorsName))
-		}
-		return nil
+		return a.importDirectory(command, opened, *directory, *dryRun, progress, p)
 	}
 	return command
+}
+
+// importDirectory imports the files of a directory and prints the number of lines by result.
+func (a *app) importDirectory(command *cobra.Command, site *openSite, directory string, dryRun bool, progress *bulk.Progress, p output.Printer) error {
+	counts, err := bulk.Import(command.Context(), site.api, site.base, directory, dryRun, progress)
+	if err != nil {
+		return err
+	}
+	table := output.Table{Columns: []string{"Result", "Lines"}}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		row := output.Row{Cells: []string{name, strconv.Itoa(counts[name])}}
+		if name == "failed" && counts[name] > 0 {
+			row.Level = output.Failure
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	if err := p.Print(counts, table); err != nil {
+		return err
+	}
+	if failed := counts["failed"]; failed > 0 {
+		return fmt.Errorf("%d lines failed; see %s", failed, filepath.Join(directory, bulk.ErrorsName))
+	}
+	return nil
 }
 
 // openBulk finds a Site, and makes what shows the progress of an export or an import.

@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usagef(command, "%v", err) })
 	a.kube.AddFlags(root.PersistentFlags())
 	root.AddCommand(a.statusCommand(), a.tokenCommand(), a.reportCommand(), a.slotsCommand(), a.webhooksCommand(), a.auditCommand(),
-		a.exportCommand(), a.importCommand(), a.eraseCommand(), a.moveCommand(), a.resetCommand())
+		a.exportCommand(), a.importCommand(), a.restoreCommand(), a.eraseCommand(), a.moveCommand(), a.resetCommand())
 	// Errors only if the flag does not exist.
 	_ = root.RegisterFlagCompletionFunc("namespace", a.completeNamespaces)
 	return root

@@ -22,12 +22,15 @@ func TestReference(t *testing.T) {
 	kube.APIServer = nil // as in Run
 	root := (&app{Options: Options{Name: "kubectl paddock", Streams: streams}, kube: kube, now: time.Now}).root()
 	variables := map[string]string{
-		"KUBECONFIG":   "Paths of kubeconfigs, as for kubectl.",
-		tokenVariable:  "Token for requests to a Site, if neither `--as-service-account` nor `--token-file` is set.",
-		secretVariable: "Secret that verifies deliveries, for `webhooks listen`, if `--secret` is unset.",
-		"NO_COLOR":     "If it is not empty, tables have no colours.",
-		"TERM":         "If it is `dumb`, tables have no colours and there are no progress bars.",
-		"HTTP_PROXY":   "Proxy of connections by HTTP. `HTTPS_PROXY` and `NO_PROXY` likewise.",
+		"AWS_ACCESS_KEY_ID":     "Access key of S3, for `restore`.",
+		"AWS_SECRET_ACCESS_KEY": "Secret key of S3, for `restore`.",
+		"AWS_SESSION_TOKEN":     "Session token of temporary credentials of S3, for `restore`.",
+		"KUBECONFIG":            "Paths of kubeconfigs, as for kubectl.",
+		tokenVariable:           "Token for requests to a Site, if neither `--as-service-account` nor `--token-file` is set.",
+		secretVariable:          "Secret that verifies deliveries, for `webhooks listen`, if `--secret` is unset.",
+		"NO_COLOR":              "If it is not empty, tables have no colours.",
+		"TERM":                  "If it is `dumb`, tables have no colours and there are no progress bars.",
+		"HTTP_PROXY":            "Proxy of connections by HTTP. `HTTPS_PROXY` and `NO_PROXY` likewise.",
 	}
 	flagdocs.CheckVariables(t, variables, "..")
 	var page strings.Builder

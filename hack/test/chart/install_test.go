@@ -90,6 +90,8 @@ var _ = Describe("The chart", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
+	describeBackupRights()
+
 	It("gives the controller Secrets where their owners bound a role, if that is wanted", func(ctx SpecContext) {
 		install(ctx, "rbac.secrets=Namespaced")
 		run(ctx, "kubectl", "create", "namespace", "clinic-bound")

@@ -87,6 +87,8 @@ var _ = Describe("The programs", Ordered, func() {
 		}
 	}, NodeTimeout(time.Minute))
 
+	describeBackups(&control, &paddock)
+
 	It("have every metric that an alert or the dashboard names", func(ctx SpecContext) {
 		startSamples(ctx, paddock)
 		read := func() string {

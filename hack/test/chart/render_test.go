@@ -89,6 +89,7 @@ func TestTyposAreRefused(t *testing.T) {
 		"image.apiserver.digest=sha256:1":        "image/apiserver/digest",
 		"logLevel=loud":                          "logLevel",
 		"facade.replicas=two":                    "facade/replicas",
+		"backup.sites[0].nam=oak":                "nam",
 		"commonLabels.helm\\.sh/chart=mine":      "helm.sh/chart",
 	} {
 		helm := exec.Command(filepath.Join(bin, "helm"), "template", release, chartDir, "--set", set)

@@ -8,7 +8,7 @@ ARCHITECTURE := $(shell go env GOARCH)
 ##@ Real node
 
 .PHONY: e2e
-e2e: e2e-ready e2e-release e2e-former ## Run the tests on a real node (needs root; FOCUS: regular expression of the specs to run).
+e2e: e2e-ready s3-tools e2e-release e2e-former ## Run the tests on a real node (needs root; FOCUS: regular expression of the specs to run).
 	$(GO_TEST) -count=1 $(filter-out %/hack/test/e2e,$(call packages-of,e2e))
 	@go test -c -o $(BIN)/e2e/e2e.test ./hack/test/e2e
 	@cd hack/test/e2e && $(BIN)/e2e/e2e.test -test.timeout 20m -test.v -ginkgo.v -ginkgo.focus='$(FOCUS)'

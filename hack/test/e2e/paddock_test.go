@@ -167,6 +167,10 @@ var _ = Describe("The chart", Ordered, func() {
 		Eventually(ctx, func() (string, error) { return elm.family(ctx, "rex") }).Should(Equal("Smith"))
 	}, NodeTimeout(3*time.Minute))
 
+	describeDump()
+
+	describeBackup()
+
 	describeFullVolume()
 
 	describeCloudNativePG()

@@ -127,7 +127,7 @@ var rules = map[string]rule{
 		except: []string{module + "/apiserver/events/signing", module + "/apiserver/clinic"},
 	},
 	"what kubectl-paddock sends to sites and packs into reports knows no cluster": {
-		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk", "cmd/kubectl-paddock/sandbox"},
+		from: []string{"cmd/kubectl-paddock/siteapi", "cmd/kubectl-paddock/bundle", "cmd/kubectl-paddock/bulk", "cmd/kubectl-paddock/backup", "cmd/kubectl-paddock/sandbox"},
 		not:  slices.Concat(kubernetesClients, []string{"github.com/spf13/cobra"}),
 	},
 	"what records accesses knows no engine and no cluster": {

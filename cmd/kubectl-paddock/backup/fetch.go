@@ -1,0 +1,147 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
+)
+
+// Fetch downloads the newest complete backup of a site into a directory, which it creates. If the
+// address of config is that of a single backup, it downloads that one. Files that the directory has
+// already are not downloaded again, so Fetch continues where an interrupted one ended. Each file is
+// compared with its digest. Fetch returns the name of the backup. Errors: fs.ErrNotExist if there is no
+// complete backup.
+func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
+	f, err := open(config)
+	if err != nil {
+		return "", err
+	}
+	name, text, err := find(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	var manifest Manifest
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return "", fmt.Errorf("read the manifest of the backup %s: %w", name, err)
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return "", err
+	}
+	if err := checkDirectory(directory, text); err != nil {
+		return "", err
+	}
+	// The manifest comes first here, so that a directory with another export is recognized.
+	if err := os.WriteFile(filepath.Join(directory, bulk.ManifestName), text, 0o600); err != nil {
+		return "", err
+	}
+	files := slices.Concat(manifest.Files, manifest.Objects)
+	var total int64
+	for _, file := range files {
+		total += int64(file.Bytes)
+	}
+	progress.Begin(0, total)
+	for _, file := range files {
+		if file.Name != filepath.Base(file.Name) || !filepath.IsLocal(file.Name) {
+			return "", fmt.Errorf("the manifest of the backup %s has a file with the name %q; a name has no path", name, file.Name)
+		}
+		if err := fetchFile(ctx, f, name, directory, file); err != nil {
+			return "", err
+		}
+		progress.Add(int64(file.Bytes), int64(file.Lines))
+	}
+	progress.End()
+	return name, nil
+}
+
+// find returns the name of the newest complete backup, and its manifest. If the folder is a backup, find
+// makes its parent the folder.
+func find(ctx context.Context, f *folder) (string, []byte, error) {
+	if parent, last := path.Split(f.path); parent != "" {
+		if _, ok := timeOf(last); ok {
+			f.path = path.Clean(parent)
+			text, err := read(ctx, f, last+"/"+bulk.ManifestName)
+			return last, text, err
+		}
+	}
+	names, err := backups(ctx, f)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range names {
+		text, err := read(ctx, f, name+"/"+bulk.ManifestName)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // incomplete
+		}
+		return name, text, err
+	}
+	return "", nil, fmt.Errorf("s3://%s/%s has no complete backup: %w", f.bucket, f.path, fs.ErrNotExist)
+}
+
+func read(ctx context.Context, f *folder, name string) ([]byte, error) {
+	object, err := f.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer object.Close()
+	text, err := io.ReadAll(object)
+	if err != nil {
+		return nil, f.readError(name, err)
+	}
+	return text, nil
+}
+
+// checkDirectory returns an error if a directory has the manifest of another export.
+func checkDirectory(directory string, manifest []byte) error {
+	text, err := os.ReadFile(filepath.Join(directory, bulk.ManifestName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !bytes.Equal(text, manifest):
+		return fmt.Errorf("the directory %s has another export; choose an empty directory", directory)
+	}
+	return nil
+}
+
+// fetchFile downloads a file of a backup, unless the directory has it.
+func fetchFile(ctx context.Context, f *folder, name, directory string, file bulk.NativeFile) error {
+	at := filepath.Join(directory, file.Name)
+	if sum, err := bulk.DigestOf(at); err == nil && sum == file.SHA256 {
+		return nil
+	}
+	object, err := f.get(ctx, name+"/"+file.Name)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	out, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, sum), object)
+	if err != nil {
+		err = f.readError(name+"/"+file.Name, err)
+	}
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != file.SHA256 {
+		return fmt.Errorf("s3://%s/%s/%s differs from what was saved: its SHA-256 is %s, and the manifest has %s; restore another backup",
+			f.bucket, f.key(name), file.Name, got, file.SHA256)
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -104,5 +105,32 @@ var _ = Describe("Whoever may not, or asks wrongly,", func() {
 		refused(request{method: "POST", url: patients, body: `<Patient/>`, header: map[string]string{"Content-Type": "application/fhir+xml"}}, want{415, "unsupported_media_type"})
 		refused(request{method: "GET", url: patients + "?colour=brown"}, want{400, "invalid_query"})
 		refused(request{method: "GET", url: patients + "?_page_token=x"}, want{400, "invalid_query"})
+	})
+
+	It("finds the page of the code at the address in the response", func() {
+		problem := send(request{method: "GET", url: balanced + "/site/demo/ahds/v1/availability-slot?colour=brown"})
+		var outcome struct {
+			Issue []struct {
+				Details struct {
+					Coding []struct{ System, Code string }
+					Text   string
+				}
+			}
+		}
+		answer := send(request{method: "GET", url: patients + "?colour=brown"})
+		Expect(json.Unmarshal(answer.body, &outcome)).To(Succeed(), string(answer.body))
+		details := outcome.Issue[0].Details
+		Expect(details.Text).NotTo(BeEmpty())
+		for code, address := range map[string]string{
+			problem.field("code").(string): problem.field("type").(string),
+			details.Coding[0].Code:         details.Coding[0].System + "/" + details.Coding[0].Code,
+		} {
+			page := send(request{method: "GET", url: address, token: "none"})
+			Expect(page.status).To(Equal(http.StatusOK), address)
+			Expect(page.field("code")).To(Equal(code))
+			Expect(page.field("remedy")).NotTo(BeEmpty())
+			browser := send(request{method: "GET", url: address, token: "none", header: map[string]string{"Accept": "text/html"}})
+			Expect(browser.header.Get("Content-Type")).To(HavePrefix("text/html"))
+		}
 	})
 })

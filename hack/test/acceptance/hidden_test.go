@@ -91,6 +91,9 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 		{method: "GET", url: "/openapi.json"},
 		{method: "GET", url: "/docs"},
 		{method: "GET", url: "/docs/swagger-ui.css"},
+		{method: "GET", url: "/console"},
+		{method: "GET", url: "/console", header: map[string]string{"Accept": "text/html"}},
+		{method: "GET", url: "/console/callback", header: map[string]string{"Accept": "text/html"}},
 		{method: "POST", url: "/openapi.json", body: "{}"},
 	}
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, eventually, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
+import { api, base, closeRest, eventually, firstPage, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -15,22 +15,9 @@ after(stop);
 afterEach(closeRest);
 
 test('the first page is small', async () => {
-  let window;
-  const took = [];
-  for (let i = 0; i < 3; i++) {
-    await window?.close(); // a new window has an empty cache
-    window = await open();
-    await window.page.goto(home);
-    await window.page.getByRole('button', { name: 'Sign in with clinic' }).waitFor();
-    took.push(await window.page.evaluate(() => performance.now()));
-  }
-  await window.page.waitForLoadState('networkidle');
-  const sizes = await window.page.evaluate(() => ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((entry) => entry.transferSize));
-  const bytes = sizes.reduce((a, b) => a + b, 0);
-  console.log(`first page: ${Math.min(...took).toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB in ${sizes.length} responses`);
-  assert.ok(sizes.length >= 6 && sizes.every((size) => size > 0) && bytes < 300 * 1024, `bytes of the first page: ${sizes}`);
+  const window = await firstPage(home, (page) => page.getByRole('button', { name: 'Sign in with clinic' }).waitFor());
   await window.accessible('sign-in');
-  await window.picture('sign-in');
+  await window.picture('console-sign-in');
   window.check();
   await window.close();
 });
@@ -83,7 +70,7 @@ test('the home shows the conditions of the site, and requests as they happen', a
   await window.page.clock.fastForward(11_000);
   await eventually(async () => (await shown()) >= before[0] + 5 && (await answered()) >= before[1] + 2, 'requests of others are in the graph, and those of this browser');
   await window.accessible('home');
-  await window.picture('home');
+  await window.picture('console-home');
   window.check();
   await window.close();
 });
@@ -125,7 +112,7 @@ test('searching completes parameters and shows fitting columns', async () => {
   await page.getByText('20 records on this page').first().waitFor();
   for (const column of ['Name', 'Species', 'Breed', 'Gender', 'Born', 'Owner', 'Identifier']) await page.getByRole('columnheader', { name: column, exact: true }).waitFor();
   await window.accessible('search');
-  await window.picture('search');
+  await window.picture('console-search');
   await page.getByRole('button', { name: 'Next' }).click();
   await page.getByRole('row', { name: /Rex Moore Dog Golden Retriever male, neutered 2020-05-14 Mo Moore 985112003456789/ }).waitFor();
   await page.getByRole('button', { name: 'Previous' }).click();
@@ -171,7 +158,7 @@ test('a record is readable, and linked both ways', async () => {
   await card.getByText('a dog').waitFor();
   assert.equal(await card.locator('.narrative img, .narrative [style]').count(), 0);
   await window.accessible('record');
-  await window.picture('record');
+  await window.picture('console-record');
   await page.getByRole('region', { name: 'Refers to' }).getByRole('link', { name: 'Dr. Ann Lee' }).click();
   await page.getByRole('heading', { name: 'Dr. Ann Lee', level: 1 }).waitFor();
   await page.getByRole('region', { name: 'Referred to by' }).getByRole('link', { name: 'Rex Moore' }).waitFor();
@@ -212,7 +199,7 @@ test('the history shows differences by element, and restores', async () => {
   await page.getByRole('row', { name: /changed birthDate 2020-05-04 2020-05-14/ }).waitFor();
   assert.equal(await page.locator('.changes tbody tr').count(), 2);
   await window.accessible('history');
-  await window.picture('history');
+  await window.picture('console-history');
   await page.goto('about:blank');
 
   await api('PUT', 'fhir/Person/lost', { resourceType: 'Person', id: 'lost', name: [{ family: 'Lost' }] });
@@ -242,13 +229,13 @@ test('two browsers cannot book the same time', async () => {
   await ben.page.getByRole('button', { name: 'Book', exact: true }).click();
   await ben.page.getByText('In conflict with the slot').waitFor();
   await ben.accessible('a conflict');
-  await ben.picture('conflict');
+  await ben.picture('console-conflict');
   await choose(ann, slot.first);
   await ann.page.getByText('by you').waitFor();
   await ann.page.getByRole('button', { name: 'Book', exact: true }).click();
   await ann.page.locator(`[data-slot="${slot.first}"]`).getByText('Booked').waitFor();
   await ann.accessible('week');
-  await ann.picture('week');
+  await ann.picture('console-week');
   await choose(ann, slot.first);
   await ann.page.getByRole('button', { name: 'Release' }).click();
   await ann.page.getByText('The slot is free.').waitFor();
@@ -307,7 +294,7 @@ test('a delivery is seen and sent again', async () => {
   await items.last().getByText('2 attempts').waitFor();
   await items.last().locator('summary').click();
   await window.accessible('deliveries');
-  await window.picture('deliveries');
+  await window.picture('console-deliveries');
   window.check();
   await window.close();
 });
@@ -360,7 +347,7 @@ test('the audit log is for auditors', async () => {
   await signIn(auditor, tokens.auditor, '/audit#entity=Patient/rex&action=U');
   await auditor.page.getByRole('row', { name: /system:serviceaccount:oak:editor update success/ }).first().waitFor();
   await auditor.accessible('audit');
-  await auditor.picture('audit');
+  await auditor.picture('console-audit');
   const [download] = await Promise.all([auditor.page.waitForEvent('download'), auditor.page.getByRole('button', { name: 'Export all matches' }).click()]);
   assert.equal(download.suggestedFilename(), 'audit-oak.ndjson');
   auditor.check();

@@ -89,14 +89,42 @@ export class Window {
     if (!settings.screenshots) return;
     for (const colorScheme of ['light', 'dark']) {
       await this.page.emulateMedia({ colorScheme });
-      await this.page.screenshot({ path: `${settings.screenshots}/console-${name}-${colorScheme}.png` });
+      await this.page.screenshot({ path: `${settings.screenshots}/${name}-${colorScheme}.png` });
     }
     await this.page.emulateMedia({ colorScheme: null });
+  }
+
+  /** light expects that the responses which the page needed have less than 300 KiB, and returns their number and size. */
+  async light() {
+    await this.page.waitForLoadState('networkidle');
+    const sizes = await this.page.evaluate(() => ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((entry) => entry.transferSize));
+    const bytes = sizes.reduce((a, b) => a + b, 0);
+    assert.ok(sizes.every((size) => size > 0) && bytes < 300 * 1024, `bytes of the first page: ${sizes}`);
+    return { count: sizes.length, bytes };
   }
 
   close() {
     return this.page.context().close();
   }
+}
+
+/**
+ * firstPage opens a page three times, each in a window with an empty cache, and prints its size and how
+ * long the fastest took until ready, which waits for what a person needs. It returns the last window.
+ */
+export async function firstPage(url, ready) {
+  let window;
+  const took = [];
+  for (let i = 0; i < 3; i++) {
+    await window?.close();
+    window = await open();
+    await window.page.goto(url);
+    await ready(window.page);
+    took.push(await window.page.evaluate(() => performance.now()));
+  }
+  const { count, bytes } = await window.light();
+  console.log(`first page of ${new URL(url).pathname}: ${Math.min(...took).toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB in ${count} responses`);
+  return window;
 }
 
 /** open opens a window. */

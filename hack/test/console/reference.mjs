@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { base, closeRest, open, serving, site, start, stop, tokens } from './harness.mjs';
+import { base, closeRest, firstPage, open, serving, site, start, stop, tokens } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -24,6 +24,12 @@ test('the landing page leads to the reference, the console and the errors', asyn
   await window.page.getByRole('link', { name: 'slot_booked' }).click();
   await window.page.waitForURL(`${base}/errors/slot_booked`);
   await window.accessible('page of a code');
+  window.check({ pages });
+  await window.close();
+});
+
+test('the landing page is small', async () => {
+  const window = await firstPage(`${base}/site/${site}`, (page) => page.getByRole('link', { name: 'API reference' }).waitFor());
   window.check({ pages });
   await window.close();
 });

@@ -123,7 +123,7 @@ function Shell({ route, metadata, warned, onSignOut }: ShellProps) {
         </Link>
         <nav aria-label="Pages">
           {pages.map((page) => (
-            <Link to={`/${page.section}`} aria-current={page.section === section || (page.section === 'search' && section === 'record') ? 'page' : undefined}>
+            <Link to={`/${page.section}`} aria-current={page.section === section || (page.section === 'search' && ['record', 'history'].includes(section)) ? 'page' : undefined}>
               {page.title}
             </Link>
           ))}

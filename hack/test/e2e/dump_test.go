@@ -62,7 +62,7 @@ func describeDump() {
 			before[path] = known(ctx, elm, path)
 		}
 
-		const file = "/var/lib/postgresql/data/elm.dump"
+		const file = "/tmp/elm.dump" // the root of the file system is read-only
 		inDatabase(ctx, `pg_dump --format=custom --no-owner --file=`+file+` --username="$POSTGRES_USER" "$POSTGRES_DB"`)
 		put("after-dump", "After", http.StatusCreated)
 		psql := `psql --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname=postgres --command=`

@@ -28,6 +28,9 @@ const (
 // copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
 // switch, or until the return.
 func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhookNames) error {
+	if err := m.dropChanges(ctx, former); err != nil {
+		return err
+	}
 	if err := copyAudit(ctx, former, m.served); err != nil {
 		return err
 	}
@@ -54,6 +57,18 @@ func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhoo
 		more = after != ""
 	}
 	return m.report(ctx, sitesv1.MoveCopy{Done: true})
+}
+
+// dropChanges ends the logs of changes of both storages.
+func (m *mover) dropChanges(ctx context.Context, former store.Store) error {
+	for _, storage := range []store.Store{m.served, former} {
+		if log, there := storage.(store.ChangeLog); there {
+			if err := log.DropChanges(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // erasePurged erases the deliveries about records that were purged since the switch. Such a record is

@@ -196,6 +196,33 @@ func TestRunCopiesNewVersionsOnly(t *testing.T) {
 	}
 }
 
+// TestRunChangedMissesNothing shows that a record which changes while a pass of changed records runs is
+// compared by the next one.
+func TestRunChangedMissesNothing(t *testing.T) {
+	source, target := open(t), open(t)
+	source.put("a", 1)
+	copier := &move.Copier{Source: source, Target: target, Report: func(move.Pass) { source.put("a", 2) }}
+	if err := copier.LogChanges(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := copier.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, marks, err = copier.RunChanged(t.Context(), marks); err != nil {
+		t.Fatal(err)
+	}
+	copier.Report = func(move.Pass) {}
+	if pass, _, err := copier.RunChanged(t.Context(), marks); err != nil || pass.Copied != 1 {
+		t.Errorf("the record that changed meanwhile: copied %d, %v; want 1", pass.Copied, err)
+	}
+	for _, s := range []site{source, target} {
+		if err := s.DropChanges(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // counting counts the versions that are dumped, heads aside.
 type counting struct {
 	site

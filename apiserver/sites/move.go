@@ -111,7 +111,7 @@ func (m *mover) attempt(ctx context.Context) error {
 	if err := m.sites.client.Get(ctx, name, &object); err != nil {
 		return err
 	}
-	if done := object.Status.Copy; done != nil && done.Done && done.Phase == m.reference.Phase && done.Direction == m.reference.Direction {
+	if m.isDone(&object) {
 		return nil
 	}
 	other, closeOther, err := m.openOther(ctx, &object)
@@ -127,12 +127,22 @@ func (m *mover) attempt(ctx context.Context) error {
 		return errOtherMover // the API server has not changed to the new storage yet
 	}
 	return to.whileLocked(ctx, string(object.UID), func(ctx context.Context) error {
+		// The API server that had the lock may have reported meanwhile.
+		if err := m.sites.client.Get(ctx, name, &object); err != nil || m.isDone(&object) {
+			return err
+		}
 		err := m.work(ctx, &object, other)
 		if failed := permanent(err); failed != "" {
 			return errors.Join(err, m.report(ctx, sitesv1.MoveCopy{Failed: failed}))
 		}
 		return err
 	})
+}
+
+// isDone reports whether an API server has finished the work of the phase.
+func (m *mover) isDone(object *sitesv1.SiteMove) bool {
+	report := object.Status.Copy
+	return report != nil && (report.Done || report.ChangesLost) && report.Phase == m.reference.Phase && report.Direction == m.reference.Direction
 }
 
 // servedFromNew reports whether spec.to of the move serves the Site.

@@ -34,9 +34,9 @@ func (s *Store) Mark(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	name := uuid.NewString()
-	mark := `WITH m AS (INSERT INTO ` + schema.ChangesTable(s.site) + ` VALUES (pg_current_xact_id(), '', $1)) SELECT pg_current_snapshot()::text`
+	mark := `WITH m AS (INSERT INTO ` + schema.ChangesTable(s.site) + ` VALUES ($1, pg_current_xact_id(), '', $2)) SELECT pg_current_snapshot()::text`
 	var snapshot string
-	if err := s.pool.QueryRow(ctx, mark, name).Scan(&snapshot); err != nil {
+	if err := s.pool.QueryRow(ctx, mark, s.site, name).Scan(&snapshot); err != nil {
 		return "", changesError("mark the log of changes", err)
 	}
 	return name + " " + snapshot, nil
@@ -55,9 +55,9 @@ func (s *Store) ChangedSince(ctx context.Context, mark string) ([]store.Key, err
 		if complete, err := schema.HasChanges(ctx, conn.Conn(), s.site); err != nil || !complete {
 			return notComplete(err)
 		}
-		find := `SELECT DISTINCT c.typ, CASE WHEN c.typ = '' THEN c.id = $2 END, c.id FROM ` + schema.ChangesTable(s.site) + ` c
-			WHERE c.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, $1::text::pg_snapshot) ORDER BY c.typ, c.id`
-		rows, err := conn.Query(ctx, find, snapshot, name)
+		find := `SELECT DISTINCT c.typ, CASE WHEN c.typ = '' THEN c.id = $3 END, c.id FROM ` + schema.ChangesTable(s.site) + ` c
+			WHERE c.site = $1 AND c.xid >= pg_snapshot_xmin($2::text::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, $2::text::pg_snapshot) ORDER BY c.typ, c.id`
+		rows, err := conn.Query(ctx, find, s.site, snapshot, name)
 		if err != nil {
 			return err
 		}

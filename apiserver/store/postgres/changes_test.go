@@ -29,9 +29,14 @@ func TestChangesOfOpenTransactions(t *testing.T) {
 	}
 	var mark string
 	err := pgx.BeginFunc(t.Context(), shared, func(tx pgx.Tx) (err error) {
-		if _, err = tx.Exec(t.Context(), `UPDATE res SET ixsum = ixsum WHERE site = $1 AND typ = $2 AND id = $3`, site, changed.Type, changed.ID); err == nil {
-			mark, err = s.Mark(t.Context())
+		if _, err = tx.Exec(t.Context(), `UPDATE res SET ixsum = ixsum WHERE site = $1 AND typ = $2 AND id = $3`, site, changed.Type, changed.ID); err != nil {
+			return err
 		}
+		// A transaction that begins later and ends before the mark.
+		if _, err = shared.Exec(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
+			return err
+		}
+		mark, err = s.Mark(t.Context())
 		return err
 	})
 	if err != nil {

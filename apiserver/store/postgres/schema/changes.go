@@ -11,7 +11,8 @@ import (
 const changeTriggers = 2
 
 // ChangesTable returns the name of the table to which LogChanges logs the changes of a site. Its columns
-// are xid, that of the transaction, and typ and id, those of a record. A mark has an empty typ.
+// are site, xid, which is that of the transaction, and typ and id, which are those of a record. A mark has
+// an empty typ.
 func ChangesTable(site int32) string { return fmt.Sprintf("paddock_changes_%d", site) }
 
 // LogChanges makes Postgres log the key of each record of a site that is changed, created or removed, in
@@ -25,12 +26,12 @@ func LogChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 	}
 	table := ChangesTable(site)
 	statements := append(dropChanges(site),
-		fmt.Sprintf(`CREATE TABLE %s (xid xid8 NOT NULL, typ text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, PRIMARY KEY (xid, typ, id))`, table),
+		fmt.Sprintf(`CREATE TABLE %s (site int NOT NULL, xid xid8 NOT NULL, typ text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, PRIMARY KEY (site, xid, typ, id))`, table),
 		fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF TG_OP = 'DELETE' THEN
-				INSERT INTO %[1]s VALUES (pg_current_xact_id(), OLD.typ, OLD.id) ON CONFLICT DO NOTHING;
+				INSERT INTO %[1]s VALUES (OLD.site, pg_current_xact_id(), OLD.typ, OLD.id) ON CONFLICT DO NOTHING;
 			ELSE
-				INSERT INTO %[1]s VALUES (pg_current_xact_id(), NEW.typ, NEW.id) ON CONFLICT DO NOTHING;
+				INSERT INTO %[1]s VALUES (NEW.site, pg_current_xact_id(), NEW.typ, NEW.id) ON CONFLICT DO NOTHING;
 			END IF;
 			RETURN NULL; END $$`, table),
 		fmt.Sprintf(`CREATE TRIGGER %[1]s_new AFTER INSERT OR UPDATE ON res FOR EACH ROW WHEN (NEW.site = %[2]d) EXECUTE FUNCTION %[1]s()`, table, site),

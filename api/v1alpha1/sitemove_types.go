@@ -187,8 +187,8 @@ type MoveCopy struct {
 	// worker is the name of the API server that copies.
 	// +optional
 	Worker string `json:"worker,omitempty"`
-	// pass is the number of passes that the worker has begun in this phase. Each pass compares all
-	// records of both storages, and copies those that differ.
+	// pass is the number of passes that the worker has begun in this phase. The first ones compare all
+	// records of both storages and copy those that differ, the others only records that have changed.
 	// +optional
 	Pass int32 `json:"pass,omitempty"`
 	// compared is the number of records, tombstones included, that the current pass has compared.
@@ -207,19 +207,41 @@ type MoveCopy struct {
 	// errors are retried and not reported.
 	// +optional
 	Failed string `json:"failed,omitempty"`
-	// records is the number of live records that each storage had after the last pass.
+	// records is the number of live records that each storage had at the end of the pause. It is 0 if
+	// counting would have taken longer than 5 s.
 	// +optional
 	Records int64 `json:"records,omitempty"`
-	// tombstones is the number of tombstones that each storage had after the last pass.
+	// tombstones is the number of tombstones that each storage had at the end of the pause.
 	// +optional
 	Tombstones int64 `json:"tombstones,omitempty"`
-	// digest is the SHA-256 of the list of all records and their newest versions, if both storages
-	// have the same list after the last pass.
+	// digest is the SHA-256 of the list of all records and their newest versions, as of the last pass that
+	// compared all of them.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// marks is the moment since which only changed records need to be compared. It is set after a pass that
+	// compared all records.
+	// +optional
+	Marks *MoveMarks `json:"marks,omitempty"`
+	// changesLost is true if it is not known which records have changed since marks. All records must be
+	// compared again, for which the move returns to Copying.
+	// +optional
+	ChangesLost bool `json:"changesLost,omitempty"`
 	// deliveries is the number of pending webhook deliveries that were copied.
 	// +optional
 	Deliveries int64 `json:"deliveries,omitempty"`
+}
+
+// MoveMarks is a moment at which both storages were compared.
+type MoveMarks struct {
+	// source is the position in the log of changes of the storage that serves the Site.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// target is the position in the log of changes of the other storage.
+	// +optional
+	Target string `json:"target,omitempty"`
+	// latest is the time of the latest version that was compared.
+	// +optional
+	Latest *metav1.MicroTime `json:"latest,omitempty"`
 }
 
 // SiteMoveStatus is the observed state of a SiteMove.
@@ -284,6 +306,11 @@ type SiteMoveStatus struct {
 	// resumedTime is when the last pause of writes ended.
 	// +optional
 	ResumedTime *metav1.MicroTime `json:"resumedTime,omitempty"`
+
+	// pauses is the number of pauses of writes in this direction. After the third one that ends because all
+	// records must be compared again, the move is rolled back.
+	// +optional
+	Pauses int32 `json:"pauses,omitempty"`
 
 	// failure is the error because of which the move was rolled back without a decision, or empty.
 	// +optional

@@ -1,6 +1,7 @@
 // Package move copies the data of a site from one storage to another, while the site is served from
 // the first one. It compares both storages and copies what differs, so that a copy that was
-// interrupted continues where it ended. It knows no engine and no cluster. See
+// interrupted continues where it ended. After a comparison of all records, it compares only those that
+// have changed since, in either storage. It knows no engine and no cluster. See
 // docs/decisions/0024-site-moves.md.
 package move
 
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -20,6 +22,7 @@ import (
 type Storage interface {
 	store.Store
 	store.Archive
+	store.ChangeLog
 }
 
 const (
@@ -46,23 +49,22 @@ type Copier struct {
 	// Report is called with the state of the pass: after every 5000 compared records, after each batch
 	// of copies, and at the end of the pass. It must not be nil.
 	Report func(Pass)
+	// incomplete has the records of which the source counts more versions than it has, with the newest one.
+	incomplete map[store.Key]int64
 }
 
 // Pass is the state or the result of one pass of a Copier.
 type Pass struct {
-	// Compared is the number of records compared so far, tombstones included.
+	// Compared is the number of records compared so far, tombstones and removed records included.
 	Compared int64
 	// Copied is the number of records that differed and were copied. Removed is the number of records
 	// that were removed from the target because the source does not have them.
 	Copied, Removed int64
-	// Records and Tombstones are the numbers of live records and of tombstones in the source.
-	Records, Tombstones int64
-	// Newest is the time of the latest version in the source.
+	// Newest is the time of the latest version in the source among the records compared.
 	Newest time.Time
-	// Source and Target are digests of the newest versions of all records of the storages, without
-	// bodies, as the pass compared them. Both are empty until the pass ends. They are equal if no record
-	// was copied or removed.
-	Source, Target string
+	// Digest is the SHA-256 of the newest versions, without bodies, of the records compared in the source.
+	// It is empty until the pass ends.
+	Digest string
 }
 
 // Changed returns the number of records that differed and were copied or removed.
@@ -79,21 +81,67 @@ func (e *DifferentError) Error() string {
 // Run makes one pass: it compares all records and copies those that differ. Errors: *DifferentError,
 // *store.LimitError, and those of store.Archive.
 func (c *Copier) Run(ctx context.Context) (Pass, error) {
-	r := &run{Copier: c, began: time.Now(), source: newHeads(c.Source), target: newHeads(c.Target), digests: [2]hash.Hash{sha256.New(), sha256.New()}}
+	return c.pass(ctx, newHeads(c.Source), newHeads(c.Target))
+}
+
+// Marks are marks of the logs of changes of both storages.
+type Marks struct{ Source, Target string }
+
+// LogChanges begins the logs of changes of both storages.
+func (c *Copier) LogChanges(ctx context.Context) error {
+	return errors.Join(c.Source.LogChanges(ctx), c.Target.LogChanges(ctx))
+}
+
+// Mark marks the logs of changes of both storages. What Run compares afterwards, RunChanged need not
+// compare again unless it changes. Errors: those of store.ChangeLog.
+func (c *Copier) Mark(ctx context.Context) (marks Marks, err error) {
+	if marks.Source, err = c.Source.Mark(ctx); err == nil {
+		marks.Target, err = c.Target.Mark(ctx)
+	}
+	return marks, err
+}
+
+// RunChanged makes a pass of the records that have changed since the marks in either storage, those
+// included that were copied. It returns the marks for the next one. If all records were compared since
+// the marks, and the source no longer changes, both storages are the same after a pass that copied
+// nothing. Errors: those of Run and of store.ChangeLog.
+func (c *Copier) RunChanged(ctx context.Context, since Marks) (Pass, Marks, error) {
+	next, err := c.Mark(ctx)
+	if err != nil {
+		return Pass{}, since, err
+	}
+	inSource, err := c.Source.ChangedSince(ctx, since.Source)
+	if err != nil {
+		return Pass{}, since, err
+	}
+	inTarget, err := c.Target.ChangedSince(ctx, since.Target)
+	if err != nil {
+		return Pass{}, since, err
+	}
+	keys := slices.Concat(inSource, inTarget)
+	slices.SortFunc(keys, store.Key.Compare)
+	keys = slices.CompactFunc(keys, func(a, b store.Key) bool { return a.Compare(b) == 0 })
+	pass, err := c.pass(ctx, newHeadsOf(c.Source, keys), newHeadsOf(c.Target, keys))
+	return pass, next, err
+}
+
+// pass compares records and copies those that differ.
+func (c *Copier) pass(ctx context.Context, source, target *heads) (Pass, error) {
+	r := &run{Copier: c, began: time.Now(), source: source, target: target, digest: sha256.New(), lacking: map[store.Key]int64{}}
 	for {
 		more, err := r.step(ctx)
 		if err != nil {
-			return r.pass, err
+			return r.state, err
 		}
 		if !more || len(r.changed) >= batchRecords || len(r.removed) >= batchRecords {
 			if err := r.flush(ctx); err != nil {
-				return r.pass, err
+				return r.state, err
 			}
-			c.Report(r.pass)
+			c.Report(r.state)
 		}
 		if !more {
-			r.pass.Source, r.pass.Target = hex.EncodeToString(r.digests[0].Sum(nil)), hex.EncodeToString(r.digests[1].Sum(nil))
-			return r.pass, nil
+			r.state.Digest = hex.EncodeToString(r.digest.Sum(nil))
+			return r.state, nil
 		}
 	}
 }
@@ -101,12 +149,16 @@ func (c *Copier) Run(ctx context.Context) (Pass, error) {
 // run is one pass.
 type run struct {
 	*Copier
-	pass           Pass
+	state          Pass
 	began          time.Time
 	source, target *heads
-	digests        [2]hash.Hash
+	digest         hash.Hash
 	// changed are the records to copy, removed those to remove from the target.
-	changed, removed []store.Key
+	changed []difference
+	removed []store.Key
+	// lacking has those of the records to copy of which the target lacked superseded versions, with the
+	// number that the source counts.
+	lacking map[store.Key]int64
 }
 
 // step compares the next record of both storages. It reports false if there is none.
@@ -131,45 +183,57 @@ func (r *run) step(ctx context.Context) (more bool, err error) {
 	}
 	if order <= 0 {
 		r.source.next()
-		r.pass.Compared++
-		r.count(source)
-		r.digest(0, source)
-		if r.pass.Compared%headPage == 0 {
-			r.Report(r.pass)
-		}
+		r.add(source.Newest())
 	}
 	if order >= 0 {
 		r.target.next()
-		r.digest(1, target)
+	}
+	if r.state.Compared++; r.state.Compared%headPage == 0 {
+		r.Report(r.state)
 	}
 	switch {
 	case order > 0:
 		r.removed = append(r.removed, target.Key)
-	case order < 0 || !store.SameHead(source, target, r.began.Add(ignoredClaims)):
-		r.changed = append(r.changed, source.Key)
+	case order < 0:
+		r.changed = append(r.changed, difference{key: source.Key})
+	default:
+		return true, r.compareHeads(ctx, source, target)
 	}
 	return true, nil
 }
 
-func (r *run) count(head *store.Record) {
-	if head.Updated.After(r.pass.Newest) {
-		r.pass.Newest = head.Updated
+// compareHeads compares a record that both storages have. If the target has later versions, or lacks
+// superseded ones, the record is removed there, so that it is copied with all versions.
+func (r *run) compareHeads(ctx context.Context, source, target *store.Dumped) error {
+	from, to := source.Newest(), target.Newest()
+	missing := from.Version - to.Version
+	lacks := r.Target.KeepsVersions() && target.Superseded+max(0, missing) < source.Superseded && r.incomplete[source.Key] != from.Version
+	switch {
+	case lacks || missing < 0:
+		if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: target.Key}); err != nil {
+			return err
+		}
+		if lacks {
+			r.lacking[source.Key] = source.Superseded
+		}
+		r.changed = append(r.changed, difference{key: source.Key})
+	case !store.SameHead(from, to, r.began.Add(ignoredClaims)):
+		r.changed = append(r.changed, difference{key: source.Key, oldest: to.Version})
 	}
-	if head.Deleted {
-		r.pass.Tombstones++
-	} else {
-		r.pass.Records++
-	}
+	return nil
 }
 
-// digest adds a head to the digest of a storage.
-func (r *run) digest(of int, head *store.Record) {
-	_, _ = fmt.Fprintf(r.digests[of], "%q %q %d %d %d %t %q %d %q", head.Key.Type, head.Key.ID, head.Version,
+// add adds a head of the source to the state of the pass.
+func (r *run) add(head *store.Record) {
+	if head.Updated.After(r.state.Newest) {
+		r.state.Newest = head.Updated
+	}
+	_, _ = fmt.Fprintf(r.digest, "%q %q %d %d %d %t %q %d %q", head.Key.Type, head.Key.ID, head.Version,
 		head.Created.UnixMilli(), head.Updated.UnixMilli(), head.Deleted, head.Method, head.MetadataVersion, head.Metadata)
 	for _, claim := range store.ActiveClaims(head.Claims, r.began.Add(ignoredClaims)) {
-		_, _ = fmt.Fprintf(r.digests[of], " %q %d %d %d", claim.Line, claim.From.UnixMicro(), claim.Until.UnixMicro(), claim.Expires.UnixMicro())
+		_, _ = fmt.Fprintf(r.digest, " %q %d %d %d", claim.Line, claim.From.UnixMicro(), claim.Until.UnixMicro(), claim.Expires.UnixMicro())
 	}
-	_, _ = fmt.Fprintln(r.digests[of])
+	_, _ = fmt.Fprintln(r.digest)
 }
 
 // flush removes the records that the source does not have, and copies those that differ.
@@ -178,7 +242,7 @@ func (r *run) flush(ctx context.Context) error {
 		if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key, Erase: true}); err != nil {
 			return err
 		}
-		r.pass.Removed++
+		r.state.Removed++
 	}
 	r.removed = nil
 	attempts := map[store.Key]int{}
@@ -188,11 +252,12 @@ func (r *run) flush(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.changed = append(r.changed[n:], again...)
+		r.changed = r.changed[n:]
 		for _, key := range again {
 			if attempts[key]++; attempts[key] > maxAttempts {
 				return fmt.Errorf("copy %s/%s: its claims are held by other records after %d attempts: %w", key.Type, key.ID, maxAttempts, store.ErrUnavailable)
 			}
+			r.changed = append(r.changed, difference{key: key})
 		}
 	}
 	r.changed = nil
@@ -210,10 +275,10 @@ func (r *run) remove(ctx context.Context, purge store.Op) error {
 
 // copy copies records, and compares the copies with what was read. It returns the keys of those that
 // must be copied again.
-func (r *run) copy(ctx context.Context, keys []store.Key) (again []store.Key, err error) {
+func (r *run) copy(ctx context.Context, changed []difference) (again []store.Key, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	query := store.DumpQuery{Keys: sorted(keys), MaxRecords: len(keys), MaxBytes: batchBytes}
+	query := versionsOf(sorted(changed))
 	for more := true; more; {
 		page, err := r.Source.Dump(ctx, query)
 		if err != nil {
@@ -222,6 +287,12 @@ func (r *run) copy(ctx context.Context, keys []store.Key) (again []store.Key, er
 		if more = page.More && len(page.Records) > 0; more {
 			query.After = page.Records[len(page.Records)-1].Key
 		}
+		for i := range page.Records {
+			d := &page.Records[i]
+			if counted, lacks := r.lacking[d.Key]; lacks && int64(len(d.Versions)) <= counted {
+				r.setIncomplete(d.Key, d.Newest().Version)
+			}
+		}
 		failed, err := r.restore(ctx, page.Records)
 		if err != nil {
 			return nil, err
@@ -229,6 +300,13 @@ func (r *run) copy(ctx context.Context, keys []store.Key) (again []store.Key, er
 		again = append(again, failed...)
 	}
 	return again, nil
+}
+
+func (c *Copier) setIncomplete(key store.Key, version int64) {
+	if c.incomplete == nil {
+		c.incomplete = map[store.Key]int64{}
+	}
+	c.incomplete[key] = version
 }
 
 // restore stores records in the target and compares them. It returns the keys of records that must
@@ -250,9 +328,9 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 		switch {
 		case result.Err == nil && result.Dropped == 0:
 			stored = append(stored, records[i])
-			r.pass.Copied++
+			r.state.Copied++
 		case result.Err == nil: // the target keeps fewer versions
-			r.pass.Copied++
+			r.state.Copied++
 		case errors.As(result.Err, &diverged):
 			// The source no longer has the versions between those of the target and its own.
 			if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key}); err != nil {
@@ -274,11 +352,11 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 // compare compares the versions of records with those that the target returns. Errors:
 // *DifferentError.
 func (r *run) compare(ctx context.Context, stored []store.Dumped) error {
-	keys := make([]store.Key, len(stored))
+	copied := make([]difference, len(stored))
 	for i := range stored {
-		keys[i] = stored[i].Key
+		copied[i] = difference{stored[i].Key, stored[i].Versions[0].Version}
 	}
-	query := store.DumpQuery{Keys: keys, MaxRecords: len(keys), MaxBytes: batchBytes}
+	query := versionsOf(copied)
 	for next := 0; next < len(stored); {
 		page, err := r.Target.Dump(ctx, query)
 		if err != nil {

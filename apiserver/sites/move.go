@@ -28,8 +28,12 @@ const (
 	// settledChanges is the number of records that may differ at the end of a pass so that the rest can
 	// be copied during a pause of writes.
 	settledChanges = 300
-	// maxPasses is the maximum number of passes while the Site serves writes, and during the pause.
+	// maxPasses is the maximum number of passes of all records while the Site serves writes, then of passes
+	// of changed records, and of passes during the pause.
 	maxPasses = 8
+	// maxPausedRecords is the number of records, tombstones included, up to which all are compared during
+	// a pause of writes if it is not known which have changed. With more, the pause ends.
+	maxPausedRecords = 10_000
 	// maxClockSkew is how far the clock of the target may be behind the newest version. The copy waits
 	// for that time, so that later versions have later times.
 	maxClockSkew = 10 * time.Second
@@ -45,6 +49,11 @@ type mover struct {
 	// copied and reported are the progress of this process.
 	copied   int64
 	reported time.Time
+	// pass is the number of passes that this process has begun in the phase.
+	pass int32
+	// marks is nil before a pass has compared all records, and digest is that of the pass.
+	marks  *sitesv1.MoveMarks
+	digest string
 }
 
 // follow starts the work of the phase of a Site's move, if there is any, and ends that of an earlier
@@ -102,7 +111,7 @@ func (m *mover) attempt(ctx context.Context) error {
 	if err := m.sites.client.Get(ctx, name, &object); err != nil {
 		return err
 	}
-	if done := object.Status.Copy; done != nil && done.Done && done.Phase == m.reference.Phase && done.Direction == m.reference.Direction {
+	if m.isDone(&object) {
 		return nil
 	}
 	other, closeOther, err := m.openOther(ctx, &object)
@@ -118,12 +127,22 @@ func (m *mover) attempt(ctx context.Context) error {
 		return errOtherMover // the API server has not changed to the new storage yet
 	}
 	return to.whileLocked(ctx, string(object.UID), func(ctx context.Context) error {
+		// The API server that had the lock may have reported meanwhile.
+		if err := m.sites.client.Get(ctx, name, &object); err != nil || m.isDone(&object) {
+			return err
+		}
 		err := m.work(ctx, &object, other)
 		if failed := permanent(err); failed != "" {
 			return errors.Join(err, m.report(ctx, sitesv1.MoveCopy{Failed: failed}))
 		}
 		return err
 	})
+}
+
+// isDone reports whether an API server has finished the work of the phase.
+func (m *mover) isDone(object *sitesv1.SiteMove) bool {
+	report := object.Status.Copy
+	return report != nil && (report.Done || report.ChangesLost) && report.Phase == m.reference.Phase && report.Direction == m.reference.Direction
 }
 
 // servedFromNew reports whether spec.to of the move serves the Site.
@@ -179,49 +198,19 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 	if !isSource || !isTarget {
 		return fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
 	}
-	var last move.Pass
-	number := int32(0)
 	copier := &move.Copier{Source: source, Target: target, Report: func(pass move.Pass) {
 		if time.Since(m.reported) > moveReports {
-			m.complain(ctx, m.report(ctx, m.progress(number, pass)))
+			m.complain(ctx, m.report(ctx, m.progress(pass)))
 		}
 	}}
-	final := m.reference.Phase == sitesv1.MoveCatchingUp
-	if synchronizer, behind := source.(store.Synchronizer); behind && final {
-		if err := synchronizer.Synchronize(ctx); err != nil {
-			return err
-		}
+	m.pass, m.marks = 0, nil
+	if m.reference.Phase == sitesv1.MoveCopying {
+		return m.copyServing(ctx, copier) // move_records.go
 	}
-	for {
-		number++
-		var err error
-		if last, err = copier.Run(ctx); err != nil {
-			return err
-		}
-		m.copied += last.Copied
-		if last.Changed() == 0 || !final && (last.Changed() <= settledChanges || number == maxPasses) {
-			break
-		}
-		if number == maxPasses {
-			return fmt.Errorf("the storages of the move still differ in %d records after %d passes: %w", last.Changed(), number, store.ErrUnavailable)
-		}
+	if former := object.Status.Copy; former != nil && former.Direction == m.reference.Direction {
+		m.marks, m.digest = former.Marks, former.Digest
 	}
-	done := m.progress(number, last)
-	done.Done, done.Records, done.Tombstones = true, last.Records, last.Tombstones
-	if final {
-		if last.Source != last.Target {
-			return fmt.Errorf("the digests of the records in the storages of the move differ: %w", store.ErrUnavailable)
-		}
-		done.Digest = last.Source
-		var err error
-		if done.Deliveries, err = m.copyPending(ctx, other, renamed); err != nil {
-			return err
-		}
-		if err := awaitClock(ctx, target, last.Newest); err != nil {
-			return err
-		}
-	}
-	return m.report(ctx, done)
+	return m.catchUp(ctx, copier, other, renamed) // move_records.go
 }
 
 // awaitClock waits until a write to the target would be later than the newest version of the source,
@@ -278,8 +267,11 @@ func (m *mover) orderedWebhooks(ctx context.Context, renamed webhookNames) (map[
 	return ordered, nil
 }
 
-func (m *mover) progress(number int32, pass move.Pass) sitesv1.MoveCopy {
-	return sitesv1.MoveCopy{Pass: number, Compared: pass.Compared, Total: m.served.Stats().Records, Copied: m.copied + pass.Copied}
+func (m *mover) progress(pass move.Pass) sitesv1.MoveCopy {
+	return sitesv1.MoveCopy{
+		Pass: m.pass, Compared: pass.Compared, Total: m.served.Stats().Records, Copied: m.copied + pass.Copied,
+		Marks: m.marks, Digest: m.digest,
+	}
 }
 
 func (m *mover) complain(ctx context.Context, err error) {

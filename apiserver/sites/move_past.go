@@ -6,10 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
-	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/move"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -17,17 +15,15 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
-const (
-	// archivePage is the number of audit entries or ended deliveries that are written at a time.
-	archivePage = 500
-	// auditPage is the number of audit entries that are read at a time, some 10 MB. A search in the cluster
-	// reads all entries of an hour, so smaller pages read them more often.
-	auditPage = 10_000
-)
+// archivePage is the number of audit entries or ended deliveries that are written at a time.
+const archivePage = 500
 
 // copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
 // switch, or until the return.
 func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhookNames) error {
+	if err := m.dropChanges(ctx, former); err != nil {
+		return err
+	}
 	if err := copyAudit(ctx, former, m.served); err != nil {
 		return err
 	}
@@ -54,6 +50,18 @@ func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhoo
 		more = after != ""
 	}
 	return m.report(ctx, sitesv1.MoveCopy{Done: true})
+}
+
+// dropChanges ends the logs of changes of both storages.
+func (m *mover) dropChanges(ctx context.Context, former store.Store) error {
+	for _, storage := range []store.Store{m.served, former} {
+		if log, there := storage.(store.ChangeLog); there {
+			if err := log.DropChanges(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // erasePurged erases the deliveries about records that were purged since the switch. Such a record is
@@ -110,60 +118,6 @@ func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[s
 		more = page.More && len(page.Records) > 0
 	}
 	return found, nil
-}
-
-// copyAudit copies all entries of the audit log that the other one does not have.
-func copyAudit(ctx context.Context, from, to store.Store) error {
-	_, source := auditPlace(from)
-	_, target := auditPlace(to)
-	reader, writer := source(), target()
-	query := audit.Query{Count: auditPage}
-	for {
-		found, err := reader.Search(ctx, query)
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			return nil
-		}
-		entries, err := missing(ctx, writer, found)
-		if err != nil {
-			return err
-		}
-		for batch := range slices.Chunk(entries, archivePage) {
-			if err := writer.Append(ctx, batch); err != nil {
-				return err
-			}
-		}
-		query.After = found[len(found)-1].Position()
-	}
-}
-
-// missing returns the entries that a log does not have. In the cluster, entries that are appended again
-// take space, although a search returns them once.
-func missing(ctx context.Context, log audit.Storage, entries []audit.Entry) ([]*audit.Entry, error) {
-	there := map[audit.Position]bool{}
-	query := audit.Query{From: entries[len(entries)-1].Time, Until: entries[0].Time.Add(time.Millisecond), Count: auditPage}
-	for {
-		found, err := log.Search(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			break
-		}
-		for i := range found {
-			there[found[i].Position()] = true
-		}
-		query.After = found[len(found)-1].Position()
-	}
-	var absent []*audit.Entry
-	for i := range entries {
-		if !there[entries[i].Position()] {
-			absent = append(absent, &entries[i])
-		}
-	}
-	return absent, nil
 }
 
 // deliveryArchiveOf returns the archive of a store's deliveries.

@@ -25,6 +25,9 @@ type Archive interface {
 	// unknown which of the records are stored. Restore can be repeated with records that are stored
 	// already. It does not check references. Errors: ErrNotReady, ErrUnavailable.
 	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
+	// KeepsVersions reports whether Restore stores all versions of a record. Otherwise the limits of the
+	// site can drop the oldest ones.
+	KeepsVersions() bool
 }
 
 // DumpQuery selects a page of a dump.
@@ -35,13 +38,24 @@ type DumpQuery struct {
 	// Since selects only records that have a version from this time or later. The zero value selects
 	// all.
 	Since time.Time
-	// Keys, if not nil, selects only these records.
+	// Keys, if not nil, selects only these records. They must be in the order of a dump.
 	Keys []Key
+	// Oldest, if not nil, has for each of Keys the number of the oldest version to return. Older versions
+	// are left out, but never the newest version.
+	Oldest []int64
 	// Heads leaves out superseded versions and all bodies.
 	Heads bool
 	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold in
 	// bytes: when the bodies of the page exceed MaxBytes, no further record is added.
 	MaxRecords, MaxBytes int
+}
+
+// OldestOf returns the number of the oldest version to return of Keys[i].
+func (q *DumpQuery) OldestOf(i int) int64 {
+	if q.Oldest == nil {
+		return 0
+	}
+	return q.Oldest[i]
 }
 
 // DumpPage is a page of a dump. More reports whether further records may follow the last one.
@@ -56,6 +70,8 @@ type Dumped struct {
 	// Versions are in ascending order. Old versions may be missing. Only the last version has Claims,
 	// Metadata and MetadataVersion.
 	Versions []Record
+	// Superseded is the number of superseded versions. Only heads have it.
+	Superseded int64
 }
 
 // Newest returns the newest version. The record must have at least one version.

@@ -34,6 +34,9 @@ const (
 	// maxPause is the longest pause of writes until both storages are the same. Beyond it, the move is
 	// rolled back.
 	maxPause = time.Minute
+	// maxPauses is the number of pauses of writes after which the move is rolled back, if all records would
+	// have to be compared again.
+	maxPauses = 3
 	// policyDelay is the time after which kube-apiserver applies the policy paddock-moved-records to a
 	// namespace that got the label.
 	policyDelay = time.Second
@@ -331,6 +334,7 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	}
 	now := metav1.NewMicroTime(r.Now())
 	s.status.Phase, s.status.PausedTime, s.status.ResumedTime = v1alpha1.MovePausing, &now, nil
+	s.status.Pauses++
 	return nil
 }
 
@@ -354,11 +358,15 @@ func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
 }
 
 // awaitCopy waits until both storages are the same.
-func (r *MoveReconciler) awaitCopy(_ context.Context, s *moveScope) error {
+func (r *MoveReconciler) awaitCopy(ctx context.Context, s *moveScope) error {
 	c := s.copied()
 	switch {
 	case c != nil && c.Failed != "":
 		r.giveUp(s, "The last changes cannot be copied: "+c.Failed)
+	case c != nil && c.ChangesLost && s.status.Pauses < maxPauses:
+		return r.compareAgain(ctx, s)
+	case c != nil && c.ChangesLost:
+		r.giveUp(s, "It was not known which records had changed since all were compared, in each of the pauses of writes.")
 	case c != nil && c.Done:
 		s.status.Phase = v1alpha1.MoveSwitching
 	case r.tooLong(s):
@@ -366,6 +374,17 @@ func (r *MoveReconciler) awaitCopy(_ context.Context, s *moveScope) error {
 	default:
 		s.requeueAfter = moveWait
 	}
+	return nil
+}
+
+// compareAgain ends a pause of writes, because all records must be compared again, which takes too long
+// for a pause.
+func (r *MoveReconciler) compareAgain(ctx context.Context, s *moveScope) error {
+	if err := r.unfence(ctx, s, s.status.Direction); err != nil {
+		return err
+	}
+	now := metav1.NewMicroTime(r.Now())
+	s.status.Phase, s.status.ResumedTime = v1alpha1.MoveCopying, &now
 	return nil
 }
 
@@ -491,6 +510,7 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return nil
 		}
 		s.status.Phase, s.status.Direction, s.status.Failure = v1alpha1.MoveCopying, v1alpha1.MoveBack, ""
+		s.status.Pauses = 0
 	}
 	return nil
 }
@@ -511,6 +531,9 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 	if c := s.copied(); s.status.Direction == v1alpha1.MoveBack && (c == nil || !c.Done) {
 		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are being copied back. The Site serves reads and writes."}
 		return nil
+	}
+	if err := r.dropChanges(ctx, s); err != nil {
+		return err
 	}
 	if isProvisioned(&s.move.Spec.To) {
 		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.status.SiteKey); err != nil || !deleted {

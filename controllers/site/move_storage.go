@@ -52,6 +52,16 @@ func (r *MoveReconciler) unfence(ctx context.Context, s *moveScope, direction v1
 	})
 }
 
+// dropChanges ends the log of changes in the former database of the Site, if it had one.
+func (r *MoveReconciler) dropChanges(ctx context.Context, s *moveScope) error {
+	if s.status.From.Type != v1alpha1.StoragePostgres {
+		return nil
+	}
+	return r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(conn *pgx.Conn) error {
+		return schema.DropChangesOf(ctx, conn, s.status.SiteKey)
+	})
+}
+
 // sourceName returns the name of the Secret with the connection of the source of a direction.
 func sourceName(s *moveScope, direction v1alpha1.MoveDirection) string {
 	if direction == v1alpha1.MoveBack {

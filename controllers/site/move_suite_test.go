@@ -167,6 +167,18 @@ var _ = Describe("A move", func() {
 		Expect(after((timeout-2)*time.Second)).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
 		deleteAndWait(ctx, hook) // instead of the rest of the wait
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+
+		By("copying again, with writes, if it is not known what has changed")
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).To(HaveKey(v1alpha1.FencedLabel))
+		reportCopied(ctx, m, v1alpha1.MoveForward, v1alpha1.MoveCatchingUp, "changesLost")
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).NotTo(HaveKey(v1alpha1.FencedLabel))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.ResumedTime).NotTo(BeNil())
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Pauses).To(Equal(int32(2)))
+
+		By("giving up")
 		Expect(after(50 * time.Second)).To(Equal(v1alpha1.MoveCatchingUp))
 		Expect(after(61 * time.Second)).To(Equal(v1alpha1.MoveRollingBack))
 		late := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name)
@@ -248,9 +260,9 @@ var _ = Describe("A move from one provisioned database to another", func() {
 		}
 		finish := func(m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection) {
 			GinkgoHelper()
-			reportCopied(ctx, m, direction, v1alpha1.MoveCopying)
+			reportCopied(ctx, m, direction, v1alpha1.MoveCopying, "done")
 			movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
-			reportCopied(ctx, m, direction, v1alpha1.MoveCatchingUp)
+			reportCopied(ctx, m, direction, v1alpha1.MoveCatchingUp, "done")
 		}
 		connection := func(ctx context.Context) string {
 			return string(get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.ConnectionName(s.Namespace)).Data["uri"])
@@ -283,7 +295,7 @@ var _ = Describe("A move from one provisioned database to another", func() {
 		finish(m, v1alpha1.MoveBack)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRollingBack))
 		Expect(second(ctx)).To(HaveLen(6), "until the log since the switch is copied")
-		reportCopied(ctx, m, v1alpha1.MoveBack, v1alpha1.MoveRollingBack)
+		reportCopied(ctx, m, v1alpha1.MoveBack, v1alpha1.MoveRollingBack, "done")
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
 		Expect(second(ctx)).To(BeEmpty())
 		expectReady(ctx, s)
@@ -296,7 +308,7 @@ var _ = Describe("A move from one provisioned database to another", func() {
 		finish(m, v1alpha1.MoveForward)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
 		Expect(versions(databaseOf(ctx, s.Namespace))).To(Equal(first), "kept until the move is confirmed")
-		reportCopied(ctx, m, v1alpha1.MoveForward, v1alpha1.MoveSwitched)
+		reportCopied(ctx, m, v1alpha1.MoveForward, v1alpha1.MoveSwitched, "done")
 		decideMove(ctx, m, v1alpha1.MoveConfirm)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCompleted))
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
@@ -441,15 +453,15 @@ func moveReady(ctx context.Context, m *v1alpha1.SiteMove) AsyncAssertion {
 // copied reports that the work of a phase is done, as the API servers do.
 func copied(ctx context.Context, m *v1alpha1.SiteMove, phase v1alpha1.MovePhase) {
 	GinkgoHelper()
-	reportCopied(ctx, m, v1alpha1.MoveForward, phase)
+	reportCopied(ctx, m, v1alpha1.MoveForward, phase, "done")
 }
 
-// reportCopied is copied for a direction.
-func reportCopied(ctx context.Context, m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection, phase v1alpha1.MovePhase) {
+// reportCopied reports a result of the API server that copies: done or changesLost.
+func reportCopied(ctx context.Context, m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection, phase v1alpha1.MovePhase, result string) {
 	GinkgoHelper()
 	report := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name},
-		"status":   map[string]any{"copy": map[string]any{"direction": string(direction), "phase": string(phase), "done": true}},
+		"status":   map[string]any{"copy": map[string]any{"direction": string(direction), "phase": string(phase), result: true}},
 	}}
 	report.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SiteMove"))
 	Expect(apiServer.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(report), client.FieldOwner("paddock-apiserver"), client.ForceOwnership)).To(Succeed())

@@ -284,29 +284,13 @@ func (l *auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry
 func (l *auditLog) searchHour(ctx context.Context, infos []segmentInfo, query audit.Query) ([]audit.Entry, error) {
 	var found []audit.Entry
 	for _, info := range infos {
-		var obj recordsv1.AuditSegment
-		err := l.engine.client.Get(ctx, objects.Segments, l.namespace, info.name, &obj)
-		if apierrors.IsNotFound(err) {
-			continue // deleted by Trim since it was listed
-		}
-		if err != nil {
-			return nil, objects.StoreError("read audit segment "+info.name, err)
-		}
-		if obj.Spec.SiteKey != l.key {
-			continue
-		}
-		lines, err := objects.Decompress(obj.Spec.Entries)
-		if err != nil {
-			return nil, objects.StoreError("decompress audit segment "+info.name, err)
-		}
-		var e audit.Entry
-		for line := range bytes.Lines(lines) {
-			if e, err = audit.ParseAfter(line, e); err != nil {
-				return nil, objects.StoreError("read audit segment "+info.name, err)
+		err := l.readSegment(ctx, info, func(e *audit.Entry) {
+			if query.Matches(e) {
+				found = append(found, *e)
 			}
-			if query.Matches(&e) {
-				found = append(found, e)
-			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(found, func(a, b audit.Entry) int {
@@ -320,6 +304,31 @@ func (l *auditLog) searchHour(ctx context.Context, infos []segmentInfo, query au
 		}
 	})
 	return slices.CompactFunc(found, func(a, b audit.Entry) bool { return a.Position() == b.Position() }), nil
+}
+
+// readSegment calls visit with each entry of a segment. It does nothing for a segment that Trim has deleted
+// since it was listed.
+func (l *auditLog) readSegment(ctx context.Context, info segmentInfo, visit func(*audit.Entry)) error {
+	var obj recordsv1.AuditSegment
+	err := l.engine.client.Get(ctx, objects.Segments, l.namespace, info.name, &obj)
+	if apierrors.IsNotFound(err) || err == nil && obj.Spec.SiteKey != l.key {
+		return nil
+	}
+	if err != nil {
+		return objects.StoreError("read audit segment "+info.name, err)
+	}
+	lines, err := objects.Decompress(obj.Spec.Entries)
+	if err != nil {
+		return objects.StoreError("decompress audit segment "+info.name, err)
+	}
+	var e audit.Entry
+	for line := range bytes.Lines(lines) {
+		if e, err = audit.ParseAfter(line, e); err != nil {
+			return objects.StoreError("read audit segment "+info.name, err)
+		}
+		visit(&e)
+	}
+	return nil
 }
 
 // Trim implements audit.Storage. Each replica calls it. It ignores segments that another replica

@@ -63,7 +63,9 @@ type Cluster struct {
 	retainedTombstones, retainedVersions atomic.Int64
 	// seen is the resourceVersion that the watch of Records has reached. It is 0 before the first
 	// list.
-	seen    atomic.Int64
+	seen atomic.Int64
+	// listed is the resourceVersion of the first list of Records.
+	listed  atomic.Int64
 	backlog *deliveries.Backlog
 }
 

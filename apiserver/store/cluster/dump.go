@@ -21,6 +21,10 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 		return store.DumpPage{}, store.ErrNotReady
 	}
 	found := s.index.dumped(query)
+	oldest := make(map[string]int64, len(query.Oldest))
+	for i := range query.Oldest {
+		oldest[recordName(query.Keys[i])] = query.Oldest[i]
+	}
 	page := store.DumpPage{Records: make([]store.Dumped, len(found))}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchers)
@@ -34,12 +38,12 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 			head := toRecord(obj)
 			head.UID, head.Revision, head.Body = "", "", store.Body{}
 			head.Claims = store.ActiveClaims(head.Claims, s.engine.clock())
-			page.Records[i] = store.Dumped{Key: head.Key, Versions: []store.Record{head}}
+			page.Records[i] = store.Dumped{Key: head.Key, Versions: []store.Record{head}, Superseded: int64(len(obj.Spec.History))}
 			continue
 		}
 		size += len(obj.Spec.Body) + int(sum(obj.Spec.History))
 		group.Go(func() (err error) {
-			page.Records[i], err = s.dump(groupCtx, obj)
+			page.Records[i], err = s.dump(groupCtx, obj, oldest[obj.Name])
 			return err
 		})
 	}
@@ -82,14 +86,17 @@ func (x *index) dumped(query store.DumpQuery) []*recordsv1.Record {
 	return page
 }
 
-// dump returns a record with all its versions.
-func (s *Store) dump(ctx context.Context, obj *recordsv1.Record) (store.Dumped, error) {
+// dump returns a record with its versions from the number oldest on.
+func (s *Store) dump(ctx context.Context, obj *recordsv1.Record, oldest int64) (store.Dumped, error) {
 	past, err := s.superseded(ctx, obj)
 	if err != nil {
 		return store.Dumped{}, err
 	}
 	d := store.Dumped{Key: store.Key{Type: obj.Spec.Type, ID: obj.Spec.ID}}
 	for _, v := range slices.Backward(storedVersions(obj, past)) {
+		if v.number < oldest && v.number < obj.Spec.Version {
+			continue
+		}
 		record, err := s.read(v, past)
 		if err != nil {
 			return store.Dumped{}, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -48,14 +49,24 @@ type index struct {
 	types map[string]*typeIndex
 	// withEvents are the records in names that have events.
 	withEvents map[string]*indexedRecord
-	// removed maps the UID of a removed Record to the time of removal. A delayed watch event or
-	// response may still contain the Record, and must be ignored.
-	removed map[types.UID]time.Time
-	used    usage
+	// removed has the removed Records by UID, for a time. A delayed watch event or response may still
+	// contain the Record, and must be ignored.
+	removed map[types.UID]removal
+	// forgotten is the resourceVersion of the latest removal that removed has had and has no longer.
+	forgotten int64
+	used      usage
 
 	open openWrites
 	// retention is nil until Store.SetRetention is called.
 	retention atomic.Pointer[store.Retention]
+}
+
+// removal is the removal of a Record.
+type removal struct {
+	key store.Key
+	at  time.Time
+	// version is the resourceVersion of the removal, or 0 until the watch event has come.
+	version int64
 }
 
 // typeIndex holds the searchable records of one type: sorted by creation, update and id, and by
@@ -72,7 +83,7 @@ func newIndex(extractor store.Extractor) *index {
 		names:      map[string]*indexedRecord{},
 		types:      map[string]*typeIndex{},
 		withEvents: map[string]*indexedRecord{},
-		removed:    map[types.UID]time.Time{},
+		removed:    map[types.UID]removal{},
 	}
 }
 
@@ -216,22 +227,26 @@ func (x *index) read(obj *recordsv1.Record, known *indexedRecord) *indexedRecord
 }
 
 // remove removes a Record from the index and returns the change of usage. The index then ignores
-// further states of the object with the UID.
-func (x *index) remove(name string, uid types.UID, now time.Time) usage {
+// further states of the object with the UID. version is the resourceVersion of the removal, or 0 if it
+// is not known.
+func (x *index) remove(name string, uid types.UID, key store.Key, version int64, now time.Time) usage {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.removed[uid] = now
+	x.removed[uid] = removal{key: key, at: now, version: version}
 	if old := x.names[name]; old != nil && old.obj.UID == uid {
 		return x.drop(old)
 	}
 	return usage{}
 }
 
-func (x *index) forgetRemoved(before time.Time) {
+// forgetRemoved forgets the Records that were removed before a time. seen is the resourceVersion that
+// the watch has reached.
+func (x *index) forgetRemoved(before time.Time, seen int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for uid, at := range x.removed {
-		if at.Before(before) {
+	for uid, removed := range x.removed {
+		if removed.at.Before(before) {
+			x.forgotten = max(x.forgotten, cmp.Or(removed.version, seen))
 			delete(x.removed, uid)
 		}
 	}

@@ -29,7 +29,7 @@ func TestIndexReadsAStateOnce(t *testing.T) {
 			t.Errorf("after resourceVersion %s the body was read %d times, want %d", step.version, reads, step.reads)
 		}
 	}
-	x.remove("patient.rex", "u", x.lookup("patient.rex").CreationTimestamp.Time)
+	x.remove("patient.rex", "u", store.Key{Type: "Patient", ID: "rex"}, 14, x.lookup("patient.rex").CreationTimestamp.Time)
 	x.apply(state("14", "{}"))
 	if reads != 2 {
 		t.Errorf("a removed record was read again")

@@ -46,6 +46,9 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 	return results, group.Wait()
 }
 
+// KeepsVersions implements store.Archive.
+func (s *Store) KeepsVersions() bool { return false }
+
 // isOfRecord reports whether an error concerns a record, so that the others can be restored.
 func isOfRecord(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)

@@ -16,8 +16,9 @@ import (
 const (
 	// sweepInterval is the time between two searches of the index for unfinished purges.
 	sweepInterval = time.Minute
-	// removedMemory is how long the UIDs of removed Records are kept in index.removed. It is far
-	// longer than a response or a watch event of kube-apiserver can be delayed.
+	// removedMemory is how long removed Records are kept in index.removed. It is far longer than a
+	// response or a watch event of kube-apiserver can be delayed. Marks of Store.ChangedSince that are older
+	// than a removal that is forgotten end with it.
 	removedMemory = 10 * time.Minute
 	// listSweepInterval is the time between two lists of all RecordHistories and RecordClaims for
 	// orphans.
@@ -56,7 +57,7 @@ func (c *Cluster) sweep(ctx context.Context) {
 
 func (c *Cluster) sweepPurges(ctx context.Context) {
 	for id, index := range c.indexes() {
-		index.forgetRemoved(c.now().Add(-removedMemory))
+		index.forgetRemoved(c.now().Add(-removedMemory), c.seen.Load())
 		site := &Store{engine: c, namespace: id.namespace, key: id.key, index: index}
 		for _, obj := range index.unfinishedPurges(c.now().Add(-2 * claimDeadline)) {
 			if err := site.finishPurge(ctx, obj); err != nil && ctx.Err() == nil {

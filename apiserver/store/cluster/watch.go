@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
@@ -62,7 +63,8 @@ func (f *reflectorStore) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("watch of records: unexpected object of type %T", obj)
 	}
-	f.cluster.addUsage(f.cluster.indexOf(record).remove(record.Name, record.UID, f.cluster.now()))
+	version, _ := strconv.ParseInt(record.ResourceVersion, 10, 64) // 0 means unknown
+	f.cluster.addUsage(f.cluster.indexOf(record).remove(record.Name, record.UID, keyOf(record), version, f.cluster.now()))
 	return nil
 }
 
@@ -84,16 +86,18 @@ func (f *reflectorStore) Replace(list []any, resourceVersion string) error {
 			return err
 		}
 	}
+	version, _ := strconv.ParseInt(resourceVersion, 10, 64) // 0 means unknown
 	for site, index := range f.cluster.indexes() {
-		for name, uid := range index.olderThan(resourceVersion) {
-			if listed[objectName{site, name}] != uid {
-				f.cluster.addUsage(index.remove(name, uid, f.cluster.now()))
+		for _, obj := range index.olderThan(resourceVersion) {
+			if listed[objectName{site, obj.Name}] != obj.UID {
+				f.cluster.addUsage(index.remove(obj.Name, obj.UID, keyOf(obj), version, f.cluster.now()))
 			}
 		}
 	}
 	f.UpdateResourceVersion(resourceVersion)
 	if !f.ready {
 		f.ready = true
+		f.cluster.listed.Store(version)
 		close(f.cluster.synced)
 	}
 	return nil
@@ -109,6 +113,10 @@ func (f *reflectorStore) UpdateResourceVersion(resourceVersion string) {
 
 // Resync does nothing, because the indexes have no listeners.
 func (f *reflectorStore) Resync() error { return nil }
+
+func keyOf(record *recordsv1.Record) store.Key {
+	return store.Key{Type: record.Spec.Type, ID: record.Spec.ID}
+}
 
 func siteOf(record *recordsv1.Record) siteID {
 	return siteID{namespace: record.Namespace, key: record.Spec.SiteKey}
@@ -129,15 +137,14 @@ func (c *Cluster) indexes() map[siteID]*index {
 	return all
 }
 
-// olderThan returns the names and UIDs of the Records whose state in the index is not later than a
-// resourceVersion.
-func (x *index) olderThan(resourceVersion string) map[string]types.UID {
+// olderThan returns the Records whose state in the index is not later than a resourceVersion.
+func (x *index) olderThan(resourceVersion string) []*recordsv1.Record {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	older := map[string]types.UID{}
-	for name, e := range x.names {
+	var older []*recordsv1.Record
+	for _, e := range x.names {
 		if !newer(e.obj.ResourceVersion, resourceVersion) {
-			older[name] = e.obj.UID
+			older = append(older, e.obj)
 		}
 	}
 	return older

@@ -379,7 +379,7 @@ func (s *Store) finishPurge(ctx context.Context, obj *recordsv1.Record) error {
 	if err != nil {
 		return objects.StoreError("remove record "+obj.Name, err)
 	}
-	s.engine.addUsage(s.index.remove(obj.Name, obj.UID, s.engine.now()))
+	s.engine.addUsage(s.index.remove(obj.Name, obj.UID, keyOf(obj), 0, s.engine.now()))
 	s.engine.afterStep(StepRecordGone)
 	return nil
 }

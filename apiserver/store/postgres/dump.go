@@ -22,15 +22,16 @@ const dumpPage = `SELECT ` + versionColumns + ` FROM (
 
 // dumpKeys is dumpPage for the records with given keys.
 const dumpKeys = `SELECT ` + versionColumns + ` FROM (
-		SELECT x.* FROM unnest($2::text[], $3::text[]) k(typ, id)
+		SELECT x.*, k.oldest FROM unnest($2::text[], $3::text[], $4::int8[]) k(typ, id, oldest)
 		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id OFFSET 0) x
 	) r CROSS JOIN LATERAL (
-		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self
+		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self AND h.ver >= r.oldest
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id, v.ver`
 
-// headColumns are stateColumns with an empty body.
-const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata`
+// headColumns are stateColumns with an empty body, and the number of superseded versions.
+const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata,
+	(SELECT count(*) FROM hist h WHERE h.site = r.site AND h.self = r.self)`
 
 // dumpHeads selects the newest versions of a page of records.
 const dumpHeads = `SELECT ` + headColumns + `
@@ -90,12 +91,16 @@ func (s *Store) dumped(ctx context.Context, query store.DumpQuery, byPage, byKey
 		return s.pool.Query(ctx, byPage, s.site, query.After.Type, foldID(query.After.ID), store.JobType, since, query.MaxRecords)
 	}
 	var types, ids []string
-	for _, key := range query.Keys {
+	var oldest []int64
+	for i, key := range query.Keys {
 		if key.Compare(query.After) > 0 && key.Type != store.JobType {
-			types, ids = append(types, key.Type), append(ids, foldID(key.ID))
+			types, ids, oldest = append(types, key.Type), append(ids, foldID(key.ID)), append(oldest, query.OldestOf(i))
 		}
 	}
-	return s.pool.Query(ctx, byKeys, s.site, types, ids)
+	if query.Heads {
+		return s.pool.Query(ctx, byKeys, s.site, types, ids)
+	}
+	return s.pool.Query(ctx, byKeys, s.site, types, ids, oldest)
 }
 
 // dumpHeads returns a page of heads.
@@ -109,12 +114,17 @@ func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.Dum
 	now := s.dumpTime()
 	for found.Next() {
 		var at state
-		if _, err := at.scan(columnsOf(found), &texts{}); err != nil {
+		columns := columnsOf(found)
+		if _, err := at.scan(columns, &texts{}); err != nil {
 			return store.DumpPage{}, dumpError(err)
+		}
+		superseded := columns.int64()
+		if columns.err != nil {
+			return store.DumpPage{}, dumpError(columns.err)
 		}
 		head := s.record(&at)
 		head.UID, head.Revision, head.Claims = "", "", store.ActiveClaims(head.Claims, now)
-		page.Records = append(page.Records, store.Dumped{Key: head.Key, Versions: []store.Record{head}})
+		page.Records = append(page.Records, store.Dumped{Key: head.Key, Versions: []store.Record{head}, Superseded: superseded})
 	}
 	page.More = len(page.Records) == query.MaxRecords && query.Keys == nil
 	return page, dumpError(found.Err())

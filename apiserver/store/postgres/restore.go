@@ -35,6 +35,9 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 	}
 }
 
+// KeepsVersions implements store.Archive.
+func (s *Store) KeepsVersions() bool { return true }
+
 // restore is one attempt to restore records.
 type restore struct {
 	site    *Store

@@ -88,6 +88,7 @@ func Run(t *testing.T, open Open) {
 		"archive":                         testArchive,
 		"archive catches up":              testArchiveCatchesUp,
 		"archive refuses":                 testArchiveRefuses,
+		"change log":                      testChangeLog,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}

@@ -28,6 +28,9 @@ var utilities = []string{
 	"CREATE TABLE audit_", "ALTER TABLE audit ATTACH PARTITION audit_", "DROP TABLE IF EXISTS audit_",
 	// The fence of a site, whose triggers name the site (schema.Fence).
 	"CREATE OR REPLACE FUNCTION paddock_fenced()", "CREATE TRIGGER paddock_fence_", "DROP TRIGGER IF EXISTS paddock_fence_",
+	// The log of changes of a site, which is a table of the site and triggers (schema.LogChanges).
+	"CREATE TABLE paddock_changes_", "CREATE FUNCTION paddock_changes_", "CREATE TRIGGER paddock_changes_",
+	"DROP TRIGGER IF EXISTS paddock_changes_", "DROP FUNCTION IF EXISTS paddock_changes_", "DROP TABLE IF EXISTS paddock_changes_",
 }
 
 // Check tests the statements of a Recorder: each one names one site, and each scan of a table of sites in

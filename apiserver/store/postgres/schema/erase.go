@@ -47,6 +47,9 @@ func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 	if err := eraseJobs(ctx, conn, key); err != nil {
 		return err
 	}
+	if err := DropChangesOf(ctx, conn, key); err != nil {
+		return err
+	}
 	if _, err := conn.Exec(ctx, `DELETE FROM sites WHERE key = $1`, key); err != nil {
 		return fmt.Errorf("erase the site: %w", err)
 	}

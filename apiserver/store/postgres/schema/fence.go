@@ -95,10 +95,18 @@ func numberOf(ctx context.Context, conn *pgx.Conn, key string) (site int32, ther
 	return site, true, nil
 }
 
-// runFence runs the statements in a transaction. Like a migration, it gives way to transactions that
-// hold the tables for long.
+// runFence runs the statements that change a fence.
 func runFence(ctx context.Context, conn *pgx.Conn, statements []string) error {
-	err := whileLocked(ctx, func() error {
+	if err := runLocked(ctx, conn, statements); err != nil {
+		return fmt.Errorf("change the fence of the site: %w", err)
+	}
+	return nil
+}
+
+// runLocked runs the statements in a transaction. Like a migration, it gives way to transactions that
+// hold the tables for long.
+func runLocked(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	return whileLocked(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, lockTimeout); err != nil {
 				return err
@@ -111,8 +119,4 @@ func runFence(ctx context.Context, conn *pgx.Conn, statements []string) error {
 			return nil
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("change the fence of the site: %w", err)
-	}
-	return nil
 }

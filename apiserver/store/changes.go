@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrChangesLost means that an engine does not know all changes since a mark of its ChangeLog.
+var ErrChangesLost = errors.New("it is not known which records have changed since the mark")
+
+// ChangeLog finds the records that have changed since an earlier time, so that two storages that were
+// compared once can be compared again without reading all records. It also has changes that make no
+// version: purges, and changes of claims and metadata. Engines implement ChangeLog in addition to
+// Archive. All replicas have the same log and understand each other's marks.
+type ChangeLog interface {
+	// LogChanges begins the log if the engine does not always have one. It does nothing if there is a log
+	// already. While there is one, writes take longer. Errors: ErrNotReady, ErrUnavailable.
+	LogChanges(ctx context.Context) error
+	// Mark returns a mark for ChangedSince, an opaque text. Errors: ErrChangesLost if there is no log,
+	// ErrNotReady, ErrUnavailable.
+	Mark(ctx context.Context) (string, error)
+	// ChangedSince returns the records that have changed since a mark, and possibly others, each once, in
+	// the order of a dump, with ids in any case. For a record that it does not return, each Dump between
+	// Mark and the call of ChangedSince has the same. Errors: ErrChangesLost, ErrNotReady,
+	// ErrUnavailable.
+	ChangedSince(ctx context.Context, mark string) ([]Key, error)
+	// DropChanges ends the log and deletes it. It does nothing if there is none. Errors: ErrUnavailable.
+	DropChanges(ctx context.Context) error
+	// Count returns the exact numbers of records that a Dump has. Its time grows with them. Errors:
+	// ErrNotReady, ErrQueryTimeout, ErrUnavailable.
+	Count(ctx context.Context) (Counts, error)
+}
+
+// Counts are the numbers of live records and of tombstones of a site, without jobs.
+type Counts struct{ Records, Tombstones int64 }

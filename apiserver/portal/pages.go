@@ -60,11 +60,6 @@ func (h *handler) document(w http.ResponseWriter, r *http.Request, site Site) er
 	return respondKnown(w, r, mediaJSON, document.Hash, document.JSON)
 }
 
-// reference serves /site/{siteId}/docs, whatever the client accepts.
-func (h *handler) reference(w http.ResponseWriter, r *http.Request, site Site) error {
-	return respondPage(w, r, http.StatusOK, "docs.html", site)
-}
-
 // errors serves /errors: all codes.
 func (h *handler) errors(w http.ResponseWriter, r *http.Request) error {
 	if prefersHTML(r) {
@@ -80,7 +75,7 @@ func (h *handler) errors(w http.ResponseWriter, r *http.Request) error {
 // errorPage serves /errors/{code}, and the style sheet and the icon of the pages.
 func (h *handler) errorPage(w http.ResponseWriter, r *http.Request) error {
 	code := web.PathParameter(r, "code")
-	if code == "portal.css" || code == "icon.png" {
+	if code == "portal.css" || code == "icon.svg" {
 		return serveAsset(w, r, code)
 	}
 	entry, ok := errorcode.Lookup(code)

@@ -72,6 +72,9 @@ func (h *handler) paths() map[string]func(http.ResponseWriter, *http.Request) er
 		"/site/{siteId}/openapi.json": h.ofSite(h.document),
 		"/site/{siteId}/docs":         h.ofSite(h.reference),
 		"/site/{siteId}/docs/{file}":  h.ofSite(h.asset),
+
+		"/site/{siteId}/docs/operations/{operation}": h.ofSite(h.referenceOperation),
+		"/site/{siteId}/docs/schemas/{schema}":       h.ofSite(h.referenceSchema),
 	}
 }
 
@@ -115,13 +118,13 @@ func protect(header http.Header) {
 	header.Set("X-Frame-Options", "DENY")
 }
 
-// asset serves an embedded file of the API reference.
+// asset serves an embedded file of the pages.
 func (h *handler) asset(w http.ResponseWriter, r *http.Request, _ Site) error {
 	return serveAsset(w, r, web.PathParameter(r, "file"))
 }
 
 // types are the media types of embedded files.
-var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".png": "image/png"}
+var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 func serveAsset(w http.ResponseWriter, r *http.Request, name string) error {
 	extension := name[strings.LastIndexByte(name, '.')+1:]

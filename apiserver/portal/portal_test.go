@@ -64,8 +64,13 @@ func TestPortal(t *testing.T) {
 		"a site, for programs":            {"GET", "/site/oak", "*/*", 200, mediaJSON, `"openapi":"https://host/site/oak/openapi.json"`},
 		"a site, JSON first":              {"GET", "/site/oak", "application/json, text/html;q=0.5", 200, mediaJSON, `"site":"oak"`},
 		"the document":                    {"GET", "/site/oak/openapi.json", browser, 200, mediaJSON, `"openapi":"3.1.0","servers":[{"url":"/site/oak"`},
-		"the reference":                   {"GET", "/site/oak/docs", browser, 200, mediaHTML, `src="/site/oak/docs/swagger-ui-bundle.js"`},
-		"a file of the reference":         {"GET", "/site/oak/docs/swagger-ui.css", "text/css", 200, "text/css; charset=utf-8", "swagger-ui"},
+		"the reference":                   {"GET", "/site/oak/docs", browser, 200, mediaHTML, `<a href="/site/oak/docs/operations/readPatient_fhir">`},
+		"an operation":                    {"GET", "/site/oak/docs/operations/siteUsage", browser, 200, mediaHTML, `<a href="/site/oak/docs/schemas/SiteUsage">`},
+		"an operation, other spelling":    {"GET", "/site/oak/docs/operations/readPatient", browser, 200, mediaHTML, `The path <code>/fhir/patient/{id}</code> has the same meaning.`},
+		"a schema":                        {"GET", "/site/oak/docs/schemas/Patient.contact", browser, 200, mediaHTML, `<a href="/site/oak/docs/schemas/HumanName">`},
+		"no operation":                    {"GET", "/site/oak/docs/operations/readCat", "", 404, mediaProblem, "unknown_path"},
+		"no schema":                       {"GET", "/site/oak/docs/schemas/Cat", browser, 404, mediaHTML, "unknown_path"},
+		"a file of the reference":         {"GET", "/site/oak/docs/reference.css", "text/css", 200, "text/css; charset=utf-8", ".reference"},
 		"no file":                         {"GET", "/site/oak/docs/none.js", "", 404, mediaProblem, "unknown_path"},
 		"a template is no file":           {"GET", "/site/oak/docs/docs.html", "", 404, mediaProblem, "unknown_path"},
 		"a folder above":                  {"GET", "/site/oak/docs/..%2Fportal.go", "", 404, mediaProblem, "unknown_path"},
@@ -81,7 +86,7 @@ func TestPortal(t *testing.T) {
 		"an invariant":                    {"GET", "/errors/per-1", browser, 200, mediaHTML, "invariant per-1"},
 		"no code":                         {"GET", "/errors/nonsense", "", 404, mediaProblem, "unknown_path"},
 		"a code with markup":              {"GET", "/errors/%3Cscript%3E", browser, 404, mediaHTML, "unknown_path"},
-		"the icon of the pages":           {"GET", "/errors/icon.png", "", 200, "image/png", "PNG"},
+		"the icon of the pages":           {"GET", "/errors/icon.svg", "", 200, "image/svg+xml", "<svg"},
 		"the style sheet of the pages":    {"GET", "/errors/portal.css", "", 200, "text/css; charset=utf-8", "color-scheme"},
 	}
 	for name, test := range tests {
@@ -108,7 +113,7 @@ var external = regexp.MustCompile(`(src|href)="(https?:)?//[^"]*"|@import|url\([
 // TestPagesLoadNothingFromElsewhere holds the pages to their Content-Security-Policy: no inline
 // scripts and styles, and nothing from other servers but links that people follow.
 func TestPagesLoadNothingFromElsewhere(t *testing.T) {
-	for _, path := range []string{"/", "/site/oak", "/site/none", "/site/oak/docs", "/errors", "/errors/timeout", "/site/oak/docs/swagger-ui.css", "/site/oak/docs/reference.js", "/site/oak/docs/reference.css", "/errors/portal.css"} {
+	for _, path := range []string{"/", "/site/oak", "/site/none", "/site/oak/docs", "/errors", "/errors/timeout", "/site/oak/docs/operations/createPatient_fhir", "/site/oak/docs/schemas/Extension", "/site/oak/docs/reference.js", "/site/oak/docs/reference.css", "/errors/portal.css"} {
 		res := get(t, http.MethodGet, path, browser)
 		policy := res.Header().Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") || res.Header().Get("Referrer-Policy") != "no-referrer" {
@@ -129,7 +134,7 @@ func TestPagesLoadNothingFromElsewhere(t *testing.T) {
 // TestHiddenSites compares responses for a site that does not exist with those for one that is
 // hidden: both are access.ErrSiteHidden, so nothing but the path may differ.
 func TestHiddenSites(t *testing.T) {
-	for _, path := range []string{"", "/openapi.json", "/docs", "/docs/swagger-ui.css", "/docs/none.css"} {
+	for _, path := range []string{"", "/openapi.json", "/docs", "/docs/reference.css", "/docs/none.css", "/docs/operations/readPatient", "/docs/operations/none", "/docs/schemas/Patient", "/docs/schemas/none"} {
 		for _, accept := range []string{"", browser} {
 			var said [2]string
 			var headers [2]http.Header
@@ -190,7 +195,7 @@ func TestDocumentHasPages(t *testing.T) {
 	served := []string{"/console"}
 	for path := range (&handler{}).paths() {
 		below, ofSite := strings.CutPrefix(path, "/site/{siteId}")
-		if ofSite && below != "/docs/{file}" { // the files of a page
+		if ofSite && !strings.HasPrefix(below, "/docs/") { // the other pages and the files of the API reference
 			served = append(served, cmp.Or(below, "/"))
 		}
 	}

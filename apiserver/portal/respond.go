@@ -21,7 +21,10 @@ const (
 	mediaProblem = "application/problem+json"
 )
 
-var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"ofSite": ofSite}).ParseFS(assets, "assets/*.html"))
+
+// ofSite returns the data of a template of a part of a page.
+func ofSite(site Site, of any) referencePage { return referencePage{Site: site, Of: of} }
 
 // tagSyntax is the syntax of ETags. RFC 9110 §8.8.3.
 var tagSyntax = regexp.MustCompile(`^(W/)?"([\x21\x23-\x7e\x80-\xff]*)"$`)

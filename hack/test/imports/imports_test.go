@@ -111,6 +111,9 @@ var rules = map[string]rule{
 		from: []string{"apiserver/openapi", "apiserver/portal"},
 		not:  slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/apiserver/sites", module + "/api"}), except: settingsTypes,
 	},
+	"the reader of the OpenAPI document is pure": {
+		from: []string{"apiserver/portal/reference"}, not: append([]string{module, "k8s.io"}, httpPackages...),
+	},
 	"the console is a client of the APIs and knows nothing behind them": {
 		from: []string{"apiserver/console"}, not: []string{module, "k8s.io", "sigs.k8s.io"},
 	},

@@ -23,8 +23,12 @@ func describeDump() {
 		elm := newClient(ctx, "elm")
 		want := func(c *client, status int, method, path, body string, answer any) {
 			GinkgoHelper()
-			got, text, err := c.send(ctx, method, path, body)
-			Expect(err).NotTo(HaveOccurred())
+			var got int
+			var text []byte
+			Eventually(ctx, func() (_ int, err error) { // each replica connects to the restored database by itself
+				got, text, err = c.send(ctx, method, path, body)
+				return got, err
+			}).ShouldNot(Equal(http.StatusServiceUnavailable))
 			Expect(got).To(Equal(status), "%s %s: %s", method, path, text)
 			if answer != nil {
 				Expect(json.Unmarshal(text, answer)).To(Succeed(), string(text))
@@ -57,9 +61,14 @@ func describeDump() {
 			}
 		}
 		Expect(paths).To(HaveLen(6), "no link to a next page")
+		get := func(path string) (text string) {
+			GinkgoHelper()
+			Eventually(ctx, func(g Gomega) { text = known(ctx, g, elm, path) }).Should(Succeed())
+			return text
+		}
 		before := map[string]string{}
 		for _, path := range paths {
-			before[path] = known(ctx, elm, path)
+			before[path] = get(path)
 		}
 
 		const file = "/tmp/elm.dump" // the root of the file system is read-only
@@ -79,7 +88,7 @@ func describeDump() {
 		Eventually(ctx, func() (string, error) { return elm.family(ctx, "dumped") }).Should(Equal("Second"))
 		AddReportEntry("pg_dump", fmt.Sprintf("the site serves %s after the restore began", time.Since(restoring).Round(time.Millisecond)), ReportEntryVisibilityAlways)
 		for _, path := range paths {
-			Expect(known(ctx, elm, path)).To(Equal(before[path]), path)
+			Expect(get(path)).To(Equal(before[path]), path)
 		}
 		want(elm.ahds(), http.StatusConflict, http.MethodPost, "availability-slot", booking, nil)
 		want(elm, http.StatusNotFound, http.MethodGet, "patient/after-dump", "", nil)
@@ -97,22 +106,21 @@ func inDatabase(ctx context.Context, command string) {
 // known returns the response to a GET request of a path or a link, without what differs between two
 // responses for the same records: the id, the time and the links of a Bundle, the request of an outcome, and
 // the time of a calendar.
-func known(ctx context.Context, c *client, path string) string {
-	GinkgoHelper()
+func known(ctx context.Context, g Gomega, c *client, path string) string {
 	if !strings.HasPrefix(path, "https://") {
 		path = c.base + path
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Accept", "*/*")
 	if !strings.Contains(path, "token=") || strings.Contains(path, "_page_token=") { // a calendar's address has its own token
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	var document map[string]any
 	if json.Unmarshal(body, &document) == nil {
 		if document["resourceType"] == "Bundle" {
@@ -121,7 +129,7 @@ func known(ctx context.Context, c *client, path string) string {
 			}
 		}
 		body, err = json.Marshal(document)
-		Expect(err).NotTo(HaveOccurred())
+		g.Expect(err).NotTo(HaveOccurred())
 	}
 	var lines []string
 	for line := range strings.Lines(string(body)) {
@@ -129,6 +137,6 @@ func known(ctx context.Context, c *client, path string) string {
 			lines = append(lines, line)
 		}
 	}
-	Expect(response.StatusCode).To(BeElementOf(http.StatusOK, http.StatusGone), string(body))
+	g.Expect(response.StatusCode).To(BeElementOf(http.StatusOK, http.StatusGone), string(body))
 	return fmt.Sprint(response.StatusCode, " ", strings.Join(lines, ""))
 }

@@ -92,8 +92,11 @@ var errSearches = &ExceededError{Policy: "searches", RetryAfter: maxSearchWait}
 
 // mayRun reports whether a search of a caller may run now. The caller of mayRun holds mu.
 func (g *gate) mayRun(caller string) bool {
-	return g.running < g.slots && g.own[caller] < max(1, g.slots-g.slots/4)
+	return g.running < g.slots && g.own[caller] < maxShare(g.slots)
 }
+
+// maxShare returns how many of n places one caller, or one Site, may have: three quarters, and at least 1.
+func maxShare(n int) int { return max(1, n-n/4) }
 
 func (g *gate) run(caller string) {
 	g.running++

@@ -40,7 +40,7 @@ func (l *Inflight) Enter(siteID string) (leave func(), err error) {
 	switch {
 	case l.running >= l.max:
 		return nil, &ExceededError{Policy: policyServer, RetryAfter: inflightRetry}
-	case l.sites[siteID] >= max(1, l.max-l.max/4):
+	case l.sites[siteID] >= maxShare(l.max):
 		return nil, &ExceededError{Policy: "requests", RetryAfter: inflightRetry}
 	}
 	l.running++

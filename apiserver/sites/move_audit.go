@@ -14,7 +14,8 @@ const auditPage = 10_000
 
 // auditDump is a log of audit entries in which each page of a search would read all entries of an hour.
 type auditDump interface {
-	// Dump calls visit with all entries, in no order, until visit returns an error.
+	// Dump calls visit with all entries, until visit returns an error: those of the newest hour first, in no
+	// order within an hour.
 	Dump(ctx context.Context, visit func([]audit.Entry) error) error
 	// Positions returns the positions of the entries of an hour, which is in UTC.
 	Positions(ctx context.Context, hour time.Time) (map[audit.Position]bool, error)

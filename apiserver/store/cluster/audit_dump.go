@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Dump calls visit with the entries of each segment, in no order, until visit returns an error. Some
-// entries may be visited twice. Dump reads each segment once, whereas each page of Search reads all
+// Dump calls visit with the entries of each segment, until visit returns an error: those of the newest
+// hour first, in no order within an hour. Some entries may be visited twice. Dump reads each segment once, whereas each page of Search reads all
 // segments of an hour.
 func (l *auditLog) Dump(ctx context.Context, visit func([]audit.Entry) error) error {
 	infos, err := l.list(ctx)

@@ -65,6 +65,25 @@ func (d *databases) open(ctx context.Context, key string, connection dsn.Connect
 	return opened, nil
 }
 
+// openLocked returns the store of a Site in a database, over one session, which holds a lock of the database
+// for as long as it lives. The caller must close the store. Errors: postgres.ErrLocked.
+func (d *databases) openLocked(ctx context.Context, key string, connection dsn.Connection, lock string) (*database, error) {
+	config, err := d.config(connection)
+	if err != nil {
+		return nil, err
+	}
+	postgres.ConfigSession(config, lock)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &database{key: key, connection: connection, pool: pool, extractor: d.extractor, close: pool.Close}, nil
+}
+
 func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*sharedPool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,9 @@ import (
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/move"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
 const (
@@ -103,40 +106,64 @@ func (m *mover) run(ctx context.Context) {
 // errOtherMover means that another API server does the work, or has done it.
 var errOtherMover = errors.New("another API server does the work of the move")
 
-// attempt does the work while it holds a lock in the database spec.to of the move, which is part of
-// every direction.
+// attempt does the work while it holds a lock, which is that of the session of openOther if the other
+// storage is in Postgres. The phase is read while the lock is held, because the API server may have been
+// paused since it heard of the phase, and what it would copy may be long ago.
 func (m *mover) attempt(ctx context.Context) error {
-	var object sitesv1.SiteMove
-	name := client.ObjectKey{Namespace: m.reference.NamespaceOr(m.held.object.Namespace), Name: m.reference.Name}
-	if err := m.sites.client.Get(ctx, name, &object); err != nil {
+	object, err := m.read(ctx)
+	if err != nil || m.isDone(object) {
 		return err
 	}
-	if m.isDone(&object) {
-		return nil
-	}
-	other, closeOther, err := m.openOther(ctx, &object)
+	other, closeOther, err := m.openOther(ctx, object)
 	if err != nil {
 		return err
 	}
 	defer closeOther()
-	to, inPostgres := other.(*database)
-	if m.servedFromNew() {
-		to, inPostgres = m.served.(*database)
-	}
-	if !inPostgres {
-		return errOtherMover // the API server has not changed to the new storage yet
-	}
-	return to.whileLocked(ctx, string(object.UID), func(ctx context.Context) error {
-		// The API server that had the lock may have reported meanwhile.
-		if err := m.sites.client.Get(ctx, name, &object); err != nil || m.isDone(&object) {
+	work := func(ctx context.Context) error {
+		object, err := m.read(ctx)
+		switch {
+		case err != nil || m.isDone(object):
 			return err
+		case !m.isDue(object):
+			return errOtherMover
 		}
-		err := m.work(ctx, &object, other)
+		err = m.work(ctx, object, other)
 		if failed := permanent(err); failed != "" {
 			return errors.Join(err, m.report(ctx, sitesv1.MoveCopy{Failed: failed}))
 		}
 		return err
-	})
+	}
+	serving, servedFromPostgres := m.served.(*database)
+	switch opened := other.(type) {
+	case *cluster.Store:
+		if !servedFromPostgres {
+			return errOtherMover // the API server has not changed to the new storage yet
+		}
+		return serving.whileLocked(ctx, lockOf(object), func(ctx context.Context, held func(context.Context) error) error {
+			other = opened.Admitted(held)
+			return work(ctx)
+		})
+	case *database:
+		if servedFromPostgres && serving.connection.SameDatabase(opened.connection) {
+			return errOtherMover // likewise
+		}
+	}
+	return work(ctx)
+}
+
+// read reads the SiteMove from kube-apiserver.
+func (m *mover) read(ctx context.Context) (*sitesv1.SiteMove, error) {
+	var object sitesv1.SiteMove
+	name := client.ObjectKey{Namespace: m.reference.NamespaceOr(m.held.object.Namespace), Name: m.reference.Name}
+	return &object, m.sites.client.Get(ctx, name, &object)
+}
+
+// lockOf returns the name of the lock of the API server that does the work of a move.
+func lockOf(object *sitesv1.SiteMove) string { return "paddock move " + string(object.UID) }
+
+// isDue reports whether the move is in the phase whose work this is.
+func (m *mover) isDue(object *sitesv1.SiteMove) bool {
+	return string(object.UID) == m.reference.UID && object.Status.Phase == m.reference.Phase && object.Status.Direction == m.reference.Direction
 }
 
 // isDone reports whether an API server has finished the work of the phase.
@@ -160,7 +187,9 @@ func permanent(err error) string {
 	return ""
 }
 
-// openOther opens the storage of the move that does not serve the Site. The caller must close it.
+// openOther opens the storage of the move that does not serve the Site. In Postgres, it has one session,
+// which holds the lock of the move: an API server that goes on after its session has ended cannot write.
+// The caller must close it. Errors: errOtherMover.
 func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened store.Store, closeStore func(), err error) {
 	secret := sitesv1.MoveToName(object.Namespace)
 	if m.servedFromNew() {
@@ -177,7 +206,10 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 	if !there {
 		return nil, nil, fmt.Errorf("there is no Secret %s with the connection of the move: %w", secret, store.ErrUnavailable)
 	}
-	db, err := m.sites.databases.open(ctx, m.held.key, connection, func(context.Context, *database) {})
+	db, err := m.sites.databases.openLocked(ctx, m.held.key, connection, lockOf(object))
+	if errors.Is(err, postgres.ErrLocked) {
+		return nil, nil, errOtherMover
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -301,12 +333,16 @@ func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 	return nil
 }
 
-// lockPing is the interval between two checks of the connection that holds a lock.
-const lockPing = time.Second
+// lockPing is the interval between two checks of the session that holds a lock, and lockTimeout how long one
+// may take.
+const (
+	lockPing    = time.Second
+	lockTimeout = 5 * time.Second
+)
 
-// whileLocked calls work while it holds an advisory lock of the database. The context of work ends if
-// the lock is lost. Errors: errOtherMover if another process has the lock.
-func (d *database) whileLocked(ctx context.Context, name string, work func(context.Context) error) error {
+// whileLocked calls work while it holds an advisory lock of the database. held returns an error if the
+// session that holds it has ended. The context of work ends soon after that session. Errors: errOtherMover.
+func (d *database) whileLocked(ctx context.Context, name string, work func(ctx context.Context, held func(context.Context) error) error) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -314,32 +350,40 @@ func (d *database) whileLocked(ctx context.Context, name string, work func(conte
 	// The connection is closed instead of released, so that the lock ends with it in any case.
 	hijacked := conn.Hijack()
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPing)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockTimeout)
 		defer cancel()
 		_ = hijacked.Close(closing) // the server ends the session in any case
 	}()
-	var ours bool
-	if err := hijacked.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, "paddock move "+name).Scan(&ours); err != nil {
+	switch ours, err := postgres.TryLock(ctx, hijacked, name); {
+	case err != nil:
 		return err
-	}
-	if !ours {
+	case !ours:
 		return errOtherMover
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var mu sync.Mutex
+	held := func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		ping, stop := context.WithTimeout(ctx, lockTimeout)
+		defer stop()
+		if err := hijacked.Ping(ping); err != nil {
+			return fmt.Errorf("the session with the lock of the move has ended: %w: %w", store.ErrUnavailable, err)
+		}
+		return nil
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			ping, stop := context.WithTimeout(ctx, lockPing)
-			if err := hijacked.Ping(ping); err != nil {
+			if held(ctx) != nil {
 				cancel()
 			}
-			stop()
 			sleep(ctx, lockPing)
 		}
 	}()
-	err = work(ctx)
+	err = work(ctx, held)
 	cancel()
 	<-ended
 	return err

@@ -170,9 +170,9 @@ func (m *mover) compareFew(ctx context.Context, copier *move.Copier) (move.Pass,
 // storage cannot count them in time. Errors: store.ErrChangesLost if they differ.
 func equalCounts(ctx context.Context, copier *move.Copier) (store.Counts, error) {
 	var source, target store.Counts
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { source, err = copier.Source.Count(groupCtx); return err })
-	group.Go(func() (err error) { target, err = copier.Target.Count(groupCtx); return err })
+	var group errgroup.Group // no failure cancels the other count, whose session would end
+	group.Go(func() (err error) { source, err = copier.Source.Count(ctx); return err })
+	group.Go(func() (err error) { target, err = copier.Target.Count(ctx); return err })
 	switch err := group.Wait(); {
 	case errors.Is(err, store.ErrQueryTimeout):
 		slog.WarnContext(ctx, "the records of the storages of a move are too many to count them during the pause")

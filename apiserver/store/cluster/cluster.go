@@ -189,15 +189,28 @@ type Store struct {
 	key       string
 	limits    Limits
 	index     *index
-	// paused refuses writes.
-	paused bool
+	// admission, if not nil, is called before a write, with whose error the write fails.
+	admission func(context.Context) error
 }
 
 // Paused returns a store of the same records whose writes fail with store.ErrMoving.
 func (s *Store) Paused() *Store {
-	paused := *s
-	paused.paused = true
-	return &paused
+	return s.Admitted(func(context.Context) error { return store.ErrMoving })
+}
+
+// Admitted returns a store of the same records, which calls check before it begins a write and after it has
+// read what it changes. The write fails with the error of check.
+func (s *Store) Admitted(check func(context.Context) error) *Store {
+	admitted := *s
+	admitted.admission = check
+	return &admitted
+}
+
+func (s *Store) admit(ctx context.Context) error {
+	if s.admission == nil {
+		return nil
+	}
+	return s.admission(ctx)
 }
 
 var _ store.Store = (*Store)(nil)

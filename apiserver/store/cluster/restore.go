@@ -27,8 +27,8 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady
 	}
-	if s.paused {
-		return nil, store.ErrMoving
+	if err := s.admit(ctx); err != nil {
+		return nil, err
 	}
 	results := make([]store.Restored, len(records))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -62,6 +62,9 @@ func (s *Store) restore(ctx context.Context, d *store.Dumped) (store.Restored, e
 	w := &write{site: s, op: store.Op{Kind: store.Put, Key: d.Key}, name: recordName(d.Key)}
 	for attempt := 0; ; attempt++ {
 		current, err := s.fetch(ctx, w.name)
+		if err == nil {
+			err = s.admit(ctx)
+		}
 		if err != nil {
 			return store.Restored{}, err
 		}

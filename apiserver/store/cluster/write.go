@@ -41,8 +41,8 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady
 	}
-	if s.paused {
-		return nil, store.ErrMoving
+	if err := s.admit(ctx); err != nil {
+		return nil, err
 	}
 	if ops[0].Kind == store.Purge && ops[0].Erase {
 		return s.erase(ctx, ops[0])
@@ -119,6 +119,9 @@ func backoff(ctx context.Context, attempt int) error {
 
 func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.Result, error) {
 	s := w.site
+	if err := s.admit(ctx); err != nil {
+		return store.Result{}, err
+	}
 	// remains is the Record of a purged record whose events were not handed on yet. It is nil if there
 	// is none.
 	var remains *recordsv1.Record

@@ -1,0 +1,35 @@
+package sites
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+)
+
+// TestWorkOfEarlierPhase shows that an API server that was paused does nothing of an earlier phase.
+func TestWorkOfEarlierPhase(t *testing.T) {
+	heard := mover{reference: sitesv1.SiteMoveReference{UID: "a", Phase: sitesv1.MoveCopying, Direction: sitesv1.MoveForward}}
+	for name, test := range map[string]struct {
+		uid       types.UID
+		phase     sitesv1.MovePhase
+		direction sitesv1.MoveDirection
+		due       bool
+	}{
+		"the same phase":      {"a", sitesv1.MoveCopying, sitesv1.MoveForward, true},
+		"the pause of writes": {"a", sitesv1.MoveCatchingUp, sitesv1.MoveForward, false},
+		"after the switch":    {"a", sitesv1.MoveSwitched, sitesv1.MoveForward, false},
+		"the return":          {"a", sitesv1.MoveCopying, sitesv1.MoveBack, false},
+		"another move":        {"b", sitesv1.MoveCopying, sitesv1.MoveForward, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &sitesv1.SiteMove{ObjectMeta: metav1.ObjectMeta{UID: test.uid}}
+			object.Status.Phase, object.Status.Direction = test.phase, test.direction
+			if got := heard.isDue(object); got != test.due {
+				t.Errorf("due: %t", got)
+			}
+		})
+	}
+}

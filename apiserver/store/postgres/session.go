@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	// ErrLocked means that another session holds the lock of a pool (ConfigSession).
+	ErrLocked = errors.New("another session holds the lock")
+	// errEnded means that the session of a pool has ended (ConfigSession).
+	errEnded = errors.New("the session that held the lock has ended")
+)
+
+// ConfigSession makes a pool have one session in its life, which holds the advisory lock with a name from
+// its start to its end. Another pool with the lock can begin only when no transaction of this one is open,
+// and none follows: also not from a process that was paused meanwhile. The first use of the pool fails
+// with ErrLocked if another session holds the lock.
+func ConfigSession(config *pgxpool.Config, name string) {
+	const forever = time.Duration(math.MaxInt64)
+	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 1
+	config.MaxConnLifetime, config.MaxConnIdleTime, config.MaxConnLifetimeJitter = forever, forever, 0
+	prepare := config.AfterConnect
+	var began atomic.Bool
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if began.Swap(true) {
+			return errEnded
+		}
+		ours, err := TryLock(ctx, conn, name)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			return ErrLocked
+		}
+		return prepare(ctx, conn)
+	}
+}
+
+// TryLock takes the advisory lock with a name until the session ends, unless another session holds it. It
+// reports whether it did.
+func TryLock(ctx context.Context, conn *pgx.Conn, name string) (ours bool, err error) {
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, name).Scan(&ours)
+	return ours, err
+}

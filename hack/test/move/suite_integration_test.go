@@ -4,8 +4,10 @@ package move
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -81,6 +83,23 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Eventually(func() int { return send(ctx, "GET", base+patients, "").status }).WithTimeout(patience).Should(Equal(200))
 	}
 }, NodeTimeout(5*time.Minute))
+
+// After a failure, the ends of the logs show what the programs were doing.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() || paddock == nil {
+		return
+	}
+	for _, program := range slices.Concat(paddock.Controllers, paddock.APIServers) {
+		log, err := os.ReadFile(program.LogFile())
+		if err != nil {
+			log = []byte(err.Error())
+		}
+		fmt.Fprintf(GinkgoWriter, "the end of %s:\n%s\n", program.LogFile(), log[max(0, len(log)-shownLog):])
+	}
+})
+
+// shownLog is the number of bytes of a log to show, some 20 lines.
+const shownLog = 8 << 10
 
 // moreRights lets the editor purge records and read the audit log.
 const moreRights = `

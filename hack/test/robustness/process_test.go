@@ -19,23 +19,29 @@ type process struct {
 	command *exec.Cmd
 	tasks   io.WriteCloser
 	told    *json.Decoder
+	// spared means that signals are not sent, because the program was killed while it started, and would be
+	// again and again on a busy machine.
+	spared bool
 }
 
 // childStart is how long a writer may take until it takes tasks.
 const childStart = time.Minute
 
-// startAttempts is how often a writer may be killed while it starts.
-const startAttempts = 5
-
-// start runs the program anew and returns when it takes tasks.
+// start runs the program anew and returns when it takes tasks. It may be killed once while it starts.
 func (p *process) start(env ...string) error {
-	var err error
-	for range startAttempts {
-		if err = p.launch(env...); err == nil || !p.killed() {
-			return err
-		}
+	err := p.launch(env...)
+	if err != nil && p.killed() {
+		p.spare(true)
+		defer p.spare(false)
+		err = p.launch(env...)
 	}
 	return err
+}
+
+func (p *process) spare(spared bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spared = spared
 }
 
 // killed reports whether the program, which is dead, was killed.
@@ -92,7 +98,7 @@ func (p *process) next() (message, error) {
 func (p *process) signal(signal syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.command != nil {
+	if p.command != nil && !p.spared {
 		_ = p.command.Process.Signal(signal) // it may have ended by itself
 	}
 }

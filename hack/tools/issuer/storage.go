@@ -110,9 +110,11 @@ func (c client) ApplicationType() op.ApplicationType { return op.ApplicationType
 func (c client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
+
 func (c client) GrantTypes() []oidc.GrantType {
 	return []oidc.GrantType{oidc.GrantTypeClientCredentials, oidc.GrantTypeCode, oidc.GrantTypeRefreshToken}
 }
+
 func (c client) LoginURL(id string) string            { return "/test/sign-in?request=" + url.QueryEscape(id) }
 func (c client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeJWT }
 func (c client) IDTokenLifetime() time.Duration       { return tokenLife }

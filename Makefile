@@ -74,6 +74,7 @@ mock: run-tools build-run ## Serve the demo clinic to requests without a token, 
 lint: $(GOLANGCI_LINT) verify-generated verify-console chart-lint workflow-lint ## Run golangci-lint, and check generated files, the built console, go.mod, the chart and the workflows.
 	@go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
+	@$(GOLANGCI_LINT) fmt --diff # also of the modules in hack
 
 .PHONY: workflow-lint
 workflow-lint: $(ACTIONLINT) # Check the workflows of .github.

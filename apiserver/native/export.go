@@ -15,7 +15,7 @@ const (
 	ndjson = "application/x-ndjson"
 	// pageRecords and pageBytes limit a page: its records, and the bytes of bodies after which it has
 	// no further record.
-	pageRecords, pageBytes = 1000, 4 << 20
+	pageRecords, pageBytes = 4000, 4 << 20
 	// nextHeader is the header with the last record of a page, if further ones follow.
 	nextHeader = "Paddock-Next"
 	// timeHeader is the header with the time before which the page has all changes of its records.
@@ -25,6 +25,10 @@ const (
 	versionsHeader = "Paddock-Versions"
 	recordsHeader  = "Paddock-Records"
 )
+
+// lineBytes and versionBytes are the usual lengths in bytes of a line without versions and of a version
+// without its body. They make room for a page, which grows if they do not suffice.
+const lineBytes, versionBytes = 128, 192
 
 // indexDelay is the time after which every replica knows the writes of the others (store.Search),
 // with a margin.
@@ -66,12 +70,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 	if err != nil {
 		return err
 	}
-	var body []byte
-	versions := 0
-	for i := range page.Records {
-		body = appendLine(body, &page.Records[i])
-		versions += len(page.Records[i].Versions)
-	}
+	body, versions := pageOf(page.Records)
 	header := w.Header()
 	header.Set(versionsHeader, strconv.Itoa(versions))
 	header.Set(recordsHeader, strconv.FormatInt(site.Store.Stats().Records, 10))
@@ -82,4 +81,21 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 	}
 	web.Respond(w, r, http.StatusOK, ndjson, body)
 	return nil
+}
+
+// pageOf returns the lines of records, and the number of their versions.
+func pageOf(records []store.Dumped) (lines []byte, versions int) {
+	size := 0
+	for i := range records {
+		size += lineBytes
+		versions += len(records[i].Versions)
+		for j := range records[i].Versions {
+			size += versionBytes + len(records[i].Versions[j].Body.JSON)
+		}
+	}
+	lines = make([]byte, 0, size)
+	for i := range records {
+		lines = appendLine(lines, &records[i])
+	}
+	return lines, versions
 }

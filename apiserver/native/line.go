@@ -49,8 +49,8 @@ type claim struct {
 // appendLine appends a record as a line. The same record always gives the same bytes, whatever the
 // engine that dumped it.
 func appendLine(to []byte, d *store.Dumped) []byte {
-	to = append(append(to, `{"type":`...), quoted(d.Key.Type)...)
-	to = append(append(to, `,"id":`...), quoted(d.Key.ID)...)
+	to = appendQuoted(append(to, `{"type":`...), d.Key.Type)
+	to = appendQuoted(append(to, `,"id":`...), d.Key.ID)
 	to = append(to, `,"versions":[`...)
 	for i := range d.Versions {
 		if i > 0 {
@@ -64,7 +64,7 @@ func appendLine(to []byte, d *store.Dumped) []byte {
 		to = append(append(to, `,"claims":`...), claimsOf(newest)...)
 	}
 	if len(newest.Metadata) > 0 {
-		to = append(append(to, `,"metadata":`...), quoted(string(newest.Metadata))...)
+		to = appendQuoted(append(to, `,"metadata":`...), newest.Metadata)
 		to = strconv.AppendInt(append(to, `,"metadataVersion":`...), newest.MetadataVersion, 10)
 	}
 	return append(to, "}\n"...)
@@ -72,9 +72,16 @@ func appendLine(to []byte, d *store.Dumped) []byte {
 
 func appendVersion(to []byte, v *store.Record) []byte {
 	to = strconv.AppendInt(append(to, `{"version":`...), v.Version, 10)
-	to = v.Created.UTC().AppendFormat(append(to, `,"created":"`...), milliseconds)
-	to = v.Updated.UTC().AppendFormat(append(to, `","updated":"`...), milliseconds)
-	to = append(append(to, `","method":`...), quoted(string(v.Method))...)
+	to = append(to, `,"created":"`...)
+	begin := len(to)
+	to = v.Created.UTC().AppendFormat(to, milliseconds)
+	created := to[begin:]
+	if to = append(to, `","updated":"`...); v.Updated.Equal(v.Created) {
+		to = append(to, created...) // to format a time takes a tenth of the time for a line
+	} else {
+		to = v.Updated.UTC().AppendFormat(to, milliseconds)
+	}
+	to = appendQuoted(append(to, `","method":`...), v.Method)
 	switch {
 	case v.Deleted:
 		return append(to, `,"deleted":true}`...)
@@ -82,15 +89,17 @@ func appendVersion(to []byte, v *store.Record) []byte {
 		to = strconv.AppendInt(append(to, `,"idOffset":`...), int64(v.Body.IDOffset), 10)
 		to = strconv.AppendInt(append(to, `,"metaOffset":`...), int64(v.Body.MetaOffset), 10)
 	}
-	if bytes.ContainsAny(v.Body.JSON, "\n\r") || v.Body.JSON[0] != '{' || v.Body.JSON[len(v.Body.JSON)-1] != '}' {
-		return append(append(append(to, `,"text":`...), quoted(string(v.Body.JSON))...), '}')
+	// Two searches for a byte take less time than one for either of them.
+	hasBreak := bytes.IndexByte(v.Body.JSON, '\n') >= 0 || bytes.IndexByte(v.Body.JSON, '\r') >= 0
+	if hasBreak || v.Body.JSON[0] != '{' || v.Body.JSON[len(v.Body.JSON)-1] != '}' {
+		return append(appendQuoted(append(to, `,"text":`...), v.Body.JSON), '}')
 	}
 	return append(append(append(to, `,"body":`...), v.Body.JSON...), '}')
 }
 
-func quoted(text string) []byte {
-	q, _ := jsontext.AppendQuote(nil, text) // fails only for invalid UTF-8, which it replaces
-	return q
+func appendQuoted[Text ~string | ~[]byte](to []byte, text Text) []byte {
+	to, _ = jsontext.AppendQuote(to, text) // fails only for invalid UTF-8, which it replaces
+	return to
 }
 
 func claimsOf(newest *store.Record) []byte {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -62,11 +63,19 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 	quiet := &bulk.Progress{Out: io.Discard, Now: time.Now}
 	folder := filepath.Join(dir, "first")
 
+	client, err := newPeak()
+	if err != nil {
+		return err
+	}
 	var manifest bulk.NativeManifest
 	exported, err := took(func() (err error) {
 		manifest, err = bulk.ExportNative(ctx, source, databaseSite, folder, quiet)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	clientPeak, err := client.read()
 	if err != nil {
 		return err
 	}
@@ -99,9 +108,13 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	rate := func(in time.Duration) float64 { return float64(d.records) / in.Seconds() }
-	fmt.Printf("| %d records | per second | COPY of the same rows | ratio |\n|---|---|---|---|\n", d.records)
-	fmt.Printf("| export | %.0f | %.0f | %.2f |\n", rate(exported), rate(copiedOut), copiedOut.Seconds()/exported.Seconds())
-	fmt.Printf("| import | %.0f | %.0f | %.2f |\n", rate(imported), rate(copiedIn), copiedIn.Seconds()/imported.Seconds())
+	fmt.Printf("| %d records | seconds | per second | COPY of the same rows: seconds | per second | ratio |\n|---|---|---|---|---|---|\n", d.records)
+	row := func(name string, own, copied time.Duration) {
+		fmt.Printf("| %s | %.2f | %.0f | %.2f | %.0f | %.2f |\n", name, own.Seconds(), rate(own), copied.Seconds(), rate(copied), copied.Seconds()/own.Seconds())
+	}
+	row("export", exported, copiedOut)
+	row("import", imported, copiedIn)
+	fmt.Printf("\nThe digests are equal: %s. The client of the export had at most %d MiB.\n", manifest.SHA256, clientPeak>>20)
 	return tellPeak(in)
 }
 
@@ -117,6 +130,24 @@ func tellPeak(in installation) error {
 	}
 	fmt.Printf("\nThe API server had at most %d MiB.\n", status.VmHWM>>20)
 	return nil
+}
+
+// peak measures the most memory of this process.
+type peak struct{ process procfs.Proc }
+
+// newPeak begins a measurement: what was freed before does not count.
+func newPeak() (peak, error) {
+	debug.FreeOSMemory()
+	process, err := procfs.Self()
+	if err == nil {
+		err = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // resets VmHWM, see proc(5)
+	}
+	return peak{process}, err
+}
+
+func (p peak) read() (uint64, error) {
+	status, err := p.process.NewStatus()
+	return status.VmHWM, err
 }
 
 func took(work func() error) (time.Duration, error) {
@@ -160,7 +191,7 @@ func archiveClient(ctx context.Context, in installation, site string) (*siteapi.
 		BaseURL: in.paddock.PublicURL() + "/site/" + site, Token: func(context.Context) (string, error) { return token, nil },
 	})
 	for began := time.Now(); err == nil; {
-		if _, err := client.ExportNative(ctx, "", ""); err == nil {
+		if _, err := client.ExportNative(ctx, "", "", nil); err == nil {
 			return client, nil
 		} else if time.Since(began) > time.Minute {
 			return nil, err

@@ -12,22 +12,23 @@ import (
 var _ store.Archive = (*Store)(nil)
 
 // dumpPage selects the versions of a page of records, in the order of a dump. It is one statement,
-// so that each record is in the state of one moment.
+// so that each record is in the state of one moment. The versions of a record are in any order:
+// otherwise Postgres would sort all rows of the page.
 const dumpPage = `SELECT ` + versionColumns + ` FROM (
 		SELECT * FROM res x WHERE x.site = $1 AND (x.typ, x.id) > ($2, $3) AND x.typ <> $4 AND x.upd >= $5 ORDER BY x.typ, x.id LIMIT $6
 	) r CROSS JOIN LATERAL (
-		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self
+		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self AND r.ver > 1
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
-	) v ORDER BY r.typ, r.id, v.ver`
+	) v ORDER BY r.typ, r.id`
 
 // dumpKeys is dumpPage for the records with given keys.
 const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 		SELECT x.*, k.oldest FROM unnest($2::text[], $3::text[], $4::int8[]) k(typ, id, oldest)
 		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id OFFSET 0) x
 	) r CROSS JOIN LATERAL (
-		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self AND h.ver >= r.oldest
+		SELECT h.ver, h.rid, h.upd, h.until, h.method, h.deleted, h.body FROM hist h WHERE h.site = $1 AND h.self = r.self AND h.ver >= r.oldest AND r.ver > 1
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
-	) v ORDER BY r.typ, r.id, v.ver`
+	) v ORDER BY r.typ, r.id`
 
 // headColumns are stateColumns with an empty body, and the number of superseded versions.
 const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata,
@@ -57,28 +58,18 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 		return store.DumpPage{}, dumpError(err)
 	}
 	defer found.Close()
-	var page store.DumpPage
-	size, now := 0, s.dumpTime()
+	page := dumpBuilder{now: s.dumpTime()}
 	for found.Next() {
-		version, err := s.scanVersion(columnsOf(found))
+		full, err := page.add(columnsOf(found), query.MaxBytes)
 		if err != nil {
 			return store.DumpPage{}, dumpError(err)
 		}
-		version.UID, version.Revision, version.Claims = "", "", store.ActiveClaims(version.Claims, now)
-		last := len(page.Records) - 1
-		if last >= 0 && page.Records[last].Key == version.Key {
-			page.Records[last].Versions = append(page.Records[last].Versions, version)
-		} else {
-			if size > query.MaxBytes {
-				page.More = true
-				return page, nil
-			}
-			page.Records = append(page.Records, store.Dumped{Key: version.Key, Versions: []store.Record{version}})
+		if full {
+			return store.DumpPage{Records: page.records(), More: true}, nil
 		}
-		size += len(version.Body.JSON)
 	}
-	page.More = len(page.Records) == query.MaxRecords && query.Keys == nil
-	return page, dumpError(found.Err())
+	records := page.records()
+	return store.DumpPage{Records: records, More: len(records) == query.MaxRecords && query.Keys == nil}, dumpError(found.Err())
 }
 
 // dumped sends the statement of a page: byPage, or byKeys if the query has keys.

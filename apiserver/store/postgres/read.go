@@ -183,31 +183,56 @@ const oneVersion = `SELECT r.self, r.ver, r.rid, r.upd, 9223372036854775807 AS u
 // named r.
 const versionColumns = `r.typ, COALESCE(r.spelling, r.id), v.ver, v.rid, v.upd, v.until = 9223372036854775807, r.claims, r.metadata, v.method, v.deleted, v.body`
 
-// scanVersion reads a version from the next columns of a row.
-func (s *Store) scanVersion(c *columns) (store.Record, error) {
-	var r store.Record
-	r.Key.Type, r.Key.ID, r.Version = string(c.text()), string(c.text()), c.int64()
-	rid := c.int64()
-	var kept texts
-	r.UID, r.Created, r.Updated = s.uid(rid, &kept), indexrow.CreatedAt(rid), time.UnixMilli(c.int64()).UTC()
+// scannedVersion is a version that was read from a row, and what the UID and the revision are made of.
+type scannedVersion struct {
+	// record lacks UID, Revision and Body.
+	record store.Record
+	rid    int64
+	newest bool
+	// changes is metadata.changes of the newest version.
+	changes uint64
+	// body is the stored body. It is valid until the next row.
+	body []byte
+}
+
+// scan reads a version from the next columns of a row. It allocates strings in kept.
+func (v *scannedVersion) scan(c *columns, kept *texts) error {
+	typ, id := c.text(), c.text()
+	r := &v.record
+	r.Version, v.rid = c.int64(), c.int64()
+	r.Created, r.Updated = indexrow.CreatedAt(v.rid), time.UnixMilli(c.int64()).UTC()
 	newest, claims, packed := c.bool(), c.bytes(), c.bytes()
 	r.Method, r.Deleted = methodOf(c.int16()), c.bool()
-	body := c.bytes()
+	v.newest, v.body = newest, c.bytes()
 	if c.err != nil {
-		return store.Record{}, c.err
+		return c.err
+	}
+	r.Key = store.Key{Type: kept.keepRepeated(typ), ID: kept.keep(id)}
+	if !newest {
+		return nil
 	}
 	var err error
-	if newest {
-		if r.Claims, err = unpackClaims(claims); err != nil {
-			return store.Record{}, err
-		}
-		meta, err := unpackMetadata(packed)
-		if err != nil {
-			return store.Record{}, err
-		}
-		r.Revision = revision(rid, r.Version, meta.changes, &kept)
-		r.Metadata, r.MetadataVersion = meta.text, meta.of()
+	if r.Claims, err = unpackClaims(claims); err != nil {
+		return err
 	}
-	r.Body, err = unpackBody(body)
+	meta, err := unpackMetadata(packed)
+	v.changes, r.Metadata, r.MetadataVersion = meta.changes, meta.text, meta.of()
+	return err
+}
+
+// scanVersion reads a version from the next columns of a row.
+func (s *Store) scanVersion(c *columns) (store.Record, error) {
+	var v scannedVersion
+	var kept texts
+	if err := v.scan(c, &kept); err != nil {
+		return store.Record{}, err
+	}
+	r := v.record
+	r.UID = s.uid(v.rid, &kept)
+	if v.newest {
+		r.Revision = revision(v.rid, r.Version, v.changes, &kept)
+	}
+	var err error
+	r.Body, err = unpackBody(v.body)
 	return r, err
 }

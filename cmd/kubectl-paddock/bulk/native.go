@@ -162,25 +162,20 @@ func (x *nativeExporter) run(ctx context.Context) (NativeManifest, error) {
 
 // pass exports the pages of a pass.
 func (x *nativeExporter) pass(ctx context.Context) error {
-	pages := make(chan siteapi.NativePage, 1) // the next page is requested while one is written
+	pages := make(chan siteapi.NativePage, 1) // further pages are requested while one is written
 	group, ctx := errgroup.WithContext(ctx)
 	after, since := x.state.After, x.state.Since
 	group.Go(func() error {
 		defer close(pages)
-		for {
-			page, err := x.site.ExportNative(ctx, after, since)
-			if err != nil {
-				return err
-			}
+		reader := nativeReader{site: x.site, since: since, group: group}
+		return reader.read(ctx, after, func(page siteapi.NativePage) error {
 			select {
 			case pages <- page:
+				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			if after = page.Next; after == "" {
-				return nil
-			}
-		}
+		})
 	})
 	group.Go(func() error {
 		for page := range pages {
@@ -217,7 +212,7 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 		x.began = true
 		x.progress.Begin(int64(x.lines()), int64(page.Records))
 	}
-	kept, lines := page.Lines[:0:0], 0
+	kept, lines := page.Lines[:0], 0 // in the memory of the page: the lines that are kept only move forward
 	for line := range bytes.Lines(page.Lines) {
 		if changedSince(line, cmp.Or(s.Since, s.Next)) {
 			sum := sha256.Sum256(line)
@@ -231,14 +226,21 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 		s.Manifest.Records[typeOf(line)]++
 	}
 	if lines > 0 {
-		sum := sha256.Sum256(kept)
-		file := NativeFile{Name: fmt.Sprintf("records.%05d.ndjson", len(s.Manifest.Files)+1), Lines: lines, Bytes: len(kept), SHA256: hex.EncodeToString(sum[:])}
-		if err := x.write(ctx, file.Name, kept); err != nil {
+		file := NativeFile{Name: fmt.Sprintf("records.%05d.ndjson", len(s.Manifest.Files)+1), Lines: lines, Bytes: len(kept)}
+		digested := make(chan struct{})
+		go func() { // while the file is written, which waits for the disk
+			defer close(digested)
+			sum := sha256.Sum256(kept)
+			file.SHA256 = hex.EncodeToString(sum[:])
+			x.digest.Write(kept)
+		}()
+		err := x.write(ctx, file.Name, kept)
+		<-digested
+		if err != nil {
 			return err
 		}
 		s.Manifest.Files = append(s.Manifest.Files, file)
 		s.Manifest.Versions += page.Versions
-		x.digest.Write(kept)
 	}
 	s.New += lines
 	x.progress.Add(int64(lines), int64(lines))
@@ -267,8 +269,15 @@ func (x *nativeExporter) lines() (n int) {
 // layout of the native format. It may be wrong, because a body may have the same words.
 func changedSince(line []byte, since string) bool {
 	const member = `"updated":"`
-	at := bytes.LastIndex(line, []byte(member))
-	return at >= 0 && string(line[at+len(member):min(at+len(member)+len(since), len(line))]) >= since
+	// The last member is searched from the beginning: bytes.LastIndex takes longer by far.
+	last, found := line, false
+	for {
+		_, rest, next := bytes.Cut(last, []byte(member))
+		if !next {
+			return found && string(last[:min(len(since), len(last))]) >= since
+		}
+		last, found = rest, true
+	}
 }
 
 // typeOf returns the type of a line.

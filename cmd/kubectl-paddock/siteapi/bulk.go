@@ -161,12 +161,18 @@ type answer struct {
 // site cannot be reached, it repeats the request for up to maxUnreachable. Errors: *Error, and that of
 // the context.
 func (c *Client) persist(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
+	return c.persistBegun(ctx, method, path, header, body, func(http.Header) {})
+}
+
+// persistBegun is like persist, and calls begun with the header of each successful response before it
+// reads the body.
+func (c *Client) persistBegun(ctx context.Context, method, path string, header http.Header, body []byte, begun func(http.Header)) (answer, error) {
 	for began := time.Now(); ; {
 		token, err := c.token(ctx)
 		if err != nil {
 			return answer{}, err
 		}
-		got, err := c.attempt(ctx, method, path, token, header, body)
+		got, err := c.attempt(ctx, method, path, token, header, body, begun)
 		wait := retryWait
 		if err == nil {
 			switch {
@@ -177,7 +183,7 @@ func (c *Client) persist(ctx context.Context, method, path string, header http.H
 			default:
 				return got, nil
 			}
-		} else if time.Since(began) > maxUnreachable {
+		} else if ctx.Err() != nil || time.Since(began) > maxUnreachable {
 			return answer{}, err
 		}
 		if c.Retrying != nil {
@@ -194,7 +200,7 @@ func (c *Client) persist(ctx context.Context, method, path string, header http.H
 }
 
 // attempt sends a request once and reads the response.
-func (c *Client) attempt(ctx context.Context, method, path, token string, header http.Header, body []byte) (answer, error) {
+func (c *Client) attempt(ctx context.Context, method, path, token string, header http.Header, body []byte, begun func(http.Header)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, bulkTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
@@ -212,12 +218,26 @@ func (c *Client) attempt(ctx context.Context, method, path, token string, header
 		return answer{}, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	got := answer{status: response.StatusCode, header: response.Header, body: text}
-	if got.status < 200 || got.status > 299 {
-		got.err = newError(response, text)
+	got := answer{status: response.StatusCode, header: response.Header}
+	success := got.status >= 200 && got.status <= 299
+	if success {
+		begun(response.Header)
+	}
+	if got.body, err = readBody(response); !success {
+		got.err = newError(response, got.body)
 	}
 	return got, err
+}
+
+// readBody reads the body of a response, at most maxResponse bytes. If the response has its length, the
+// memory is allocated at once.
+func readBody(response *http.Response) ([]byte, error) {
+	if n := response.ContentLength; n >= 0 && n <= maxResponse {
+		text := make([]byte, n)
+		_, err := io.ReadFull(response.Body, text)
+		return text, err
+	}
+	return io.ReadAll(io.LimitReader(response.Body, maxResponse))
 }
 
 // retryAfter returns the time in Retry-After, at most maxRetryWait.

@@ -12,6 +12,9 @@ import (
 // ndjsonNative is the media type of the native format.
 const ndjsonNative = "application/x-ndjson"
 
+// nextHeader is the header of a page with the value of after that selects the next page.
+const nextHeader = "Paddock-Next"
+
 // NativePage is a page of an export in the native format.
 type NativePage struct {
 	Lines []byte
@@ -25,8 +28,10 @@ type NativePage struct {
 }
 
 // ExportNative returns a page of the records that changed since a time in RFC 3339, or of all records
-// if since is empty. after is Next of the previous page, or empty for the first page. Errors: *Error.
-func (c *Client) ExportNative(ctx context.Context, after, since string) (NativePage, error) {
+// if since is empty. after is Next of the previous page, or empty for the first page. ExportNative calls
+// announce, unless it is nil, with Next of the page before it reads the lines. If it sends the request
+// again, it calls announce again. Errors: *Error.
+func (c *Client) ExportNative(ctx context.Context, after, since string, announce func(next string)) (NativePage, error) {
 	query := url.Values{}
 	if after != "" {
 		query.Set("after", after)
@@ -34,11 +39,16 @@ func (c *Client) ExportNative(ctx context.Context, after, since string) (NativeP
 	if since != "" {
 		query.Set("since", since)
 	}
-	answer, err := c.persist(ctx, http.MethodGet, "/native?"+query.Encode(), http.Header{"Accept": {ndjsonNative}}, nil)
+	begun := func(header http.Header) {
+		if announce != nil {
+			announce(header.Get(nextHeader))
+		}
+	}
+	answer, err := c.persistBegun(ctx, http.MethodGet, "/native?"+query.Encode(), http.Header{"Accept": {ndjsonNative}}, nil, begun)
 	if err != nil {
 		return NativePage{}, err
 	}
-	page := NativePage{Lines: answer.body, Next: answer.header.Get("Paddock-Next"), Time: answer.header.Get("Paddock-Time")}
+	page := NativePage{Lines: answer.body, Next: answer.header.Get(nextHeader), Time: answer.header.Get("Paddock-Time")}
 	if page.Time == "" {
 		return NativePage{}, fmt.Errorf("the site responded to an export without the header Paddock-Time")
 	}

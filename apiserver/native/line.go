@@ -77,7 +77,7 @@ func appendVersion(to []byte, v *store.Record) []byte {
 	to = v.Created.UTC().AppendFormat(to, milliseconds)
 	created := to[begin:]
 	if to = append(to, `","updated":"`...); v.Updated.Equal(v.Created) {
-		to = append(to, created...) // to format a time takes a tenth of the time for a line
+		to = append(to, created...) // takes less time than to format the same time again
 	} else {
 		to = v.Updated.UTC().AppendFormat(to, milliseconds)
 	}

@@ -21,12 +21,12 @@ func versionRow(id string, version int64, body string) *columns {
 		c.fields = append(c.fields, pgconn.FieldDescription{DataTypeOID: oid, Format: pgx.BinaryFormatCode})
 		c.values = append(c.values, value)
 	}
-	int8 := func(n int64) { add(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(n))) }
+	integer := func(n int64) { add(pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(n))) }
 	add(pgtype.TextOID, []byte("Patient"))
 	add(pgtype.TextOID, []byte(id))
-	int8(version)
-	int8(1 << 40)
-	int8(1 << 40)
+	integer(version)
+	integer(1 << 40)
+	integer(1 << 40)
 	add(pgtype.BoolOID, []byte{1})
 	add(pgtype.ByteaOID, nil)
 	add(pgtype.ByteaOID, nil)

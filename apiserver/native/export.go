@@ -15,7 +15,7 @@ const (
 	ndjson = "application/x-ndjson"
 	// pageRecords and pageBytes limit a page: its records, and the bytes of bodies after which it has
 	// no further record.
-	pageRecords, pageBytes = 4000, 4 << 20
+	pageRecords, pageBytes = 1000, 4 << 20
 	// nextHeader is the header with the last record of a page, if further ones follow.
 	nextHeader = "Paddock-Next"
 	// timeHeader is the header with the time before which the page has all changes of its records.

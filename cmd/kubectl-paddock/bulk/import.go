@@ -93,7 +93,7 @@ type importer struct {
 }
 
 // Import sends the files *.ndjson of a folder to a site. If the folder has the manifest of an export
-// in the native format, the files are checked against the manifest and sent in that format. Import
+// in the native format, the files of the manifest are checked and sent in that format, and no others. Import
 // returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
 // import-errors.jsonl. siteURL identifies the site: Import continues an interrupted import into that
 // site. A dry run leaves no state.
@@ -103,10 +103,10 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 	if err != nil {
 		return nil, err
 	}
-	if native {
+	if native != nil {
 		i.send, i.waitsFor = site.ImportNative, claimConflict
 	}
-	files, total, err := importFiles(directory)
+	files, total, err := importFiles(directory, native)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +158,19 @@ type importedFile struct {
 	size int64
 }
 
-// importFiles returns the files of a folder in the order of typeOrder, and their total size.
-func importFiles(directory string) (files []importedFile, total int64, err error) {
+// importFiles returns the files of a folder in the order of typeOrder, and their total size. With a
+// manifest, they are those of it.
+func importFiles(directory string, manifest *NativeManifest) (files []importedFile, total int64, err error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, entry := range entries {
 		if !strings.HasSuffix(entry.Name(), ".ndjson") || !entry.Type().IsRegular() {
+			continue
+		}
+		isNamed := func(file NativeFile) bool { return file.Name == entry.Name() }
+		if manifest != nil && !slices.ContainsFunc(manifest.Files, isNamed) {
 			continue
 		}
 		info, err := entry.Info()

@@ -126,6 +126,10 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
 	case found:
 		x.state = interrupted
+		// A page may have been written whose state was not. It may be another page now, or none.
+		if err := os.Remove(filepath.Join(directory, x.nextFile())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return NativeManifest{}, err
+		}
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:
 		err = emptyFolder(directory, false)
@@ -226,7 +230,7 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 		s.Manifest.Records[typeOf(line)]++
 	}
 	if lines > 0 {
-		file := NativeFile{Name: fmt.Sprintf("records.%05d.ndjson", len(s.Manifest.Files)+1), Lines: lines, Bytes: len(kept)}
+		file := NativeFile{Name: x.nextFile(), Lines: lines, Bytes: len(kept)}
 		digested := make(chan struct{})
 		go func() { // while the file is written, which waits for the disk
 			defer close(digested)
@@ -256,6 +260,11 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 		return err
 	}
 	return x.save(*s)
+}
+
+// nextFile returns the name of the file after those of the manifest.
+func (x *nativeExporter) nextFile() string {
+	return fmt.Sprintf("records.%05d.ndjson", len(x.state.Manifest.Files)+1)
 }
 
 func (x *nativeExporter) lines() (n int) {
@@ -289,37 +298,37 @@ func typeOf(line []byte) string {
 	return "?"
 }
 
-// checkNative reports whether a folder has an export in the native format. It returns an error if a
-// file differs from what the manifest says, or is missing.
-func checkNative(directory string) (bool, error) {
+// checkNative returns the manifest of an export in the native format, or nil if a folder has none. It
+// returns an error if a file differs from what the manifest says, or is missing.
+func checkNative(directory string) (*NativeManifest, error) {
 	text, err := os.ReadFile(filepath.Join(directory, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	switch format := formatOf(text); format {
 	case NativeFormat:
 	case "":
-		return false, nil // of an export of another kind
+		return nil, nil // of an export of another kind
 	default:
-		return false, fmt.Errorf("%s has the format %q; this program reads %s", ManifestName, format, NativeFormat)
+		return nil, fmt.Errorf("%s has the format %q; this program reads %s", ManifestName, format, NativeFormat)
 	}
 	var m NativeManifest
 	if err := json.Unmarshal(text, &m); err != nil {
-		return false, fmt.Errorf("read %s: %w", ManifestName, err)
+		return nil, fmt.Errorf("read %s: %w", ManifestName, err)
 	}
 	for _, file := range m.Files {
 		sum, err := DigestOf(filepath.Join(directory, filepath.Base(file.Name)))
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if sum != file.SHA256 {
-			return false, fmt.Errorf("%s differs from what was exported: the SHA-256 of the file is %s, and %s has %s; copy the file again, or repeat the export", file.Name, sum, ManifestName, file.SHA256)
+			return nil, fmt.Errorf("%s differs from what was exported: the SHA-256 of the file is %s, and %s has %s; copy the file again, or repeat the export", file.Name, sum, ManifestName, file.SHA256)
 		}
 	}
-	return true, nil
+	return &m, nil
 }
 
 // formatOf returns the format in a manifest, or "" if it has none.

@@ -79,8 +79,8 @@ func TestExportNativeReadsAhead(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2, 1}, lines); diff != "" {
 		t.Errorf("lines of the files (-want +got):\n%s", diff)
 	}
-	if native, err := checkNative(directory); !native || err != nil {
-		t.Errorf("check: %t, %v", native, err)
+	if native, err := checkNative(directory); native == nil || err != nil {
+		t.Errorf("check: %v, %v", native, err)
 	}
 }
 

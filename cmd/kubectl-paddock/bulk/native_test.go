@@ -85,12 +85,21 @@ func TestExportNative(t *testing.T) {
 			t.Errorf("request %d: there is a manifest already", at+1)
 		}
 		site.fail.Store(0)
+		written, err := filepath.Glob(filepath.Join(directory, "records.*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The file of a page whose state was not stored.
+		write(t, directory, fmt.Sprintf("records.%05d.ndjson", len(written)+1), "{}")
 		got, err := export(directory)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("interrupted at request %d: error %v (-want +got):\n%s", at+1, err, diff)
 		}
-		if native, err := checkNative(directory); !native || err != nil {
-			t.Errorf("check: %t, %v", native, err)
+		if native, err := checkNative(directory); native == nil || err != nil {
+			t.Errorf("check: %v, %v", native, err)
+		}
+		if written, err = filepath.Glob(filepath.Join(directory, "records.*")); len(written) != len(want.Files) || err != nil {
+			t.Errorf("interrupted at request %d: the files are %v, %v", at+1, written, err)
 		}
 	}
 }
@@ -118,8 +127,31 @@ func TestCheckNative(t *testing.T) {
 	} {
 		manifest(test.manifest)
 		native, err := checkNative(directory)
-		if native || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
-			t.Errorf("%s: got %t, %v, want %q", test.name, native, err, test.problem)
+		if native != nil || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+			t.Errorf("%s: got %v, %v, want %q", test.name, native, err, test.problem)
 		}
+	}
+}
+
+// TestImportNativeFiles checks that a file that the manifest does not have is not sent.
+func TestImportNativeFiles(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "records.00001.ndjson", `{"id":"p1"}`)
+	write(t, directory, "records.00002.ndjson", `{"id":"p2"}`)
+	sum, err := DigestOf(filepath.Join(directory, "records.00001.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(NativeManifest{Format: NativeFormat, Files: []NativeFile{{Name: "records.00001.ndjson", SHA256: sum}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, directory, ManifestName, string(text))
+	site := &enforcing{records: map[string]bool{}}
+	if _, err := importInto(t, site, directory); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"p1": true}, site.records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }

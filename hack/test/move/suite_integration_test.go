@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,12 +95,14 @@ var _ = JustAfterEach(func() {
 		if err != nil {
 			log = []byte(err.Error())
 		}
-		fmt.Fprintf(GinkgoWriter, "the end of %s:\n%s\n", program.LogFile(), log[max(0, len(log)-shownLog):])
+		// Audit entries have no level.
+		lines := slices.DeleteFunc(strings.Split(string(log), "\n"), func(line string) bool { return !strings.Contains(line, `"level"`) })
+		fmt.Fprintf(GinkgoWriter, "the end of %s:\n%s\n", program.LogFile(), strings.Join(lines[max(0, len(lines)-shownLines):], "\n"))
 	}
 })
 
-// shownLog is the number of bytes of a log to show, some 20 lines.
-const shownLog = 8 << 10
+// shownLines is the number of lines of a log to show.
+const shownLines = 20
 
 // moreRights lets the editor purge records and read the audit log.
 const moreRights = `

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"os"
@@ -188,7 +189,8 @@ var _ = Describe("export and import in the native format", Ordered, func() {
 		Expect(os.Mkdir(bad, 0o700)).To(Succeed())
 		line := `{"type":"Patient","id":"bad","versions":[{"version":1,"created":"2031-01-01T00:00:00.000Z","updated":"2031-01-01T00:00:00.000Z","method":"PUT","idOffset":32,"metaOffset":42,"body":{"resourceType":"Patient","id":"","meta":{},"active":"yes"}}]}`
 		Expect(os.WriteFile(filepath.Join(bad, "records.00001.ndjson"), []byte("\n"+line+"\n"), 0o600)).To(Succeed())
-		Expect(os.WriteFile(filepath.Join(bad, "manifest.json"), []byte(`{"format":"paddock-native/1","files":[]}`), 0o600)).To(Succeed())
+		manifest := fmt.Sprintf(`{"format":"paddock-native/1","files":[{"name":"records.00001.ndjson","sha256":"%x"}]}`, sha256.Sum256([]byte("\n"+line+"\n")))
+		Expect(os.WriteFile(filepath.Join(bad, "manifest.json"), []byte(manifest), 0o600)).To(Succeed())
 		Expect(run(ctx, native("import", "shed", bad, "--dry-run")...).code).To(Equal(1))
 		Expect(decode[map[string]any](contentOf(filepath.Join(bad, "import-errors.jsonl")))).To(And(
 			HaveKeyWithValue("file", "records.00001.ndjson"), HaveKeyWithValue("line", BeEquivalentTo(2)),

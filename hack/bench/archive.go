@@ -32,11 +32,11 @@ var (
 	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
 )
 
-// archiveManifest is a second Site in the same database. %[1]s are the limits.
+// archiveManifest is a second Site in the same database. %[1]s are the limits, and %[2]s its name and namespace.
 const archiveManifest = `{"apiVersion":"v1","kind":"List","items":[
-{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"copy"}},
-{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"editor","namespace":"copy"}},
-{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"copy","namespace":"copy"},
+{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[2]s"}},
+{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"editor","namespace":"%[2]s"}},
+{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"%[2]s","namespace":"%[2]s"},
 "spec":{%[1]s,"storage":{"type":"Postgres","postgres":{"external":{"secretRef":{"name":"demo-db"}}}}}}]}`
 
 // benchArchive measures the export of a site in the native format and its import into another one,
@@ -52,7 +52,7 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 		return err
 	}
 	defer func() { _ = d.server.Stop() }()
-	if err := addCopy(ctx, in, d, dir); err != nil {
+	if err := addArchiveSite(ctx, in, d, dir, archiveCopy); err != nil {
 		return err
 	}
 	source, err := archiveClient(ctx, in, databaseSite)
@@ -173,10 +173,10 @@ func took(work func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// addCopy makes the second Site, and gives the ServiceAccounts of both the rights of administrators.
-func addCopy(ctx context.Context, in installation, d *database, dir string) error {
-	file := filepath.Join(dir, "copy.json")
-	if err := os.WriteFile(file, fmt.Appendf(nil, archiveManifest, unlimited), 0o600); err != nil {
+// addArchiveSite makes a second Site, and gives the ServiceAccounts of both the rights of administrators.
+func addArchiveSite(ctx context.Context, in installation, d *database, dir, name string) error {
+	file := filepath.Join(dir, "site.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, archiveManifest, unlimited, name), 0o600); err != nil {
 		return err
 	}
 	if _, err := in.paddock.Kubectl(ctx, "apply", "-f", file); err != nil {
@@ -186,15 +186,15 @@ func addCopy(ctx context.Context, in installation, d *database, dir string) erro
 	if err != nil {
 		return err
 	}
-	if err := in.paddock.SetSecret(ctx, archiveCopy, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
+	if err := in.paddock.SetSecret(ctx, name, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri}); err != nil {
 		return err
 	}
-	for _, site := range []string{databaseSite, archiveCopy} {
+	for _, site := range []string{databaseSite, name} {
 		if _, err := in.paddock.Kubectl(ctx, "create", "rolebinding", "administrator", "-n", site, "--clusterrole=paddock-admin", "--serviceaccount="+site+":editor"); err != nil {
 			return err
 		}
 	}
-	_, err = in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", archiveCopy, "site/"+archiveCopy)
+	_, err = in.paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", name, "site/"+name)
 	return err
 }
 

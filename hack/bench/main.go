@@ -48,7 +48,7 @@ type options struct {
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
 	var o options
-	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, soak, overload or fleet")
+	set := flag.String("set", "storage", "what to measure: storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, archivekills, soak, overload or fleet")
 	static := flag.String("static", "", "serve the files of this folder instead, and nothing else")
 	floor := flag.String("floor", "", "serve the floor handler of this description instead, and nothing else")
 	byHand := flag.String("byhand", "", "serve the handler by hand of this description instead, and nothing else")
@@ -107,6 +107,8 @@ func main() {
 		err = withPaddock(ctx, o, benchMemory)
 	case *set == "archive":
 		err = withPaddock(ctx, o, benchArchive)
+	case *set == "archivekills":
+		err = withPaddock(ctx, o, benchKilledArchive)
 	case *set == "soak":
 		// On a machine without idle processors the only controller can lose its Lease, and would end.
 		o.controllerArgs = []string{"--leader-elect=false"}
@@ -116,7 +118,7 @@ func main() {
 	case *set == "fleet":
 		err = withFleet(ctx, o)
 	default:
-		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, soak, overload or fleet", *set)
+		err = fmt.Errorf("-set=%s: want storage, search, postgres, byhand, growth, endurance, sites, greedy, deliveries, eventcost, pending, access, aggregated, memory, archive, archivekills, soak, overload or fleet", *set)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+)
+
+const (
+	// killedSite is the Site into which killed imports go.
+	killedSite = "killed"
+	// archiveKills is how often the program that exports is killed, and the one that imports.
+	archiveKills = 3
+	// changedEvery and deletedEvery select the records that get a second version, and those that are deleted.
+	changedEvery, deletedEvery = 10, 97
+)
+
+// benchKilledArchive changes and deletes some records of a site, kills an export of it and its import into
+// another one at random times, and fails unless both are equal in the end, versions and tombstones
+// included.
+func benchKilledArchive(ctx context.Context, o options, in installation) error {
+	dir, err := os.MkdirTemp("", "paddock-bench-archive")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	d, err := newDatabase(ctx, o, in, filepath.Join(dir, "postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.server.Stop() }()
+	if err := d.change(ctx); err != nil {
+		return err
+	}
+	if err := addArchiveSite(ctx, in, d, dir, killedSite); err != nil {
+		return err
+	}
+	source, err := archiveClient(ctx, in, databaseSite)
+	if err != nil {
+		return err
+	}
+	target, err := archiveClient(ctx, in, killedSite)
+	if err != nil {
+		return err
+	}
+	want, err := exportTo(ctx, source, databaseSite, filepath.Join(dir, "at-once"))
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(dir, "killed")
+	begun, err := killed(ctx, o, in, time.Second, nil, "export", databaseSite, "-n", databaseSite, "--as-service-account", "editor", "--directory", folder, "--native")
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(folder, bulk.ManifestName))
+	if err != nil {
+		return err
+	}
+	var got bulk.NativeManifest
+	if err := json.Unmarshal(text, &got); err != nil {
+		return err
+	}
+	if got.SHA256 != want.SHA256 || got.Versions != want.Versions {
+		return fmt.Errorf("the killed export has the digest %s and %d versions, want %s and %d", got.SHA256, got.Versions, want.SHA256, want.Versions)
+	}
+	fmt.Printf("Export of %d records with %d versions: killed %d times, and equal to one that was not.\n", d.records, want.Versions, begun-1)
+
+	server := in.paddock.APIServers[0]
+	restart := func() error { return errors.Join(server.Kill(), server.Restart(ctx)) }
+	begun, err = killed(ctx, o, in, 12*time.Second, restart, "import", killedSite, "-n", killedSite, "--as-service-account", "editor", "--directory", folder)
+	if err != nil {
+		return err
+	}
+	got, err = exportTo(ctx, target, killedSite, filepath.Join(dir, "copy"))
+	if err != nil {
+		return err
+	}
+	if got.SHA256 != want.SHA256 || got.Versions != want.Versions {
+		return fmt.Errorf("the copy has the digest %s and %d versions, want %s and %d", got.SHA256, got.Versions, want.SHA256, want.Versions)
+	}
+	fmt.Printf("Import: killed %d times, and the API server once. The digest of the copy is that of the site: %s.\n", begun-1, got.SHA256)
+	return tellPeak(in)
+}
+
+// exportTo exports a site into a folder.
+func exportTo(ctx context.Context, client *siteapi.Client, site, folder string) (bulk.NativeManifest, error) {
+	return bulk.ExportNative(ctx, client, site, folder, &bulk.Progress{Out: io.Discard, Now: time.Now})
+}
+
+// killed runs kubectl-paddock until it ends by itself, and kills it archiveKills times before, each within
+// a time. It calls also, if set, while the last run begins. It returns how often the program was begun.
+func killed(ctx context.Context, o options, in installation, within time.Duration, also func() error, args ...string) (begun int, err error) {
+	for {
+		var output bytes.Buffer
+		program := exec.CommandContext(ctx, filepath.Join(o.bin, "kubectl-paddock"), args...)
+		program.Env = append(os.Environ(), "KUBECONFIG="+in.cluster.Kubeconfig())
+		program.Stdout, program.Stderr = &output, &output
+		if err := program.Start(); err != nil {
+			return begun, err
+		}
+		begun++
+		if begun <= archiveKills {
+			time.Sleep(within/10 + rand.N(within))
+			_ = program.Process.Kill() // it may have ended
+		} else if also != nil {
+			if err := also(); err != nil {
+				return begun, err
+			}
+		}
+		err := program.Wait()
+		if err == nil {
+			return begun, nil
+		}
+		if begun > archiveKills {
+			return begun, fmt.Errorf("%v: %w\n%s", args, err, output.Bytes())
+		}
+	}
+}
+
+// change gives records a second version, and deletes others.
+func (d *database) change(ctx context.Context) error {
+	site, pool, err := d.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var ops []store.Op
+	for n := d.practitioners(); n < d.records; n++ {
+		typeName, id, text := d.text(n)
+		switch {
+		case n%deletedEvery == 0:
+			ops = append(ops, store.Op{Kind: store.Delete, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodDelete})
+		case n%changedEvery == 0:
+			read, err := r4.Read(bytes.Replace(text, []byte("{"), []byte(`{"language":"en",`), 1), r4.Options{Type: typeName})
+			if err != nil {
+				return err
+			}
+			ops = append(ops, store.Op{
+				Kind: store.Put, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodPut,
+				Body: store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset},
+			})
+		}
+		if len(ops) == loadPortion/10 || n == d.records-1 {
+			if _, err := site.Write(ctx, ops); err != nil {
+				return err
+			}
+			ops = nil
+		}
+	}
+	return d.vacuum(ctx)
+}

@@ -84,7 +84,7 @@ Exit codes: 0 done, 1 failed, 2 invalid flags or arguments.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "kubectl-paddock", Short: "Operate the Sites of a cluster", Long: rootLong, Version: a.Version,
+		Use: strings.ReplaceAll(a.Name, " ", "-"), Short: "Operate the Sites of a cluster", Long: rootLong, Version: a.Version,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: a.Name},
 		SilenceUsage: true, SilenceErrors: true,
 		Args: unknownCommand,

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,17 @@ func TestHelpVersionAndCompletion(t *testing.T) {
 		}
 		if code, out, said := run(t, args...); code != exitDone || !strings.Contains(out, want) {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", line, code, out, said)
+		}
+	}
+}
+
+// TestCompletionByName checks that the completion is of the program by the name by which it runs.
+func TestCompletionByName(t *testing.T) {
+	for name, want := range map[string]string{"paddock": "__start_paddock paddock\n", "kubectl paddock": "__start_kubectl-paddock kubectl-paddock\n"} {
+		var stdout bytes.Buffer
+		code := Run(t.Context(), []string{"completion", "bash"}, Options{Name: name, Streams: genericiooptions.IOStreams{Out: &stdout, ErrOut: io.Discard}})
+		if code != exitDone || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: code %d, the script lacks %q", name, code, want)
 		}
 	}
 }

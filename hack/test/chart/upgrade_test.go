@@ -121,18 +121,34 @@ func describeUpgrade() {
 		Expect(field(ctx)()).To(BeEmpty())
 		Expect(run(ctx, "kubectl", "get", "site", "oak", "--namespace", "clinic-upgraded", "--output", "jsonpath={.spec.displayName}")).To(Equal("Oak Street"))
 	}, NodeTimeout(2*time.Minute))
+
+	It("keeps SiteMoves and their phase through a rollback to a release that has none", func(ctx SpecContext) {
+		manifest := filepath.Join(GinkgoT().TempDir(), "move.yaml")
+		text := "apiVersion: paddock.health/v1alpha1\nkind: SiteMove\nmetadata: {name: out, namespace: clinic-upgraded}\n" +
+			"spec: {siteName: oak, to: {type: Postgres, postgres: {external: {secretRef: {name: oak-db}}}}}\n"
+		Expect(os.WriteFile(manifest, []byte(text), 0o600)).To(Succeed())
+		run(ctx, "kubectl", "create", "--filename", manifest)
+		run(ctx, "kubectl", "patch", "sitemove", "out", "--namespace", "clinic-upgraded", "--subresource", "status", "--type", "merge", "--patch", `{"status":{"phase":"Switched","direction":"Forward"}}`)
+		phase := func() string {
+			return run(ctx, "kubectl", "get", "sitemove", "out", "--namespace", "clinic-upgraded", "--output", "jsonpath={.spec.siteName} {.status.phase}")
+		}
+		upgrade(ctx, before)
+		Expect(phase()).To(Equal("oak Switched"))
+		upgrade(ctx, chartDir)
+		Expect(phase()).To(Equal("oak Switched"))
+	}, NodeTimeout(2*time.Minute))
 }
 
 // formerPageTokenSecret is the Secret in which the chart of 0.1.0 made the key of page tokens.
 const formerPageTokenSecret = "paddock-page-token"
 
 // earlierChart is a copy of the chart whose Sites have one field less. As the chart of 0.1.0, it makes the key of page
-// tokens by itself, and its API servers have fewer rights.
+// tokens by itself, has no SiteMoves, and its API servers have fewer rights.
 func earlierChart() string {
 	GinkgoHelper()
 	dir := filepath.Join(GinkgoT().TempDir(), "paddock")
 	Expect(os.CopyFS(dir, os.DirFS(chartDir))).To(Succeed())
-	for _, file := range []string{"templates/page-token.yaml", "files/rbac/apiserver_role.yaml", "files/rbac/apiserver_role_0_2.yaml"} {
+	for _, file := range []string{"templates/page-token.yaml", "files/rbac/apiserver_role.yaml", "files/rbac/apiserver_role_0_2.yaml", "files/crd/paddock.health_sitemoves.yaml"} {
 		Expect(os.Remove(filepath.Join(dir, filepath.FromSlash(file)))).To(Succeed())
 	}
 	Expect(os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "chart-0.1.0")))).To(Succeed())

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
@@ -144,14 +143,11 @@ func (d *database) change(ctx context.Context) error {
 		case n%deletedEvery == 0:
 			ops = append(ops, store.Op{Kind: store.Delete, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodDelete})
 		case n%changedEvery == 0:
-			read, err := r4.Read(bytes.Replace(text, []byte("{"), []byte(`{"language":"en",`), 1), r4.Options{Type: typeName})
+			op, err := putOf(typeName, id, bytes.Replace(text, []byte("{"), []byte(`{"language":"en",`), 1))
 			if err != nil {
 				return err
 			}
-			ops = append(ops, store.Op{
-				Kind: store.Put, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodPut,
-				Body: store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset},
-			})
+			ops = append(ops, op)
 		}
 		if len(ops) == loadPortion/10 || n == d.records-1 {
 			if _, err := site.Write(ctx, ops); err != nil {

@@ -114,7 +114,11 @@ func (d *database) open(ctx context.Context, watch *statements) (*postgres.Store
 
 // put is the operation that stores the n-th record.
 func (d *database) put(n int) (store.Op, error) {
-	typeName, id, text := d.text(n)
+	return putOf(d.text(n))
+}
+
+// putOf is the operation that stores a record.
+func putOf(typeName, id string, text []byte) (store.Op, error) {
 	read, err := r4.Read(text, r4.Options{Type: typeName})
 	return store.Op{
 		Kind: store.Put, Key: store.Key{Type: typeName, ID: id}, Method: store.MethodPut,

@@ -119,7 +119,7 @@ func (m *mover) attempt(ctx context.Context) error {
 		return err
 	}
 	defer closeOther()
-	work := func(ctx context.Context) error {
+	work := func(ctx context.Context, other store.Store) error {
 		object, err := m.read(ctx)
 		switch {
 		case err != nil || m.isDone(object):
@@ -140,15 +140,14 @@ func (m *mover) attempt(ctx context.Context) error {
 			return errOtherMover // the API server has not changed to the new storage yet
 		}
 		return serving.whileLocked(ctx, lockOf(object), func(ctx context.Context, held func(context.Context) error) error {
-			other = opened.Admitted(held)
-			return work(ctx)
+			return work(ctx, opened.Admitted(held))
 		})
 	case *database:
 		if servedFromPostgres && serving.connection.SameDatabase(opened.connection) {
 			return errOtherMover // likewise
 		}
 	}
-	return work(ctx)
+	return work(ctx, other)
 }
 
 // read reads the SiteMove from kube-apiserver.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,24 +43,15 @@ const archiveManifest = `{"apiVersion":"v1","kind":"List","items":[
 // benchArchive measures the export of a site in the native format and its import into another one,
 // through the API server, against COPY of the same rows.
 func benchArchive(ctx context.Context, o options, in installation) error {
-	dir, err := os.MkdirTemp("", "paddock-bench-archive")
+	dir, d, end, err := newArchive(ctx, o, in)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	d, err := newDatabase(ctx, o, in, filepath.Join(dir, "postgres"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.server.Stop() }()
+	defer end()
 	if err := addArchiveSite(ctx, in, d, dir, archiveCopy); err != nil {
 		return err
 	}
-	source, err := archiveClient(ctx, in, databaseSite)
-	if err != nil {
-		return err
-	}
-	target, err := archiveClient(ctx, in, archiveCopy)
+	source, target, err := archiveClients(ctx, in, archiveCopy)
 	if err != nil {
 		return err
 	}
@@ -133,6 +125,26 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 	fmt.Printf("\nThe median of the ratios of the exports is %.2f.\n", ratios[len(ratios)/2])
 	fmt.Printf("\nThe digests are equal: %s. The client of the export had at most %d MiB.\n", manifest.SHA256, clientPeak>>20)
 	return tellPeak(in)
+}
+
+// newArchive returns a folder with a new database, in which the set's site has its records. end removes
+// both.
+func newArchive(ctx context.Context, o options, in installation) (dir string, d *database, end func(), err error) {
+	if dir, err = os.MkdirTemp("", "paddock-bench-archive"); err != nil {
+		return "", nil, nil, err
+	}
+	if d, err = newDatabase(ctx, o, in, filepath.Join(dir, "postgres")); err != nil {
+		return "", nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, d, func() { _ = d.server.Stop(); _ = os.RemoveAll(dir) }, nil
+}
+
+// archiveClients returns clients of the set's site and of a second one, once their rights are known.
+func archiveClients(ctx context.Context, in installation, second string) (source, target *siteapi.Client, err error) {
+	if source, err = archiveClient(ctx, in, databaseSite); err == nil {
+		target, err = archiveClient(ctx, in, second)
+	}
+	return source, target, err
 }
 
 // tellPeak tells the most memory that the API server ever had.

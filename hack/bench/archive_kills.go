@@ -31,27 +31,18 @@ const (
 // another one at random times, and fails unless both are equal in the end, versions and tombstones
 // included.
 func benchKilledArchive(ctx context.Context, o options, in installation) error {
-	dir, err := os.MkdirTemp("", "paddock-bench-archive")
+	dir, d, end, err := newArchive(ctx, o, in)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	d, err := newDatabase(ctx, o, in, filepath.Join(dir, "postgres"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.server.Stop() }()
+	defer end()
 	if err := d.change(ctx); err != nil {
 		return err
 	}
 	if err := addArchiveSite(ctx, in, d, dir, killedSite); err != nil {
 		return err
 	}
-	source, err := archiveClient(ctx, in, databaseSite)
-	if err != nil {
-		return err
-	}
-	target, err := archiveClient(ctx, in, killedSite)
+	source, target, err := archiveClients(ctx, in, killedSite)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ var _ = Describe("Requests that schemathesis makes from the OpenAPI document", f
 			}
 			report := filepath.Join(GinkgoT().TempDir(), "report.ndjson")
 			command := exec.CommandContext(ctx, filepath.Join("venv", "bin", "schemathesis"), slices.Concat([]string{
-				"run", paddock.URLs[0] + "/site/" + postgresSite + "/openapi.json",
+				"run", paddock.URLs[0] + "/site/" + fuzzedSite + "/openapi.json",
 				"--origin", paddock.URLs[0], "--include-path-regex", paths,
 				"--exclude-operation-id", "streamDeliveries", // its response does not end
 				"--exclude-operation-id", "import", // schemathesis writes no NDJSON
@@ -49,7 +49,7 @@ var _ = Describe("Requests that schemathesis makes from the OpenAPI document", f
 				"--phases", "fuzzing", "--workers", "1", // two make Python 3.11 fail at times (SystemError)
 				"--continue-on-failure", "--no-shrink",
 				"--suppress-health-check", "all", "--warnings", "off", "--request-timeout", "40",
-				"--header", "Authorization: Bearer " + tokens[postgresSite],
+				"--header", "Authorization: Bearer " + tokens[fuzzedSite],
 				"--report", "ndjson", "--report-ndjson-path", report, "--output-truncate", "false",
 			}, bounds)...)
 			command.Dir = pythonLibrary.folder()

@@ -25,9 +25,11 @@ func TestClients(t *testing.T) {
 }
 
 const (
-	// The sites of config/samples, one for each storage. Their namespaces have the same names.
+	// The sites of config/samples, one for each storage, and the one that schemathesis uses. Their
+	// namespaces have the same names.
 	clusterSite  = "demo"
 	postgresSite = "demo-postgres"
+	fuzzedSite   = "fuzzed"
 )
 
 var (
@@ -67,8 +69,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples", "postgres"))).To(Succeed())
-	Expect(paddock.SetSecret(ctx, postgresSite, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
-	for _, site := range []string{clusterSite, postgresSite} {
+	_, err = paddock.Kubectl(ctx, "apply", "--filename", filepath.Join("testdata", "fuzzed.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, site := range []string{postgresSite, fuzzedSite} {
+		Expect(paddock.SetSecret(ctx, site, "demo-db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
+	}
+	for _, site := range []string{clusterSite, postgresSite, fuzzedSite} {
 		_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", site, "site/"+site)
 		Expect(err).NotTo(HaveOccurred())
 		tokens[site], err = paddock.Token(ctx, site, "editor", "paddock.health/"+site+"/"+site, time.Hour)

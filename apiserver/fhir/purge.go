@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
@@ -30,6 +32,9 @@ const (
 	// purgeAttempts is how often a $purge looks for the members of a compartment, if they change before
 	// they are removed. After that it fails.
 	purgeAttempts = 5
+	// purgeConcurrency is how many records a $purge removes at the same time from storage without
+	// transactions. kube-apiserver gets some ten requests for each, most of which wait.
+	purgeConcurrency = 16
 )
 
 // purgeOf returns the $purge of a type for the CapabilityStatement. R5 patient-operation-purge.html
@@ -235,29 +240,43 @@ func (r *request) isExclusive(record store.Record, membership r4.Membership) boo
 }
 
 // removeAll purges records, and adds how many there were of each type to removed. Storage without transactions
-// removes one after the other, so a failed request may have removed some. Repeated, it removes the
-// others.
+// removes some at a time, and the last of members after all others, so a failed request may have removed
+// some. Repeated, it removes the others.
 func (r *request) removeAll(members []member, removed map[string]int) error {
 	ops := make([]store.Op, len(members))
 	for i, m := range members {
 		ops[i] = store.Op{Kind: store.Purge, Key: m.key, Method: store.MethodDelete, If: m.condition, Erase: true}
 	}
-	batches := [][]store.Op{ops}
-	if !r.site.Store.Atomic() {
-		batches = slices.Collect(slices.Chunk(ops, 1))
-	}
-	for _, batch := range batches {
-		results, err := r.write(batch)
-		if err != nil {
-			return err
-		}
+	var mu sync.Mutex
+	remove := func(ops ...store.Op) error {
+		results, err := r.write(ops)
+		mu.Lock()
+		defer mu.Unlock()
 		for i, result := range results {
 			if result.Outcome == store.Removed {
-				removed[batch[i].Key.Type]++
+				removed[ops[i].Key.Type]++
 			}
 		}
+		return err
 	}
-	return nil
+	if r.site.Store.Atomic() {
+		return remove(ops...)
+	}
+	group, ctx := errgroup.WithContext(r.Context())
+	group.SetLimit(purgeConcurrency)
+	last := len(ops) - 1
+	for _, op := range ops[:last] {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil // another removal has failed
+			}
+			return remove(op)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return remove(ops[last])
 }
 
 // tooManyToPurgeError is the error of a $purge of more than maxPurged records.

@@ -20,6 +20,7 @@ import (
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
@@ -133,7 +134,9 @@ func (c *Cluster) Stats() store.Stats {
 // limits.MaxPending is 0, DefaultLimits.MaxPending applies. The other limits have no defaults.
 func (c *Cluster) Open(namespace, key string, limits Limits) *Store {
 	limits.MaxPending = cmp.Or(limits.MaxPending, DefaultLimits.MaxPending)
-	return &Store{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}
+	s := &Store{engine: c, namespace: namespace, key: key, limits: limits, index: c.index(siteID{namespace, key})}
+	s.erasures = batcher.New(erasureTimeout, s.eraseDeliveries)
+	return s
 }
 
 // index returns the index of a site. It makes one for a new site.
@@ -189,6 +192,8 @@ type Store struct {
 	key       string
 	limits    Limits
 	index     *index
+	// erasures batches the removals of deliveries.
+	erasures *batcher.Batcher[*erasure]
 	// admission, if not nil, is called before a write, with whose error the write fails.
 	admission func(context.Context) error
 }

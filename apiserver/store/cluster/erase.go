@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +51,34 @@ func (s *Store) eraseEvents(ctx context.Context, subject string) error {
 			return err
 		}
 	}
-	return deliveries.Erase(ctx, s.engine.client, s.namespace, s.key, subject)
+	e := &erasure{subject: subject, err: store.ErrUnavailable}
+	if err := s.erasures.Do(ctx, e); err != nil {
+		return fmt.Errorf("remove deliveries: %w: %w", store.ErrUnavailable, err)
+	}
+	return e.err
+}
+
+// erasureTimeout limits a removal of deliveries, which reads all deliveries of the site.
+const erasureTimeout = time.Minute
+
+// erasure is the removal of the deliveries with a subject. err is its result.
+type erasure struct {
+	subject string
+	err     error
+}
+
+// eraseDeliveries removes the deliveries of a batch. The search for them costs the same for one subject as
+// for many: kube-apiserver answers a list only when its cache is known to be up to date, which takes
+// about 100 ms.
+func (s *Store) eraseDeliveries(ctx context.Context, batch []*erasure) {
+	subjects := make([]string, len(batch))
+	for i, e := range batch {
+		subjects[i] = e.subject
+	}
+	err := deliveries.Erase(ctx, s.engine.client, s.namespace, s.key, subjects)
+	for _, e := range batch {
+		e.err = err
+	}
 }
 
 // recordsWithEvents returns the Records that have events with a subject.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -50,7 +51,13 @@ func TestErasedBytes(t *testing.T) {
 	stop := deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: to})
 	write("rex", "e1", 1, "works", "fails")
 	write("rex", "e2", 2, "works")
+	erased := []string{"rex", "bella"}
 	write("bella", "e3", 1, "works")
+	for n := range 10 { // so that their deliveries are removed together
+		id := fmt.Sprintf("pup%d", n)
+		write(id, "p-"+id, 1, "works")
+		erased = append(erased, id)
+	}
 	all := func(webhook string) []delivery.Delivery {
 		found, _, err := site.Deliveries().Deliveries(t.Context(), delivery.Query{Webhook: webhook, Count: 100})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -64,7 +71,7 @@ func TestErasedBytes(t *testing.T) {
 			}
 		}
 		return done
-	}, 30*time.Second).Should(Equal(3))
+	}, 30*time.Second).Should(Equal(13))
 	g.Eventually(func() int {
 		attempts := 0
 		for _, d := range all("fails") {
@@ -82,10 +89,17 @@ func TestErasedBytes(t *testing.T) {
 	}
 	g.Eventually(inDatabase, 30*time.Second).Should(BeTrue(), "the test must find the value before it is erased")
 
-	for _, id := range []string{"rex", "bella"} {
-		result := mustWrite(t, site, store.Op{Kind: store.Purge, Key: store.Key{Type: "Patient", ID: id}, Method: store.MethodDelete, Erase: true})
-		g.Expect(result.Outcome).To(Equal(store.Removed))
+	var group errgroup.Group
+	for _, id := range erased {
+		group.Go(func() error {
+			results, err := site.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: "Patient", ID: id}, Method: store.MethodDelete, Erase: true}})
+			if err == nil && results[0].Outcome != store.Removed {
+				return fmt.Errorf("%s: outcome %v", id, results[0].Outcome)
+			}
+			return err
+		})
 	}
+	g.Expect(group.Wait()).To(Succeed())
 	g.Expect(all("works")).To(BeEmpty())
 	g.Expect(all("fails")).To(BeEmpty())
 	g.Expect(control.CompactEtcd(t.Context())).To(Succeed())

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 )
 
 // queryBatcher sends the short queries of concurrent requests to the database in one round trip (a

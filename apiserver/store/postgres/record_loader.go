@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 )
 
 // recordLoader reads single records by their selves (the hashes of type and id). It coalesces

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 )
 
 // maxWatermarkWait is the maximum time for which a search or history waits until the watermark is

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/store"
-	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -49,4 +52,25 @@ func testErase(t *testing.T, open Open) {
 	write(t, s, about(event("late"), "e7", "Patient/rex"))
 	same(t, "outcome of the second erase", write(t, s, erase).Outcome, store.Unchanged)
 	same(t, "events after the second erase", len(events(t, s)), 3)
+
+	// A batch of erasures removes the events of each of its records.
+	const erased = 12
+	for n := range erased + 1 {
+		id := fmt.Sprintf("many%d", n)
+		write(t, s, about(put(id, body(1)), "m"+id, "Patient/"+id))
+	}
+	var group errgroup.Group
+	for n := range erased {
+		op := erase
+		op.Key = key(fmt.Sprintf("many%d", n))
+		group.Go(func() error {
+			_, err := s.Write(t.Context(), []store.Op{op})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "events after erasures at the same time", eventTypes(events(t, s)),
+		[]string{"changed Patient/rex2", "changed Device/rex", "changed ", fmt.Sprintf("changed Patient/many%d", erased)})
 }

@@ -62,8 +62,11 @@ var rules = map[string]rule{
 	"the storage contract knows no engine and no cluster": {
 		from: []string{"apiserver/store"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io"}),
 	},
-	"index rows, plans of searches and batches know no connection and not the engine that uses them": {
-		from:   []string{"apiserver/store/postgres/batcher", "apiserver/store/postgres/indexrow", "apiserver/store/postgres/sqlplan"},
+	"batches of calls know nothing of ours": {
+		from: []string{"apiserver/store/batcher"}, not: slices.Concat([]string{"github.com/jackc/pgx", "k8s.io", module}, httpPackages),
+	},
+	"index rows and plans of searches know no connection and not the engine that uses them": {
+		from:   []string{"apiserver/store/postgres/indexrow", "apiserver/store/postgres/sqlplan"},
 		not:    slices.Concat([]string{"github.com/jackc/pgx", "k8s.io"}, httpPackages, kubernetesClients, engines),
 		except: []string{module + "/apiserver/store/postgres/indexrow"},
 	},

@@ -14,23 +14,24 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Erase removes those deliveries of a site whose events have a subject, in any case: first the
+// Erase removes those deliveries of a site whose events have one of the named subjects, in any case: first the
 // WebhookDeliveries, pending ones included, and then the entries of the WebhookDeliveryLogs. An
 // attempt that is in flight during the call can still add its delivery to the log. Errors:
 // store.ErrUnavailable.
-func Erase(ctx context.Context, client *objects.Client, namespace, key, subject string) error {
+func Erase(ctx context.Context, client *objects.Client, namespace, key string, names []string) error {
+	of := subjectsOf(names)
 	l := &log{client: client, namespace: namespace, key: key}
-	var names []string
+	var ids []string
 	if err := l.eachSummary(ctx, "", func(id string, s summary) {
-		if strings.EqualFold(s.Subject, subject) {
-			names = append(names, id)
+		if of.has(s.Subject) {
+			ids = append(ids, id)
 		}
 	}); err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err := client.Delete(ctx, objects.Delivery, namespace, name, nil); err != nil {
-			return objects.StoreError("remove delivery "+name, err)
+	for _, id := range ids {
+		if err := client.Delete(ctx, objects.Delivery, namespace, id, nil); err != nil {
+			return objects.StoreError("remove delivery "+id, err)
 		}
 	}
 	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + key, Limit: pageSize / 10}
@@ -40,7 +41,7 @@ func Erase(ctx context.Context, client *objects.Client, namespace, key, subject 
 			return objects.StoreError("list delivery logs", err)
 		}
 		for i := range page.Items {
-			if err := l.eraseFromLog(ctx, page.Items[i].Spec.Webhook, subject); err != nil {
+			if err := l.eraseFromLog(ctx, page.Items[i].Spec.Webhook, of); err != nil {
 				return err
 			}
 		}
@@ -50,16 +51,30 @@ func Erase(ctx context.Context, client *objects.Client, namespace, key, subject 
 	}
 }
 
-// eraseFromLog removes the deliveries with a subject from the WebhookDeliveryLog of a webhook. The
+// subjects is a set of subjects of events, in lower case.
+type subjects map[string]bool
+
+func subjectsOf(names []string) subjects {
+	set := subjects{}
+	for _, name := range names {
+		set[strings.ToLower(name)] = true
+	}
+	return set
+}
+
+// has reports whether a subject, in any case, is one of the set.
+func (s subjects) has(subject string) bool { return s[strings.ToLower(subject)] }
+
+// eraseFromLog removes the deliveries with one of the subjects from the WebhookDeliveryLog of a webhook. The
 // delivery process then fails to write its own state of the log, and reads the log again.
-func (l *log) eraseFromLog(ctx context.Context, webhook, subject string) error {
+func (l *log) eraseFromLog(ctx context.Context, webhook string, of subjects) error {
 	for range maxConflicts {
 		r, err := readRing(ctx, l.client, l.namespace, l.key, webhook)
 		if err != nil {
 			return err
 		}
 		before := len(r.done)
-		r.done = slices.DeleteFunc(r.done, func(d delivered) bool { return strings.EqualFold(d.Subject, subject) })
+		r.done = slices.DeleteFunc(r.done, func(d delivered) bool { return of.has(d.Subject) })
 		if len(r.done) == before {
 			return nil
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 
-	"github.com/paddock-health/paddock/apiserver/store/postgres/batcher"
+	"github.com/paddock-health/paddock/apiserver/store/batcher"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 

@@ -1,4 +1,4 @@
-// Package batcher coalesces concurrent queries into batches. A round trip to a database costs
+// Package batcher coalesces concurrent queries into batches. A round trip to a server costs
 // client and server more than a short query does, so a batch of many queries costs little more than
 // one query.
 package batcher

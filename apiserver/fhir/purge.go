@@ -268,7 +268,7 @@ func (r *request) removeAll(members []member, removed map[string]int) error {
 	for _, op := range ops[:last] {
 		group.Go(func() error {
 			if ctx.Err() != nil {
-				return nil // another removal has failed
+				return nil //nolint:nilerr // Wait returns the error of the removal that has failed
 			}
 			return remove(op)
 		})

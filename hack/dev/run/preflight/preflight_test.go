@@ -14,7 +14,7 @@ func TestTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	taken := listener.Addr().(*net.TCPAddr).Port
 	running := t.TempDir()
 	lock, err := Settings{Dir: running, Storage: "cluster", Data: "clinic"}.Take(t.Context())

@@ -70,7 +70,6 @@ func run(ctx context.Context, o options) (err error) {
 	if err := files.remove(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, files.remove()) }()
 	o.cluster.Dir, o.cluster.BinDir, o.cluster.Out = filepath.Join(dir, "cluster"), o.bin, os.Stdout
 	o.cluster.Controllers = true // they end namespaces, collect garbage and compute quotas
 	cluster, err := localcluster.Start(ctx, o.cluster)
@@ -79,9 +78,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer func() {
 		fmt.Println("stopping (about 10 s)")
-		if stopErr := cluster.Stop(); err == nil {
-			err = stopErr
-		}
+		err = errors.Join(err, files.remove(), cluster.Stop())
 	}()
 	shown, err := newDemo(ctx, o.Storage, filepath.Join(dir, "postgres"))
 	if err != nil {

@@ -84,10 +84,9 @@ func shown(path string) string {
 	return path
 }
 
-// printReady prints where the demo is, and commands to try that fit its data.
-func printReady(url, namespace, dir string, o options, took time.Duration) {
-	token, kubeconfig := shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig"))
-	curl := `curl -H "Authorization: Bearer $(cat ` + token + `)" `
+// suggestions returns commands to try at the demo. They fit the data that it was filled with.
+func suggestions(url, namespace, dir string, o options) []string {
+	curl := `curl -H "Authorization: Bearer $(cat ` + shown(filepath.Join(dir, "token")) + `)" `
 	var commands []string
 	if o.Data != "none" {
 		commands = append(commands, curl+"'"+url+"/fhir/patient?_count=3&_pretty=true'")
@@ -95,9 +94,13 @@ func printReady(url, namespace, dir string, o options, took time.Duration) {
 	if o.Data == "clinic" {
 		commands = append(commands, curl+"'"+url+"/ahds/v1/availability-slot?isBooked=true'")
 	}
-	commands = append(commands,
+	return append(commands,
 		curl+`-H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '`+url+"/fhir/patient?_pretty=true'",
-		"KUBECONFIG="+kubeconfig+" "+shown(filepath.Join(o.bin, "kubectl"))+" get patients -n "+namespace)
+		"KUBECONFIG="+shown(filepath.Join(dir, "kubeconfig"))+" "+shown(filepath.Join(o.bin, "kubectl"))+" get patients -n "+namespace)
+}
+
+// printReady prints where the demo is and what to try.
+func printReady(url, namespace, dir string, o options, took time.Duration) {
 	fmt.Printf(`
 Paddock is ready at %[1]s (started in %.0[2]f s)
 
@@ -111,7 +114,8 @@ Try these in another terminal:
 
   %[5]s
 
-`, url, took.Seconds(), token, kubeconfig, strings.Join(commands, "\n\n  "))
+`, url, took.Seconds(), shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")),
+		strings.Join(suggestions(url, namespace, dir, o), "\n\n  "))
 	if o.Data == "clinic" {
 		fmt.Printf(`Bookings and new staff are sent to a webhook, which appends them to a file:
 

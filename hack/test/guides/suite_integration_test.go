@@ -54,6 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() {
 		session.Interrupt()
 		Eventually(session).WithTimeout(time.Minute).Should(gexec.Exit())
+		Expect(filepath.Join(demo, "url")).NotTo(BeAnExistingFile())
 	})
 	Eventually(session.Out).WithContext(ctx).WithTimeout(4 * time.Minute).Should(gbytes.Say(`\nPaddock is ready at`))
 	site, err := os.ReadFile(filepath.Join(demo, "url"))

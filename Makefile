@@ -30,17 +30,18 @@ DATA ?= clinic
 
 include hack/tools/tools.mk
 include config/generate.mk
+include apiserver/console/console.mk # under the heading of the file before it
 include charts/chart.mk
-include apiserver/console/console.mk
 include hack/test/robustness/robustness.mk
 
 ##@ General
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} \
-		/^##@ / {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
-		/^[a-zA-Z0-9_-]+:.*## / {printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@test -t 1 && { bold=$$(printf '\033[1m') cyan=$$(printf '\033[36m') reset=$$(printf '\033[0m'); }; \
+	awk -v bold="$$bold" -v cyan="$$cyan" -v reset="$$reset" 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s%s%s\n", bold, substr($$0, 5), reset} \
+		/^[a-zA-Z0-9_-]+:.*## / {printf "  %s%-18s%s %s\n", cyan, $$1, reset, $$2}' $(MAKEFILE_LIST)
 
 ##@ Run
 
@@ -59,12 +60,22 @@ build-run: # Build Paddock's programs and the one behind `make run`, by one go b
 	@echo "building Paddock's programs (about 2 min the first time) ..."
 	@start=$$(date +%s); $(call build-programs,./hack/dev/run) && echo "built Paddock's programs in $$(( $$(date +%s) - start )) s"
 
+# It comes before the tools and programs, which take minutes to build the first time.
+check-run = @mkdir -p $(BIN) && go build -o $(BIN)/check-run ./hack/dev/run/check && \
+	$(BIN)/check-run --dir $(1) --storage $(STORAGE) --data $(DATA) --port $(PORT)
+
+.PHONY: check-run check-mock
+check-run: # Check the variables of `make run`, its port, and that its folder is free.
+	$(call check-run,$(DIR))
+check-mock: # The same for `make mock`.
+	$(call check-run,$(DIR)-mock)
+
 .PHONY: run
-run: run-tools build-run ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, DATA=clinic, hl7 or none, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR; KUBEBUILDER_ASSETS: folder of setup-envtest).
+run: check-run run-tools build-run ## Run Paddock with its own control plane and a demo site, until Ctrl-C (variables: STORAGE=cluster or postgres, DATA=clinic, hl7 or none, PORT, KUBE_APISERVER_PORT, ETCD_PORT, DIR; KUBEBUILDER_ASSETS: folder of setup-envtest).
 	@exec $(BIN)/run --dir $(DIR) --bin $(BIN) --storage $(STORAGE) --data $(DATA) --port $(PORT) --kube-apiserver-port $(KUBE_APISERVER_PORT) --etcd-port $(ETCD_PORT)
 
 .PHONY: mock
-mock: run-tools build-run ## Serve the demo clinic to requests without a token, with new data each time, to try a client (variables: STORAGE, PORT).
+mock: check-mock run-tools build-run ## Serve the demo clinic to requests without a token, with new data each time, to try a client (variables: STORAGE, PORT).
 	@rm -rf $(DIR)-mock
 	@exec $(BIN)/run --dir $(DIR)-mock --bin $(BIN) --open --storage $(STORAGE) --port $(PORT)
 

@@ -8,8 +8,6 @@ define build-console
 	@cd $(CONSOLE)/app && npm ci --ignore-scripts --silent && npx tsc --noEmit && npx vite build --logLevel warn --outDir $(1)
 endef
 
-##@ Development
-
 .PHONY: console
 console: ## Build the web console that the API server embeds.
 	$(call build-console,../dist)

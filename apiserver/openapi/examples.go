@@ -2,7 +2,7 @@ package openapi
 
 // resourceExamples are examples of resources, by type.
 var resourceExamples = map[string]string{
-	"Patient": `{"resourceType":"Patient","id":"rex","identifier":[{"system":"urn:oid:1.0.11784","value":"985112345678903"}],` +
+	"Patient": `{"resourceType":"Patient","id":"rex","identifier":[{"system":"urn:iso:std:iso:11784","value":"985112345678903"}],` +
 		`"name":[{"text":"Rex"}],"gender":"male","birthDate":"2021-04",` +
 		`"extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[{"url":"species","valueCodeableConcept":{"coding":[{"system":"http://hl7.org/fhir/animal-species","code":"canislf"}],"text":"Dog"}}]}]}`,
 	"RelatedPerson": `{"resourceType":"RelatedPerson","id":"ann","patient":{"reference":"Patient/rex"},"name":[{"family":"Lindqvist","given":["Ann"]}],` +

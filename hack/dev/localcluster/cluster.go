@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/paddock-health/paddock/hack/dev/dirlock"
 )
 
 // startTimeout is for a machine busy with other work; an idle one needs 5 s.
@@ -25,7 +27,7 @@ type Cluster struct {
 	paths   paths
 	pki     pki
 	config  *rest.Config
-	lock    *dirLock
+	lock    *dirlock.Lock
 	parents *parentThread
 	stop    func() error
 	out     io.Writer
@@ -39,6 +41,7 @@ type Cluster struct {
 
 // Start brings a control plane up over opts.Dir, new or with the data of an earlier one, and
 // returns when it answers. ctx bounds the start, not the life of the cluster: Stop ends that.
+// Errors: *dirlock.HeldError for the folder of a running control plane.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	opts, err := opts.complete()
 	if err != nil {
@@ -88,8 +91,8 @@ func (c *Cluster) takeDir(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if c.lock, err = lockDir(c.paths.lock()); err != nil {
-		return err
+	if c.lock, err = dirlock.Take(c.paths.lock()); err != nil {
+		return fmt.Errorf("take the folder of the control plane: %w", err)
 	}
 	for _, name := range []string{nameControllerManager, nameControllers, nameAPIServer, nameEtcd} {
 		if err := endOrphan(ctx, c.paths.child(name), c.paths.root()); err != nil {
@@ -167,7 +170,7 @@ func (c *Cluster) stopAll() error {
 	}
 	c.parents.end()
 	if c.lock != nil {
-		errs = append(errs, c.lock.release())
+		errs = append(errs, c.lock.Release())
 	}
 	return errors.Join(errs...)
 }

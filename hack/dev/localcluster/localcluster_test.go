@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/paddock-health/paddock/hack/dev/dirlock"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
@@ -106,7 +108,9 @@ var _ = Describe("a control plane", Ordered, func() {
 
 	It("keeps a second owner out of its folder", func(ctx SpecContext) {
 		_, err := localcluster.Start(ctx, localcluster.Options{Dir: dir})
-		Expect(err).To(MatchError(localcluster.ErrInUse))
+		var held *dirlock.HeldError
+		Expect(errors.As(err, &held)).To(BeTrue(), "error: %v", err)
+		Expect(held.Process).To(Equal(strconv.Itoa(os.Getpid())))
 	}, limit)
 
 	It("has a neighbour that shares nothing with it", func(ctx SpecContext) {
@@ -302,7 +306,7 @@ var _ = Describe("a control plane that cannot start", func() {
 		for range 2 {
 			_, err := localcluster.Start(ctx, localcluster.Options{Dir: dir})
 			Expect(err).To(MatchError(And(ContainSubstring("etcd.log"), ContainSubstring("not a directory"))))
-			Expect(err).NotTo(MatchError(localcluster.ErrInUse))
+			Expect(errors.As(err, new(*dirlock.HeldError))).To(BeFalse(), "error: %v", err)
 		}
 	}, limit)
 })

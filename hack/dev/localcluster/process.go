@@ -167,7 +167,7 @@ func (p *Process) begin(ctx context.Context) error {
 	if err := p.await(ctx, r); err != nil {
 		return fmt.Errorf("start %s: %w\n%s", p.name, err, lastLines(p.logFile, r.logFrom))
 	}
-	_, _ = fmt.Fprintf(p.out, "%s is ready after %.1f s\n", p.name, time.Since(began).Seconds())
+	_, _ = fmt.Fprintf(p.out, "started %s in %.1f s\n", p.name, time.Since(began).Seconds())
 	return nil
 }
 

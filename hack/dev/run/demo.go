@@ -21,26 +21,22 @@ const (
 // demoZone is the time zone of the demo site.
 const demoZone = "Australia/Melbourne"
 
-// newDemo is the demo for a storage. It starts the Postgres server that it needs, over dir,
+// newDemo returns the demo for a storage, cluster or postgres. It starts the Postgres server that it needs, over dir,
 // which ends with this process.
 func newDemo(ctx context.Context, storage, dir string) (demo, error) {
-	switch storage {
-	case "cluster":
+	if storage == "cluster" {
 		return demo{site: "demo", samples: filepath.Join("config", "samples")}, nil
-	case "postgres":
-		server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Secure: true})
-		if err != nil {
-			return demo{}, err
-		}
-		d := demo{site: "demo-postgres", samples: filepath.Join("config", "samples", "postgres")}
-		uri, err := server.CreateDatabase(ctx, demoDatabase, demoPassword)
-		d.prepare = func(ctx context.Context, paddock *localpaddock.Paddock) error {
-			return paddock.SetSecret(ctx, d.site, demoSecret, "paddock.health/dsn", map[string]string{"uri": uri})
-		}
-		return d, err
-	default:
-		return demo{}, fmt.Errorf("--storage: %q is neither cluster nor postgres", storage)
 	}
+	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Secure: true})
+	if err != nil {
+		return demo{}, err
+	}
+	d := demo{site: "demo-postgres", samples: filepath.Join("config", "samples", "postgres")}
+	uri, err := server.CreateDatabase(ctx, demoDatabase, demoPassword)
+	d.prepare = func(ctx context.Context, paddock *localpaddock.Paddock) error {
+		return paddock.SetSecret(ctx, d.site, demoSecret, "paddock.health/dsn", map[string]string{"uri": uri})
+	}
+	return d, err
 }
 
 // start applies the samples and waits for the site. It returns a token for it.
@@ -70,17 +66,17 @@ func (d demo) token(ctx context.Context, paddock *localpaddock.Paddock) (string,
 	return paddock.Token(ctx, d.site, demoAccount, "paddock.health/"+d.site+"/"+d.site, tokenLife)
 }
 
-// load fills a site that has no patients yet, with what --data says. The clinic's slots are those of
+// load fills a site that has no patients yet, with what o.Data says. The clinic's slots are those of
 // the days around today, so each run adds what is missing.
 func (d demo) load(ctx context.Context, site client, o options) error {
 	patients, err := site.countPatients(ctx)
 	if err != nil {
 		return err
 	}
-	if o.data == "hl7" && patients == 0 {
+	if o.Data == "hl7" && patients == 0 {
 		return loadExamples(ctx, site, o.bin)
 	}
-	if o.data != "clinic" {
+	if o.Data != "clinic" {
 		return nil
 	}
 	if patients == 0 {

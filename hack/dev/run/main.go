@@ -4,17 +4,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
+	"github.com/paddock-health/paddock/hack/dev/run/preflight"
 )
 
 const (
@@ -31,22 +32,18 @@ type demo struct {
 }
 
 type options struct {
-	dir, bin, source string
-	storage, data    string
-	port             int
-	open             bool
-	cluster          localcluster.Options
+	preflight.Settings
+	bin, source string
+	open        bool
+	cluster     localcluster.Options
 }
 
 func main() {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var o options
-	flag.StringVar(&o.dir, "dir", ".local", "folder for all state")
+	o.AddFlags(flag.CommandLine)
 	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
 	flag.StringVar(&o.source, "source", ".", "the repository")
-	flag.StringVar(&o.storage, "storage", "cluster", "where the demo site keeps its records: cluster or postgres")
-	flag.StringVar(&o.data, "data", "clinic", "what an empty demo site is filled with: clinic, hl7 (HL7's official examples) or none")
-	flag.IntVar(&o.port, "port", 8080, "port of the API on 127.0.0.1")
 	flag.BoolVar(&o.open, "open", false, "serve requests without a token too, with the rights of the demo's token")
 	flag.IntVar(&o.cluster.APIServerPort, "kube-apiserver-port", 0, "port of kube-apiserver; 0: a free one, kept for the next run")
 	flag.IntVar(&o.cluster.EtcdClientPort, "etcd-port", 0, "port of etcd; 0: a free one, kept for the next run")
@@ -59,13 +56,16 @@ func main() {
 
 func run(ctx context.Context, o options) (err error) {
 	began := time.Now()
-	if !slices.Contains([]string{"clinic", "hl7", "none"}, o.data) {
-		return fmt.Errorf("--data: %q is not clinic, hl7 or none", o.data)
-	}
-	dir, err := filepath.Abs(o.dir)
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
 		return err
 	}
+	lock, err := o.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }() // the process ends
+	// A run that was killed left its files.
 	files := outputs(dir)
 	if err := files.remove(); err != nil {
 		return err
@@ -77,19 +77,17 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() {
-		fmt.Println("stopping")
-		if stopErr := cluster.Stop(); err == nil {
-			err = stopErr
-		}
+		fmt.Println("stopping (about 10 s)")
+		err = errors.Join(err, files.remove(), cluster.Stop())
 	}()
-	shown, err := newDemo(ctx, o.storage, filepath.Join(dir, "postgres"))
+	shown, err := newDemo(ctx, o.Storage, filepath.Join(dir, "postgres"))
 	if err != nil {
 		return err
 	}
-	serving := localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.port, Aggregated: true}
+	serving := localpaddock.Options{BinDir: o.bin, SourceDir: o.source, Port: o.Port, Aggregated: true}
 	var door *openDoor
 	if o.open {
-		if door, err = listenOpen(o.port); err != nil {
+		if door, err = listenOpen(o.Port); err != nil {
 			return err
 		}
 		serving.Port, serving.PublicURL = 0, door.url()
@@ -118,7 +116,7 @@ func run(ctx context.Context, o options) (err error) {
 		go door.serve(ctx, paddock.URLs[0], files)
 	}
 	go files.renewToken(ctx, func() (string, error) { return shown.token(ctx, paddock) })
-	printReady(url, shown.site, dir, o.bin, time.Since(began))
+	printReady(url, shown.site, dir, o, time.Since(began))
 	return wait(ctx, cluster, paddock)
 }
 

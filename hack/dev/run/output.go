@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// outputs is the folder with the files that tell other programs where the demo
-// is. They are there only while it serves.
+// outputs is the folder with the files that say where the demo is. They exist only while it serves.
 type outputs string
 
 func (o outputs) path(name string) string { return filepath.Join(string(o), name) }
@@ -85,33 +84,44 @@ func shown(path string) string {
 	return path
 }
 
-func printReady(url, namespace, dir, bin string, took time.Duration) {
-	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
-	fmt.Printf(`
-ready after %.0[1]f s
+// suggestions returns commands to try at the demo. They fit the data that it was filled with.
+func suggestions(url, namespace, dir string, o options) []string {
+	curl := `curl -H "Authorization: Bearer $(cat ` + shown(filepath.Join(dir, "token")) + `)" `
+	var commands []string
+	if o.Data != "none" {
+		commands = append(commands, curl+"'"+url+"/fhir/patient?_count=3&_pretty=true'")
+	}
+	if o.Data == "clinic" {
+		commands = append(commands, curl+"'"+url+"/ahds/v1/availability-slot?isBooked=true'")
+	}
+	return append(commands,
+		curl+`-H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '`+url+"/fhir/patient?_pretty=true'",
+		"KUBECONFIG="+shown(filepath.Join(dir, "kubeconfig"))+" "+shown(filepath.Join(o.bin, "kubectl"))+" get patients -n "+namespace)
+}
 
-  site        %[2]s
-  FHIR base   %[2]s/fhir
-  reference   %[2]s/docs
-  console     %[2]s/console
+// printReady prints where the demo is and what to try.
+func printReady(url, namespace, dir string, o options, took time.Duration) {
+	fmt.Printf(`
+Paddock is ready at %[1]s (started in %.0[2]f s)
+
+  FHIR base   %[1]s/fhir
+  reference   %[1]s/docs
+  console     %[1]s/console
   token       %[3]s
   kubeconfig  %[4]s
 
 Try these in another terminal:
 
-  curl -H "Authorization: Bearer %[5]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
+  %[5]s
 
-  curl -H "Authorization: Bearer %[5]s" '%[2]s/ahds/v1/availability-slot?isBooked=true'
+`, url, took.Seconds(), shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")),
+		strings.Join(suggestions(url, namespace, dir, o), "\n\n  "))
+	if o.Data == "clinic" {
+		fmt.Printf(`Bookings and new staff are sent to a webhook, which appends them to a file:
 
-  curl -H "Authorization: Bearer %[5]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
+  tail -f %s
 
-  KUBECONFIG=%[4]s %[6]s get patients -n %[7]s
-
-Bookings and new staff are sent to a webhook, which appends them to a file:
-
-  tail -f %[8]s
-
-docs/guides/tour.md shows more. Ctrl-C stops it; the data stays for the next run. The token is renewed.
-`, took.Seconds(), url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
-		shown(filepath.Join(bin, "kubectl")), namespace, shown(filepath.Join(dir, "received.ndjson")))
+docs/guides/tour.md shows more. `, shown(filepath.Join(dir, "received.ndjson")))
+	}
+	fmt.Println("Ctrl-C stops it; the data stays for the next run. The token is renewed.")
 }

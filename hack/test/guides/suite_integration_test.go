@@ -54,8 +54,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() {
 		session.Interrupt()
 		Eventually(session).WithTimeout(time.Minute).Should(gexec.Exit())
+		Expect(filepath.Join(demo, "url")).NotTo(BeAnExistingFile())
 	})
-	Eventually(session.Out).WithContext(ctx).WithTimeout(4 * time.Minute).Should(gbytes.Say(`\nready after`))
+	Eventually(session.Out).WithContext(ctx).WithTimeout(4 * time.Minute).Should(gbytes.Say(`\nPaddock is ready at`))
 	site, err := os.ReadFile(filepath.Join(demo, "url"))
 	Expect(err).NotTo(HaveOccurred())
 	url, _, _ = strings.Cut(string(site), "/site/")

@@ -190,12 +190,14 @@ func TestDelivering(t *testing.T) {
 		"no source":   {v1alpha1.WebhookStatus{}, unproduced, "Unknown NoDeliveries: The receiver has accepted no event yet.", "Events of the type user.created are sent to the receiver. No change produces them: add a source."},
 		"delivered":   {v1alpha1.WebhookStatus{LastSuccess: &at}, seen, "True Delivered: The receiver accepts events.", "Events of the type user.created are sent to the receiver."},
 		"failing": {
-			v1alpha1.WebhookStatus{LastSuccess: &at, FailingSince: &at, LastFailure: refused}, seen,
+			v1alpha1.WebhookStatus{LastSuccess: &at, FailingSince: &at, LastFailure: refused},
+			seen,
 			"False Failing: All attempts since 2031-03-01T09:00:00Z have failed. The last one (certificate): no TLS connection could be made: first record does not look like a TLS handshake. Check the receiver and the settings of the Webhook.",
 			"Events of the type user.created are sent to the receiver.",
 		},
 		"failing, the log is gone": {
-			v1alpha1.WebhookStatus{FailingSince: &at}, seen,
+			v1alpha1.WebhookStatus{FailingSince: &at},
+			seen,
 			"False Failing: All attempts since 2031-03-01T09:00:00Z have failed. Check the receiver and the settings of the Webhook.",
 			"Events of the type user.created are sent to the receiver.",
 		},

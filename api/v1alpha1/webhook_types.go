@@ -222,7 +222,8 @@ type WebhookStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are the conditions of the Webhook, of the types Accepted, Active and Disabled.
+	// conditions are the conditions of the Webhook, of the types Accepted, Active, Delivering and
+	// Disabled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -250,6 +251,25 @@ type WebhookStatus struct {
 	// success.
 	// +optional
 	FailingSince *metav1.Time `json:"failingSince,omitempty"`
+
+	// lastFailure is the result of the last failed attempt, as of the last report of the delivery
+	// process, every 30 seconds. It is unset after a success.
+	// +optional
+	LastFailure *WebhookFailure `json:"lastFailure,omitempty"`
+}
+
+// WebhookFailure is why an attempt to deliver an event failed.
+type WebhookFailure struct {
+	// reason is the stable code of the result, such as certificate or timeout.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+
+	// message describes the result, at most 512 bytes. A longer text is cut.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // Webhook is a subscription to the events of one type: the site sends these events to a URL. The AHDS

@@ -22,7 +22,8 @@ const ConditionActive = "Active"
 
 // ConditionDelivering of a WebhookEvent is true if its condition Active is true, no active Webhook of
 // its type has failed attempts since its last success, and at least one such Webhook has accepted an
-// event.
+// event. That of a Webhook is true if its condition Active is true, and its receiver accepted the
+// event of the last attempt. Its message has the result of the last failed attempt.
 const ConditionDelivering = "Delivering"
 
 // Reasons of the Accepted condition of a WebhookEvent or a Webhook, in addition to ReasonAccepted,

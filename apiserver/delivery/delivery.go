@@ -125,6 +125,8 @@ type Health struct {
 	// FailingSince is the time of the first failure after LastSuccess. It is zero if there was no
 	// failure since then.
 	FailingSince time.Time
+	// LastFailure is the last failed attempt after LastSuccess. Only AddLastFailures sets it.
+	LastFailure Attempt
 }
 
 // Recent has the numbers of a Site's recent deliveries by status, for all webhooks together.

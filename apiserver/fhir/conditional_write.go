@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -202,7 +203,13 @@ func (h *handler) parseConditional(r *request) (preconditions, search.Query, err
 	if conditions.absent && r.Method != http.MethodPut {
 		return preconditions{}, search.Query{}, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is only supported on a read and on a PUT; leave it out"}
 	}
-	criteria, err := h.criteria(r, search.WithoutPresentation(r.query))
+	values := search.WithoutPresentation(r.query)
+	if len(values) == 0 {
+		return preconditions{}, search.Query{}, search.Errors{{Problem: fmt.Sprintf(
+			"%[1]s %[2]s needs an id in the path (`%[1]s /%[2]s/{id}`), or search criteria for a conditional %[3]s (`%[1]s /%[2]s?identifier={system}|{value}`); the metadata list the search parameters",
+			r.Method, r.kind.Name, map[string]string{http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method])}}
+	}
+	criteria, err := h.criteria(r, values)
 	return conditions, criteria, err
 }
 

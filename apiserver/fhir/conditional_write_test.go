@@ -42,6 +42,16 @@ var _ = Describe("A conditional update", func() {
 		Expect(methods(s.do("GET", "/patient/"+id+"/_history", "").json())).To(Equal([]string{"PUT", "PUT"}))
 	})
 
+	It("without criteria is refused with the two ways to say which record is meant", func(ctx context.Context) {
+		s := newSite(ctx)
+		for _, query := range []string{"", "?_format=json"} {
+			refused := s.do("PUT", "/Patient"+query, tagged("1", ""))
+			Expect(refused.status).To(Equal(http.StatusBadRequest))
+			Expect(refused.code()).To(Equal("invalid_query"))
+			Expect(refused.json().at("issue", 0, "diagnostics")).To(HavePrefix("PUT Patient needs an id in the path (`PUT /Patient/{id}`), or search criteria for a conditional update"))
+		}
+	})
+
 	It("takes the id of the body for a new record, and no other for one that matches", func(ctx context.Context) {
 		s := newSite(ctx)
 		created := s.do("PUT", criteria, tagged("1", `,"id":"Rex"`))

@@ -28,6 +28,7 @@ func TestSuggestions(t *testing.T) {
 		"another parameter":       {rejectUnknownParameters(url.Values{"x": {"1"}}, "mode"), `is not supported; supported parameters: mode, _format, _pretty`},
 		"an element":              {unknownElement(`{"resourceType":"Patient","birthdate":"2021"}`), `Patient has no element "birthdate"; did you mean birthDate?`},
 		"an element of a part":    {unknownElement(`{"resourceType":"Patient","name":[{"famly":"Lind"}]}`), `HumanName has no element "famly"; did you mean family?`},
+		"an element of STU3":      {unknownElement(`{"resourceType":"Patient","animal":{"species":{"text":"Dog"}}}`), `R4 has no Patient.animal; use the extension http://hl7.org/fhir/StructureDefinition/patient-animal`},
 		"another element":         {unknownElement(`{"resourceType":"Patient","colouring":"brown"}`), `Patient has no element "colouring"; correct its name or omit it`},
 	}
 	for name, test := range tests {

@@ -8,20 +8,25 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// link is a link of a landing page.
-type link struct{ Name, Address, Text string }
+// link is an address on a landing page, and what is there.
+type link struct {
+	Name, Address, Text string
+	// Base is true for the base address of an API, which has no page of its own: the landing page shows
+	// it without a link.
+	Base bool
+}
 
 // linksOf returns the links of the landing page of a site.
 func (h *handler) linksOf(site Site) []link {
 	return []link{
-		{"fhir", site.BaseURL + "/fhir", "FHIR R4 API, the administration records"},
-		{"metadata", site.BaseURL + "/fhir/metadata", "Capabilities of the FHIR API"},
-		{"ahds", site.BaseURL + "/ahds/v1", "AHDS API: slots, event groups, webhooks and events"},
-		{"docs", site.BaseURL + "/docs", "API reference, with requests to try"},
-		{"openapi", site.BaseURL + "/openapi.json", "OpenAPI document of both APIs"},
-		{"console", site.BaseURL + "/console", "Console"},
-		{"errors", h.ErrorPages.Address(), "Codes of errors"},
-		{"guides", Guides, "Guides"},
+		{"fhir", site.BaseURL + "/fhir", "FHIR R4 API, the administration records", true},
+		{"metadata", site.BaseURL + "/fhir/metadata", "Capabilities of the FHIR API", false},
+		{"ahds", site.BaseURL + "/ahds/v1", "AHDS API: slots, event groups, webhooks and events", true},
+		{"docs", site.BaseURL + "/docs", "API reference, with requests to try", false},
+		{"openapi", site.BaseURL + "/openapi.json", "OpenAPI document of both APIs", false},
+		{"console", site.BaseURL + "/console", "Console", false},
+		{"errors", h.ErrorPages.Address(), "Codes of errors", false},
+		{"guides", Guides, "Guides", false},
 	}
 }
 

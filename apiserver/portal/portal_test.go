@@ -107,6 +107,30 @@ func TestPortal(t *testing.T) {
 	}
 }
 
+// TestLandingLinks follows what the landing page links to, as a browser does. The addresses of the
+// APIs have no page, so they are no links, and the page says that they need a token.
+func TestLandingLinks(t *testing.T) {
+	page := get(t, http.MethodGet, "/site/oak", browser).Body.String()
+	followed := 0
+	for _, found := range regexp.MustCompile(`<a href="https://host([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		// The FHIR API and the console, which serve these two without a token, are not part of the portal.
+		if path := found[1]; path != "/site/oak/fhir/metadata" && path != "/site/oak/console" {
+			followed++
+			if res := get(t, http.MethodGet, path, browser); res.Code != http.StatusOK {
+				t.Errorf("the link to %s leads to status %d", path, res.Code)
+			}
+		}
+	}
+	if followed != 3 {
+		t.Errorf("followed %d links, want docs, openapi.json and errors", followed)
+	}
+	for _, base := range []string{"/fhir", "/ahds/v1"} {
+		if want := "<code>https://host/site/oak" + base + "</code>, the start of the addresses of the API; requests need a token"; !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
 // external matches what makes a browser send a request to another server.
 var external = regexp.MustCompile(`(src|href)="(https?:)?//[^"]*"|@import|url\(["']?https?:`)
 

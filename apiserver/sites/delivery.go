@@ -58,14 +58,18 @@ func (s *Sites) Target(namespace, key string) (deliveries.Target, bool) {
 	return site.sender, true
 }
 
-// Health returns the health of each webhook of the Site in a namespace, by the id of the webhook. It
-// returns nil if there is no such Site, or while the storage of the Site is not ready.
+// Health returns the health of each webhook of the Site in a namespace, by the id of the webhook, with
+// the last failures. It returns nil if there is no such Site, or while the storage of the Site is not ready.
 func (s *Sites) Health(ctx context.Context, namespace string) (map[string]delivery.Health, error) {
 	site, served := s.InNamespace(namespace)
 	if !served || site.Deliveries == nil {
 		return nil, nil
 	}
-	return site.Deliveries.Health(ctx)
+	health, err := site.Deliveries.Health(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return health, delivery.AddLastFailures(ctx, site.Deliveries, health)
 }
 
 // describeDelivery sets the fields for delivering the events of a Site with etcd-backed storage.

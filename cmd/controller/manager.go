@@ -136,7 +136,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	}
 	hooks := &webhook.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: opts.secrets, Namespace: opts.namespace,
-		SecretsNamespace: opts.webhooksNamespace, Recorder: recorder, Now: time.Now,
+		SecretsNamespace: opts.webhooksNamespace, SecretPatience: webhook.SecretPatience, Recorder: recorder, Now: time.Now,
 	}
 	if err := hooks.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the Webhook controller: %w", err)

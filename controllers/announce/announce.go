@@ -73,7 +73,7 @@ var (
 	// neutral are the conditions of which no status is a fault.
 	neutral = []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionActive}
 	// expected are the reasons for which a condition is False in the normal course of events.
-	expected = []string{v1alpha1.ReasonProvisioning, v1alpha1.ReasonDeleting, v1alpha1.ReasonNoDatabase, v1alpha1.ReasonRoutePending}
+	expected = []string{v1alpha1.ReasonProvisioning, v1alpha1.ReasonDeleting, v1alpha1.ReasonNoDatabase, v1alpha1.ReasonRoutePending, v1alpha1.ReasonNotActive}
 )
 
 func eventType(c metav1.Condition) string {

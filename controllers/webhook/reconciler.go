@@ -17,8 +17,13 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/apply"
+	"github.com/paddock-health/paddock/controllers/eventsource"
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
+
+// SecretPatience is the usual value of Reconciler.SecretPatience: long enough for the second of two
+// writes of a loaded API server.
+const SecretPatience = 10 * time.Second
 
 // Reconciler reconciles the Secrets and the status of Webhooks.
 type Reconciler struct {
@@ -36,6 +41,11 @@ type Reconciler struct {
 	SecretsNamespace string
 	// Recorder records events of Webhooks.
 	Recorder events.EventRecorder
+	// SecretPatience is how long after the creation of a Webhook the Secret that it names may be
+	// missing before the status reports it. The AHDS API creates a Webhook before its Secret, so that
+	// the Webhook owns the Secret and no Secret is left behind if the API server ends in between. If
+	// unset, a missing Secret is reported immediately.
+	SecretPatience time.Duration
 	// Now is the clock.
 	Now func() time.Time
 
@@ -66,7 +76,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if wait := r.awaits(hook, seen); wait > 0 {
+		return ctrl.Result{RequeueAfter: min(wait, secrets.RetryInterval)}, nil
+	}
 	return ctrl.Result{RequeueAfter: r.nextLook(seen)}, nil
+}
+
+// awaits returns for how long the Secret that a new Webhook names may still be missing without being
+// reported. It is zero or negative if the Secret exists or was reported.
+func (r *Reconciler) awaits(hook *v1alpha1.Webhook, seen surroundings) time.Duration {
+	if seen.secret != nil || seen.forbidden != "" || hook.Spec.SecretRef == nil || len(hook.Status.Conditions) > 0 {
+		return 0
+	}
+	return r.SecretPatience - r.Now().Sub(hook.CreationTimestamp.Time)
 }
 
 // nextLook returns the delay before Secrets that are not watched are read again, or zero if all are
@@ -107,6 +129,12 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 		return seen, err
 	}
 	seen.enabled = enables(types.Items, hook.Spec.EventType)
+	if seen.unproduced, err = eventsource.Missing(ctx, r.Client, hook.Namespace, hook.Spec.EventType); err != nil {
+		return seen, err
+	}
+	if r.awaits(hook, seen) > 0 {
+		return seen, nil
+	}
 	status := statusOf(hook, seen, r.Now())
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
 		err = r.handOver(ctx, hook, seen.handedOver()) // handover.go

@@ -24,6 +24,8 @@ type surroundings struct {
 	forbidden string
 	// enabled is true if a WebhookEvent enables the Webhook's type of events.
 	enabled bool
+	// unproduced is a message if no change of a record produces events of the Webhook's type.
+	unproduced string
 }
 
 // verdict is the status, reason and message of one condition.
@@ -52,7 +54,9 @@ func statusOf(hook *v1alpha1.Webhook, seen surroundings, now time.Time) v1alpha1
 		})
 	}
 	set(v1alpha1.ConditionAccepted, accepted)
-	set(v1alpha1.ConditionActive, activate(hook, accepted, seen.enabled))
+	active := activate(hook, accepted, seen)
+	set(v1alpha1.ConditionActive, active)
+	set(v1alpha1.ConditionDelivering, deliver(hook, active))
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDisabled) && !hook.IsDisabled() {
 		set(v1alpha1.ConditionDisabled, verdict{metav1.ConditionFalse, v1alpha1.ReasonEnabled, "The Webhook was enabled again."})
 	}
@@ -115,7 +119,7 @@ func checkCertificate(ref *v1alpha1.WebhookSecretReference, secret *corev1.Secre
 	return verdict{}, true
 }
 
-func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
+func activate(hook *v1alpha1.Webhook, accepted verdict, seen surroundings) verdict {
 	switch {
 	case accepted.status != metav1.ConditionTrue:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, accepted.message}
@@ -124,8 +128,31 @@ func activate(hook *v1alpha1.Webhook, accepted verdict, enabled bool) verdict {
 	case hook.IsDisabled():
 		disabled := meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled)
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, disabled.Message}
-	case !enabled:
+	case !seen.enabled:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonTypeDisabled, "No WebhookEvent enables the type " + string(hook.Spec.EventType) + ". Create a WebhookEvent of this type, or set its spec.enabled to true."}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, "Events of the type " + string(hook.Spec.EventType) + " are delivered."}
+	message := "Events of the type " + string(hook.Spec.EventType) + " are sent to the receiver."
+	if seen.unproduced != "" {
+		message += " " + seen.unproduced
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, message}
+}
+
+// deliver returns the verdict of the condition Delivering. Its reason is the same for all failures,
+// so that a receiver that fails in turns causes no Events.
+func deliver(hook *v1alpha1.Webhook, active verdict) verdict {
+	status := &hook.Status
+	switch {
+	case active.status != metav1.ConditionTrue:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotActive, active.message}
+	case status.FailingSince != nil && status.LastFailure != nil:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonFailing, fmt.Sprintf("All attempts since %s have failed. The last one (%s): %s. Check the receiver and the settings of the Webhook.",
+			status.FailingSince.UTC().Format(time.RFC3339), status.LastFailure.Reason, status.LastFailure.Message)}
+	case status.FailingSince != nil:
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonFailing, fmt.Sprintf("All attempts since %s have failed. Check the receiver and the settings of the Webhook.",
+			status.FailingSince.UTC().Format(time.RFC3339))}
+	case status.LastSuccess == nil:
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, "The receiver has accepted no event yet."}
+	}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonDelivered, "The receiver accepts events."}
 }

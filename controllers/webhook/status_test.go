@@ -47,25 +47,25 @@ func TestStatus(t *testing.T) {
 		want   []string
 		public string
 	}{
-		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active"}, ""},
-		"type is off":      {nil, surroundings{secret: shared}, []string{"True Accepted", "False TypeDisabled"}, ""},
-		"inactive":         {func(s *v1alpha1.WebhookSpec) { s.Active = &off }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False Inactive"}, ""},
-		"no secret":        {nil, surroundings{enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
-		"may not read":     {nil, surroundings{forbidden: "bind it", enabled: true}, []string{"False SecretsForbidden", "False NotAccepted"}, ""},
-		"a bad secret":     {nil, surroundings{secret: secretOf("whsec_c2hvcnQ="), enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
-		"an empty secret":  {nil, surroundings{secret: &corev1.Secret{}, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
-		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "True Active"}, public},
-		"a secret as key":  {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: shared, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
-		"no header secret": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
-		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "True Active"}, ""},
-		"authorities":      {func(s *v1alpha1.WebhookSpec) { s.CABundle = pair.Data[v1alpha1.WebhookCertificateKey] }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active"}, ""},
-		"no authorities":   {func(s *v1alpha1.WebhookSpec) { s.CABundle = []byte("x") }, surroundings{secret: shared, enabled: true}, []string{"False InvalidCABundle", "False NotAccepted"}, ""},
-		"a certificate":    {presents, surroundings{secret: shared, certificate: pair, enabled: true}, []string{"True Accepted", "True Active"}, ""},
-		"no certificate":   {presents, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted"}, ""},
-		"half a pair":      {presents, surroundings{secret: shared, certificate: half, enabled: true}, []string{"False InvalidSecret", "False NotAccepted"}, ""},
+		"in use":           {nil, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"type is off":      {nil, surroundings{secret: shared}, []string{"True Accepted", "False TypeDisabled", "False NotActive"}, ""},
+		"inactive":         {func(s *v1alpha1.WebhookSpec) { s.Active = &off }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "False Inactive", "False NotActive"}, ""},
+		"no secret":        {nil, surroundings{enabled: true}, []string{"False SecretNotFound", "False NotAccepted", "False NotActive"}, ""},
+		"may not read":     {nil, surroundings{forbidden: "bind it", enabled: true}, []string{"False SecretsForbidden", "False NotAccepted", "False NotActive"}, ""},
+		"a bad secret":     {nil, surroundings{secret: secretOf("whsec_c2hvcnQ="), enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
+		"an empty secret":  {nil, surroundings{secret: &corev1.Secret{}, enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
+		"Ed25519":          {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: secretOf(key), enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, public},
+		"a secret as key":  {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: shared, enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
+		"no header secret": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted", "False NotActive"}, ""},
+		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"authorities":      {func(s *v1alpha1.WebhookSpec) { s.CABundle = pair.Data[v1alpha1.WebhookCertificateKey] }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"no authorities":   {func(s *v1alpha1.WebhookSpec) { s.CABundle = []byte("x") }, surroundings{secret: shared, enabled: true}, []string{"False InvalidCABundle", "False NotAccepted", "False NotActive"}, ""},
+		"a certificate":    {presents, surroundings{secret: shared, certificate: pair, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"no certificate":   {presents, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted", "False NotActive"}, ""},
+		"half a pair":      {presents, surroundings{secret: shared, certificate: half, enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
 		"too much": {func(s *v1alpha1.WebhookSpec) {
 			s.Extensions = &runtime.RawExtension{Raw: []byte(`{"a":"` + strings.Repeat("x", v1alpha1.MaxExtensions) + `"}`)}
-		}, surroundings{secret: shared, enabled: true}, []string{"False ExtensionsTooLarge", "False NotAccepted"}, ""},
+		}, surroundings{secret: shared, enabled: true}, []string{"False ExtensionsTooLarge", "False NotAccepted", "False NotActive"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hook := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{Name: "hook", UID: "u", Generation: 2}, Spec: v1alpha1.WebhookSpec{EventType: "user.created", Active: &on}}
@@ -168,6 +168,53 @@ func TestEnables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := enables(test.events, "user.created"); got != test.want {
 				t.Errorf("enables = %t", got)
+			}
+		})
+	}
+}
+
+// TestDelivering checks the condition Delivering by what the delivery process reported.
+func TestDelivering(t *testing.T) {
+	on, at := true, metav1.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC)
+	seen := surroundings{secret: secretOf(signing.NewShared()), enabled: true}
+	unproduced := seen
+	unproduced.unproduced = "No change produces them: add a source."
+	refused := &v1alpha1.WebhookFailure{Reason: "certificate", Message: "no TLS connection could be made: first record does not look like a TLS handshake"}
+	for name, test := range map[string]struct {
+		status v1alpha1.WebhookStatus
+		seen   surroundings
+		// status, reason and message of Delivering, and the message of Active
+		want, active string
+	}{
+		"nothing yet": {v1alpha1.WebhookStatus{}, seen, "Unknown NoDeliveries: The receiver has accepted no event yet.", "Events of the type user.created are sent to the receiver."},
+		"no source":   {v1alpha1.WebhookStatus{}, unproduced, "Unknown NoDeliveries: The receiver has accepted no event yet.", "Events of the type user.created are sent to the receiver. No change produces them: add a source."},
+		"delivered":   {v1alpha1.WebhookStatus{LastSuccess: &at}, seen, "True Delivered: The receiver accepts events.", "Events of the type user.created are sent to the receiver."},
+		"failing": {
+			v1alpha1.WebhookStatus{LastSuccess: &at, FailingSince: &at, LastFailure: refused},
+			seen,
+			"False Failing: All attempts since 2031-03-01T09:00:00Z have failed. The last one (certificate): no TLS connection could be made: first record does not look like a TLS handshake. Check the receiver and the settings of the Webhook.",
+			"Events of the type user.created are sent to the receiver.",
+		},
+		"failing, the log is gone": {
+			v1alpha1.WebhookStatus{FailingSince: &at},
+			seen,
+			"False Failing: All attempts since 2031-03-01T09:00:00Z have failed. Check the receiver and the settings of the Webhook.",
+			"Events of the type user.created are sent to the receiver.",
+		},
+		"not active": {v1alpha1.WebhookStatus{FailingSince: &at, LastFailure: refused}, surroundings{secret: seen.secret}, "False NotActive: No WebhookEvent enables the type user.created. Create a WebhookEvent of this type, or set its spec.enabled to true.", "No WebhookEvent enables the type user.created. Create a WebhookEvent of this type, or set its spec.enabled to true."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := &v1alpha1.Webhook{
+				ObjectMeta: metav1.ObjectMeta{Name: "hook", UID: "u", Generation: 1},
+				Spec:       v1alpha1.WebhookSpec{EventType: "user.created", Active: &on}, Status: test.status,
+			}
+			status := statusOf(hook, test.seen, at.Time)
+			c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDelivering)
+			if got := string(c.Status) + " " + c.Reason + ": " + c.Message; got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionActive).Message; got != test.active {
+				t.Errorf("Active: got %s, want %s", got, test.active)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	logf.SetLogger(GinkgoLogr)
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	Expect(eventsv1.AddToScheme(scheme)).To(Succeed())
 	Expect(rbacv1.AddToScheme(scheme)).To(Succeed())
 	Expect(authorizationv1.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -97,8 +99,9 @@ func asAccount(name string) client.Client {
 	return program
 }
 
-// startControllers runs the controllers until the function that it returns is called.
-func startControllers(access secrets.Access) (stop func()) {
+// startControllers runs the controllers until the function that it returns is called. They report
+// missing Secrets immediately, unless change sets their patience.
+func startControllers(access secrets.Access, change ...func(*webhook.Reconciler)) (stop func()) {
 	GinkgoHelper()
 	rest, err := cluster.UserConfig(serviceAccounts + "paddock-controller")
 	Expect(err).NotTo(HaveOccurred())
@@ -109,6 +112,9 @@ func startControllers(access secrets.Access) (stop func()) {
 	hooks := &webhook.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), SecretAccess: access, Namespace: "paddock-system", SecretsNamespace: secretsNamespace,
 		Recorder: mgr.GetEventRecorder("paddock-controller"), Now: time.Now,
+	}
+	for _, c := range change {
+		c(hooks)
 	}
 	Expect(hooks.SetupWithManager(mgr)).To(Succeed())
 	Expect((&webhookevent.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("paddock-controller"), Now: time.Now}).SetupWithManager(mgr)).To(Succeed())
@@ -153,22 +159,42 @@ func newEvent(namespace string) *v1alpha1.WebhookEvent {
 // object is now.
 func condition(object client.Object, kind string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return "", err
-		}
-		var conditions []metav1.Condition
-		switch object := object.(type) {
-		case *v1alpha1.Webhook:
-			conditions = object.Status.Conditions
-		case *v1alpha1.WebhookEvent:
-			conditions = object.Status.Conditions
-		}
-		c := meta.FindStatusCondition(conditions, kind)
-		if c == nil || c.ObservedGeneration != object.GetGeneration() {
-			return "not known", nil
+		c, err := find(ctx, object, kind)
+		if err != nil || c == nil {
+			return "not known", err
 		}
 		return string(c.Status) + " " + c.Reason, nil
 	}
+}
+
+// message returns a condition's message of what the object is now.
+func message(object client.Object, kind string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		c, err := find(ctx, object, kind)
+		if err != nil || c == nil {
+			return "not known", err
+		}
+		return c.Message, nil
+	}
+}
+
+// find reads an object and returns its condition, or nil if that is not of the current spec.
+func find(ctx context.Context, object client.Object, kind string) (*metav1.Condition, error) {
+	if err := admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return nil, err
+	}
+	var conditions []metav1.Condition
+	switch object := object.(type) {
+	case *v1alpha1.Webhook:
+		conditions = object.Status.Conditions
+	case *v1alpha1.WebhookEvent:
+		conditions = object.Status.Conditions
+	}
+	c := meta.FindStatusCondition(conditions, kind)
+	if c == nil || c.ObservedGeneration != object.GetGeneration() {
+		return nil, nil
+	}
+	return c, nil
 }
 
 func expectActive(ctx context.Context, object client.Object, want string) {

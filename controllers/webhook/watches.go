@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -23,7 +25,7 @@ import (
 )
 
 // SetupWithManager registers the controller. A Webhook is reconciled when it, its Secret in
-// SecretsNamespace, or a WebhookEvent or Secret in its namespace changes. If SecretAccess is
+// SecretsNamespace, or a WebhookEvent, Secret or the spec of a Site in its namespace changes. If SecretAccess is
 // Namespaced, the Secrets in its namespace are not watched but read again at intervals.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	handed, err := newSecretCache(mgr, r.SecretsNamespace)
@@ -36,6 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.Webhook{}).
 		Watches(&v1alpha1.Webhook{}, announce.Handler(r.Recorder)).
 		Watches(&v1alpha1.WebhookEvent{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
+		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(handed, client.Object(&corev1.Secret{}), handler.EnqueueRequestsFromMapFunc(webhookOf))).
 		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
 		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.

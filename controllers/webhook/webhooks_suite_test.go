@@ -80,7 +80,17 @@ var _ = Describe("A Webhook", func() {
 				return reasons
 			}
 		}
-		Eventually(described("webhook/" + hook.Name)).WithContext(ctx).Should(ConsistOf("Normal Accepted", "Normal TypeDisabled", "Normal Active"))
+		first := []string{"Normal Accepted", "Normal TypeDisabled", "Normal NotActive", "Normal Active", "Normal NoDeliveries"}
+		Eventually(described("webhook/" + hook.Name)).WithContext(ctx).Should(ConsistOf(first))
+
+		By("attempts fail, for one reason and then another")
+		for _, reason := range []string{"certificate", "timeout"} {
+			report := `{"status":{"failingSince":"2031-03-01T09:00:00Z","lastFailure":{"reason":"` + reason + `","message":"no answer"}}}`
+			Expect(admin.Status().Patch(ctx, hook, client.RawPatch("application/merge-patch+json", []byte(report)))).To(Succeed())
+			Eventually(message(hook, v1alpha1.ConditionDelivering)).WithContext(ctx).Should(ContainSubstring("The last one (" + reason + "): no answer."))
+			Expect(condition(hook, v1alpha1.ConditionDelivering)(ctx)).To(Equal("False Failing"))
+		}
+		Eventually(described("webhook/" + hook.Name)).WithContext(ctx).Should(ConsistOf(append(first, "Warning Failing")))
 		Eventually(described("webhookevent/" + event.Name)).WithContext(ctx).Should(ContainElements("Normal Accepted", "Normal Active"))
 	})
 

@@ -11,15 +11,18 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/announce"
 	"github.com/paddock-health/paddock/controllers/apply"
+	"github.com/paddock-health/paddock/controllers/eventsource"
 )
 
 // Reconciler reconciles the status of WebhookEvents.
@@ -57,21 +60,26 @@ func (r *Reconciler) update(ctx context.Context, event *v1alpha1.WebhookEvent) e
 	if err := r.Client.List(ctx, hooks, client.InNamespace(event.Namespace)); err != nil {
 		return err
 	}
-	status := statusOf(event, hooks.Items, r.Now())
+	unproduced, err := eventsource.Missing(ctx, r.Client, event.Namespace, event.Spec.EventType)
+	if err != nil {
+		return err
+	}
+	status := statusOf(event, hooks.Items, unproduced, r.Now())
 	if equality.Semantic.DeepEqual(event.Status, status) {
 		return nil
 	}
 	return apply.Status(ctx, r.Client, event, &status)
 }
 
-// SetupWithManager registers the controller. A WebhookEvent is reconciled when it, or a Webhook in
-// its namespace, changes.
+// SetupWithManager registers the controller. A WebhookEvent is reconciled when it, or a Webhook or
+// the spec of a Site in its namespace, changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("webhookevent").
 		For(&v1alpha1.WebhookEvent{}).
 		Watches(&v1alpha1.WebhookEvent{}, announce.Handler(r.Recorder)).
 		Watches(&v1alpha1.Webhook{}, handler.EnqueueRequestsFromMapFunc(r.neighbours)).
+		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// The priority queue of controller-runtime 0.24 can deadlock when it is shut
 		// down (kubernetes-sigs/controller-runtime#3538), and its priorities are not needed.
 		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}).

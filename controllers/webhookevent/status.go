@@ -19,7 +19,8 @@ type verdict struct {
 }
 
 // statusOf returns the desired status of a WebhookEvent, given the Webhooks in its namespace.
-func statusOf(event *v1alpha1.WebhookEvent, hooks []v1alpha1.Webhook, now time.Time) v1alpha1.WebhookEventStatus {
+// unproduced is a message if no change of a record produces events of the type.
+func statusOf(event *v1alpha1.WebhookEvent, hooks []v1alpha1.Webhook, unproduced string, now time.Time) v1alpha1.WebhookEventStatus {
 	taking := slices.DeleteFunc(slices.Clone(hooks), func(hook v1alpha1.Webhook) bool { return !takes(&hook, event.Spec.EventType) })
 	status := *event.Status.DeepCopy()
 	status.ObservedGeneration, status.Webhooks = event.Generation, int32(len(taking))
@@ -31,9 +32,9 @@ func statusOf(event *v1alpha1.WebhookEvent, hooks []v1alpha1.Webhook, now time.T
 		})
 	}
 	set(v1alpha1.ConditionAccepted, accepted)
-	active := activate(event, accepted, len(taking))
+	active := activate(event, accepted, len(taking), unproduced)
 	set(v1alpha1.ConditionActive, active)
-	set(v1alpha1.ConditionDelivering, deliver(active, taking))
+	set(v1alpha1.ConditionDelivering, deliver(active, taking, unproduced))
 	return status
 }
 
@@ -54,7 +55,7 @@ func accept(event *v1alpha1.WebhookEvent) verdict {
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "The settings are valid."}
 }
 
-func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int) verdict {
+func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int, unproduced string) verdict {
 	switch {
 	case accepted.status != metav1.ConditionTrue:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, accepted.message}
@@ -63,14 +64,14 @@ func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int) verdic
 	case taking == 0:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No active Webhook has the type " + string(event.Spec.EventType) + ". Create a Webhook of this type, or set its spec.active to true."}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking)}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, sentences(fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking), unproduced)}
 }
 
 // maxNamed is the maximum number of Webhooks that a message names. Others are omitted.
 const maxNamed = 5
 
 // deliver returns the verdict of the condition Delivering for the Webhooks of the type.
-func deliver(active verdict, taking []v1alpha1.Webhook) verdict {
+func deliver(active verdict, taking []v1alpha1.Webhook, unproduced string) verdict {
 	if active.status != metav1.ConditionTrue {
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNotActive, active.message}
 	}
@@ -87,10 +88,13 @@ func deliver(active verdict, taking []v1alpha1.Webhook) verdict {
 		slices.Sort(failing)
 		return verdict{
 			metav1.ConditionFalse, v1alpha1.ReasonFailing,
-			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. Check the receivers of these Webhooks.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
+			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. The condition Delivering of each has the cause; check their receivers.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
 		}
 	case !delivered:
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, "No Webhook has accepted an event yet."}
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, sentences("No Webhook has accepted an event yet.", unproduced)}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonDelivered, "The Webhooks accept events."}
 }
+
+// sentences joins a message with another one, which may be empty.
+func sentences(message, more string) string { return strings.TrimSpace(message + " " + more) }

@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 		}, []string{"True Accepted", "False NoWebhooks", "False NotActive"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := statusOf(test.event, test.hooks, time.Now())
+			status := statusOf(test.event, test.hooks, "", time.Now())
 			var got []string
 			for _, c := range status.Conditions {
 				got = append(got, string(c.Status)+" "+c.Reason)
@@ -77,8 +77,25 @@ func TestStatus(t *testing.T) {
 
 func TestStatusStaysWhereNothingChanges(t *testing.T) {
 	e := event(true, 0)
-	e.Status = statusOf(e, nil, time.Now())
-	if diff := cmp.Diff(e.Status, statusOf(e, nil, time.Now().Add(time.Hour))); diff != "" {
+	e.Status = statusOf(e, nil, "", time.Now())
+	if diff := cmp.Diff(e.Status, statusOf(e, nil, "", time.Now().Add(time.Hour))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUnproduced checks that the conditions of a WebhookEvent say that no change produces its events,
+// once they would be sent.
+func TestUnproduced(t *testing.T) {
+	const unproduced = "No change produces them: add a source."
+	e := event(true, 0)
+	status := statusOf(e, []v1alpha1.Webhook{hook(created, true, metav1.ConditionTrue)}, unproduced, time.Now())
+	want := map[string]string{
+		v1alpha1.ConditionActive:     "Events of the type user.created are sent to 1 active Webhooks. " + unproduced,
+		v1alpha1.ConditionDelivering: "No Webhook has accepted an event yet. " + unproduced,
+	}
+	for condition, message := range want {
+		if got := meta.FindStatusCondition(status.Conditions, condition); got == nil || got.Message != message {
+			t.Errorf("got %+v, want %s", got, message)
+		}
 	}
 }

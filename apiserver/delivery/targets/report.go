@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -28,6 +30,10 @@ var errChanged = errors.New("the settings of the webhook have changed in the mea
 // maxNote is the maximum length of an Event's note in bytes. Longer notes are cut. kube-apiserver
 // allows 1024.
 const maxNote = 1000
+
+// maxFailure is the maximum length of the message of a failed attempt in a status, in bytes. Longer
+// messages are cut.
+const maxFailure = 512
 
 // Disable implements delivery.Webhooks: it sets the condition Disabled and records an Event. It
 // does not change a disabled webhook.
@@ -148,19 +154,34 @@ func (t *Targets) Report(ctx context.Context, namespace string, health map[strin
 // statusPatch returns a merge patch that updates the status, nil if the status is current.
 func statusPatch(status v1alpha1.WebhookStatus, health delivery.Health) ([]byte, error) {
 	lastSuccess, failingSince := seconds(health.LastSuccess), seconds(health.FailingSince)
+	lastFailure := failureOf(health)
+	if failingSince != nil && lastFailure == nil {
+		lastFailure = status.LastFailure // no attempt of the deliveries that were read
+	}
 	if lastSuccess == nil {
 		lastSuccess = status.LastSuccess // the log has removed the delivery
 	}
-	if status.Pending != nil && *status.Pending == health.Pending && lastSuccess.Equal(status.LastSuccess) && failingSince.Equal(status.FailingSince) {
+	if status.Pending != nil && *status.Pending == health.Pending && lastSuccess.Equal(status.LastSuccess) && failingSince.Equal(status.FailingSince) &&
+		ptr.Equal(lastFailure, status.LastFailure) {
 		return nil, nil
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"pending": health.Pending, "lastSuccess": lastSuccess, "failingSince": failingSince,
+		"pending": health.Pending, "lastSuccess": lastSuccess, "failingSince": failingSince, "lastFailure": lastFailure,
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("encode the health of a webhook: %w", err)
 	}
 	return patch, nil
+}
+
+// failureOf returns the last failed attempt as the status has it, or nil without one. The message can
+// contain what a receiver sent, so its length is limited.
+func failureOf(health delivery.Health) *v1alpha1.WebhookFailure {
+	if health.FailingSince.IsZero() || health.LastFailure.Reason == "" {
+		return nil
+	}
+	message := truncate(strings.ToValidUTF8(health.LastFailure.Message, "\uFFFD"), maxFailure)
+	return &v1alpha1.WebhookFailure{Reason: string(health.LastFailure.Reason), Message: message}
 }
 
 // seconds returns a time with the precision of Kubernetes, nil for the zero time.

@@ -318,9 +318,24 @@ var _ = Describe("The health of webhooks", func() {
 		report(map[string]delivery.Health{idOf(hook): {Pending: 3, LastSuccess: at, FailingSince: at.Add(time.Minute)}})
 		Expect(hook.ResourceVersion).To(Equal(version))
 
+		By("the last failed attempt is there, cut to a length that the schema takes")
+		failing := delivery.Health{Pending: 3, LastSuccess: at, FailingSince: at.Add(time.Minute)}
+		failing.LastFailure = delivery.Attempt{Reason: delivery.ReasonConnection, Message: strings.Repeat("é", 300) + "\xff"}
+		report(map[string]delivery.Health{idOf(hook): failing})
+		Eventually(func(g Gomega) {
+			g.Expect(hooks.Report(ctx, namespace, map[string]delivery.Health{idOf(hook): failing})).To(Succeed())
+			g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(hook), hook)).To(Succeed())
+			g.Expect(hook.Status.LastFailure).To(HaveValue(Equal(v1alpha1.WebhookFailure{Reason: "connection", Message: strings.Repeat("é", 256)})))
+		}).Should(Succeed())
+		version = hook.ResourceVersion
+		failing.LastFailure = delivery.Attempt{}
+		report(map[string]delivery.Health{idOf(hook): failing})
+		Expect(hook.ResourceVersion).To(Equal(version), "without attempts in the log, it stays")
+
 		By("a success ends the failures; what logs forget stays")
 		report(map[string]delivery.Health{})
 		Expect(hook.Status.FailingSince).To(BeNil())
+		Expect(hook.Status.LastFailure).To(BeNil())
 		Expect(hook.Status.LastSuccess.Time).To(BeTemporally("~", at, time.Second))
 	})
 })

@@ -182,8 +182,23 @@ func (r *reader) otherMember(f *frame, name []byte) bool {
 	f.flawed = true
 	other := truncate(string(name))
 	f.other = &other
-	return r.report(IssueStructure, CodeUnknownElement,
-		types[f.typ].name+" has no element "+Quote(string(name))+remedyFor(string(name), f.typ)) && r.skip()
+	return r.report(IssueStructure, CodeUnknownElement, unknownElement(string(name), f.typ)) && r.skip()
+}
+
+// replaced are the elements of DSTU2 and STU3 for which R4 defines an extension instead, by their
+// path, with the URL of the extension. A client that was written for these releases sends them. Of the
+// types that a site stores, R4 has such an extension for Patient only (StructureDefinition
+// patient-animal of the package hl7.fhir.r4.core).
+var replaced = map[string]string{
+	"Patient.animal": "http://hl7.org/fhir/StructureDefinition/patient-animal",
+}
+
+// unknownElement returns the message about an element that the type does not have.
+func unknownElement(name string, typ typeIndex) string {
+	if path := types[typ].name + "." + name; replaced[path] != "" {
+		return "R4 has no " + path + "; use the extension " + replaced[path]
+	}
+	return types[typ].name + " has no element " + Quote(name) + remedyFor(name, typ)
 }
 
 // remedyFor returns the end of the message about an unknown element: the element that was probably

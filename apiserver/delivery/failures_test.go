@@ -1,0 +1,61 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+)
+
+// deliveryLog is a log of deliveries in memory, the newest first.
+type deliveryLog struct {
+	Log
+	all []Delivery
+}
+
+func (l deliveryLog) Deliveries(_ context.Context, query Query) ([]Delivery, int64, error) {
+	var found []Delivery
+	for _, d := range l.all {
+		if d.Webhook == query.Webhook && slices.Contains(query.Statuses, d.Status) {
+			found = append(found, d)
+		}
+	}
+	from := min(query.Offset, len(found))
+	return found[from:min(len(found), from+query.Count)], int64(len(found)), nil
+}
+
+func TestLastFailures(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2031, 3, 1, 9, minute, 0, 0, time.UTC) }
+	tried := func(status Status, attempts ...Attempt) Delivery {
+		return Delivery{Webhook: "w", Status: status, Attempts: attempts}
+	}
+	untried := slices.Repeat([]Delivery{tried(Pending)}, 50)
+	timeout, refused := Attempt{At: at(2), Reason: ReasonTimeout, Message: "slow"}, Attempt{At: at(3), Reason: ReasonCertificate, Message: "no TLS"}
+	for name, test := range map[string]struct {
+		log  []Delivery
+		want Reason
+	}{
+		"of a pending delivery":             {[]Delivery{tried(Pending, timeout, refused)}, ReasonCertificate},
+		"of the delivery that failed":       {[]Delivery{tried(Pending, timeout), tried(Failed, refused)}, ReasonCertificate},
+		"of the oldest pending":             {slices.Concat(untried, []Delivery{tried(Pending, refused)}), ReasonCertificate},
+		"not one before the failures began": {[]Delivery{tried(Failed, Attempt{At: at(0), Reason: ReasonStatus})}, ""},
+		"not a success":                     {[]Delivery{tried(Pending, timeout, Attempt{At: at(4), Reason: ReasonDelivered})}, ReasonTimeout},
+		"none":                              {untried, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pending int64
+			for _, d := range test.log {
+				if d.Status == Pending {
+					pending++
+				}
+			}
+			health := map[string]Health{"w": {Pending: pending, FailingSince: at(1)}, "well": {LastSuccess: at(1)}}
+			if err := AddLastFailures(t.Context(), deliveryLog{all: test.log}, health); err != nil {
+				t.Fatal(err)
+			}
+			if got := health["w"].LastFailure.Reason; got != test.want || health["well"].LastFailure.Reason != "" {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -84,38 +84,31 @@ func shown(path string) string {
 	return path
 }
 
-// suggestions returns commands to try at the demo. They fit the data that it was filled with.
-func suggestions(url, namespace, dir string, o options) []string {
-	curl := `curl -H "Authorization: Bearer $(cat ` + shown(filepath.Join(dir, "token")) + `)" `
-	var commands []string
-	if o.Data != "none" {
-		commands = append(commands, curl+"'"+url+"/fhir/patient?_count=3&_pretty=true'")
-	}
-	if o.Data == "clinic" {
-		commands = append(commands, curl+"'"+url+"/ahds/v1/availability-slot?isBooked=true'")
-	}
-	return append(commands,
-		curl+`-H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '`+url+"/fhir/patient?_pretty=true'",
-		"KUBECONFIG="+shown(filepath.Join(dir, "kubeconfig"))+" "+shown(filepath.Join(o.bin, "kubectl"))+" get patients -n "+namespace)
-}
-
 // printReady prints where the demo is and what to try.
 func printReady(url, namespace, dir string, o options, took time.Duration) {
+	token := "$(cat " + shown(filepath.Join(dir, "token")) + ")"
 	fmt.Printf(`
-Paddock is ready at %[1]s (started in %.0[2]f s)
+Paddock is ready after %.0[1]f s
 
-  FHIR base   %[1]s/fhir
-  reference   %[1]s/docs
-  console     %[1]s/console
+  site        %[2]s
+  FHIR base   %[2]s/fhir
+  reference   %[2]s/docs
+  console     %[2]s/console
   token       %[3]s
   kubeconfig  %[4]s
 
 Try these in another terminal:
 
-  %[5]s
+  curl -H "Authorization: Bearer %[5]s" '%[2]s/fhir/patient?_count=3&_pretty=true'
 
-`, url, took.Seconds(), shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")),
-		strings.Join(suggestions(url, namespace, dir, o), "\n\n  "))
+  curl -H "Authorization: Bearer %[5]s" '%[2]s/ahds/v1/availability-slot?isBooked=true'
+
+  curl -H "Authorization: Bearer %[5]s" -H 'Content-Type: application/json' -d '{"resourceType":"Patient","name":[{"text":"Rex"}]}' '%[2]s/fhir/patient?_pretty=true'
+
+  KUBECONFIG=%[4]s %[6]s get patients -n %[7]s
+
+`, took.Seconds(), url, shown(filepath.Join(dir, "token")), shown(filepath.Join(dir, "kubeconfig")), token,
+		shown(filepath.Join(o.bin, "kubectl")), namespace)
 	if o.Data == "clinic" {
 		fmt.Printf(`Bookings and new staff are sent to a webhook, which appends them to a file:
 

@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Eventually(session).WithTimeout(time.Minute).Should(gexec.Exit())
 		Expect(filepath.Join(demo, "url")).NotTo(BeAnExistingFile())
 	})
-	Eventually(session.Out).WithContext(ctx).WithTimeout(4 * time.Minute).Should(gbytes.Say(`\nPaddock is ready at`))
+	Eventually(session.Out).WithContext(ctx).WithTimeout(4 * time.Minute).Should(gbytes.Say(`\nPaddock is ready after`))
 	site, err := os.ReadFile(filepath.Join(demo, "url"))
 	Expect(err).NotTo(HaveOccurred())
 	url, _, _ = strings.Cut(string(site), "/site/")

@@ -20,7 +20,7 @@ import (
 const (
 	// portPatience is how long Take waits for a port in use. The programs of a killed run hold their
 	// sockets for a moment after the lock is free.
-	portPatience = time.Second
+	portPatience = 5 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 

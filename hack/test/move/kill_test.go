@@ -149,7 +149,8 @@ func missSwitch(ctx context.Context, name string, direction v1alpha1.MoveDirecti
 	time.Sleep(drainedCopy)
 	Expect(paused.Pause()).To(Succeed())
 	DeferCleanup(func() { _ = paused.Resume() })
-	Expect(read(ctx, name).Status.Phase).To(Equal(v1alpha1.MoveDraining))
+	// On a busy machine, writes may pause before the process does. Then it only knows more.
+	Expect(read(ctx, name).Status.Phase).To(BeElementOf(v1alpha1.MoveDraining, v1alpha1.MovePausing))
 	awaitPhase(ctx, name, after, direction)
 	Expect(paused.Resume()).To(Succeed())
 }

@@ -76,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if wait := r.awaits(hook, seen); wait > 0 {
-		return ctrl.Result{RequeueAfter: min(wait, secrets.RetryInterval)}, nil
+	if seen.wait > 0 {
+		return ctrl.Result{RequeueAfter: min(seen.wait, secrets.RetryInterval)}, nil
 	}
 	return ctrl.Result{RequeueAfter: r.nextLook(seen)}, nil
 }
@@ -132,7 +132,7 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 	if seen.unproduced, err = eventsource.Missing(ctx, r.Client, hook.Namespace, hook.Spec.EventType); err != nil {
 		return seen, err
 	}
-	if r.awaits(hook, seen) > 0 {
+	if seen.wait = r.awaits(hook, seen); seen.wait > 0 {
 		return seen, nil
 	}
 	status := statusOf(hook, seen, r.Now())

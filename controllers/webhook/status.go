@@ -26,6 +26,9 @@ type surroundings struct {
 	enabled bool
 	// unproduced is a message if no change of a record produces events of the Webhook's type.
 	unproduced string
+	// wait is positive while the Secret of a new Webhook may be missing without being reported. There is
+	// no status until then.
+	wait time.Duration
 }
 
 // verdict is the status, reason and message of one condition.

@@ -209,6 +209,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group, failed := errgroup.WithContext(background)
 	group.Go(func() error { s.config.Engine.Run(failed); return nil })
 	group.Go(func() error { return s.admission.events.Run(failed) })
+	group.Go(func() error { s.admission.access.Run(failed); return nil })
 	group.Go(func() error { return s.config.Sites.Run(failed, s.ready.sitesKnown) })
 	group.Go(func() error { return s.admission.resources.Run(failed, s.ready.webhooksKnown) })
 	if s.facade != nil {

@@ -53,7 +53,8 @@ func benchOverload(ctx context.Context, o options, in installation) error {
 	var failures []error
 	for _, p := range practices {
 		defer p.fan.close()
-		p.fhir.client.Transport.(*http.Transport).MaxIdleConnsPerHost = openInFlight
+		transport := p.fhir.client.Transport.(*http.Transport)
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = openInFlight, openInFlight
 		capacity, err := p.capacity(ctx, o)
 		if err != nil {
 			return err

@@ -19,8 +19,12 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 	var at acceptance
 	if site != nil {
 		at = acceptance{sha256.Sum256([]byte(token)), *site}
-		if found, ok := a.accepted.Get(at); ok && !found.(accepted).claims.expired(a.now()) {
-			return found.(accepted).caller, nil
+		if cached, ok := a.accepted.Get(at); ok && !cached.(*accepted).claims.expired(a.now()) {
+			found := cached.(*accepted)
+			if a.now().Sub(found.reviewed) > tokenRenewal {
+				a.renew(ctx, &found.renewal, func(ctx context.Context) { a.renewToken(ctx, at, token, found.claims) })
+			}
+			return found.caller, nil
 		}
 	}
 	claims, err := inspect(site, token) // inspect.go
@@ -31,11 +35,7 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 		return access.Caller{}, invalidToken("the token has expired; get a new one")
 	}
 	if site != nil && claims.canBeFor(*site) {
-		caller, ok, err := a.reviewFor(ctx, *site, token, claims)
-		if ok {
-			caller.Identity = identity(caller)
-			a.accepted.Add(at, accepted{caller, claims}, tokenTTL/2)
-		}
+		caller, ok, err := a.accept(ctx, at, token, claims)
 		if ok || err != nil {
 			return caller, err
 		}
@@ -51,6 +51,24 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 }
 
 var errNotValid = invalidToken("the token is not valid: the cluster does not accept it")
+
+// accept reviews a token for a Site, and caches its caller if the Site accepts the token.
+func (a *Access) accept(ctx context.Context, at acceptance, token string, claims tokenClaims) (caller access.Caller, ok bool, err error) {
+	began := a.now()
+	caller, ok, err = a.reviewFor(ctx, at.site, token, claims)
+	if ok {
+		caller.Identity = identity(caller)
+		a.accepted.Add(at, &accepted{caller: caller, claims: claims, reviewed: began}, tokenTTL-reviewTTL)
+	}
+	return caller, ok, err
+}
+
+// renewToken reviews an accepted token again. If it is refused, it is no longer accepted.
+func (a *Access) renewToken(ctx context.Context, at acceptance, token string, claims tokenClaims) {
+	if _, ok, err := a.accept(ctx, at, token, claims); !ok && err == nil {
+		a.accepted.Remove(at)
+	}
+}
 
 // reviewFor reviews a token for a Site. It reports whether the Site accepts the token.
 func (a *Access) reviewFor(ctx context.Context, site access.Tenant, token string, claims tokenClaims) (caller access.Caller, ok bool, err error) {
@@ -90,6 +108,7 @@ func (a *Access) review(ctx context.Context, token string, audiences ...string) 
 	if err != nil {
 		return access.Caller{}, false, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
 	}
+	a.answered.Store(a.now().UnixNano())
 	if !ok {
 		return access.Caller{}, false, nil
 	}
@@ -109,6 +128,9 @@ type acceptance struct {
 type accepted struct {
 	caller access.Caller
 	claims tokenClaims
+	// reviewed is when the review began.
+	reviewed time.Time
+	renewal
 }
 
 // tokenClaims are unverified claims of a token.

@@ -68,14 +68,22 @@ func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.
 	}
 	rights := a.caches.of(site.Namespace).rights
 	key := rightKey{caller.Identity, action}
-	if allowed, known := rights.get(key); known {
-		return allowed, nil
+	review := func(ctx context.Context) (bool, error) {
+		began := a.now()
+		allowed, err := a.reviewAccess(ctx, caller, site, action)
+		if err == nil {
+			rights.add(key, &result{allowed: allowed, reviewed: began}, watchedRightsTTL)
+		}
+		return allowed, err
 	}
-	allowed, err := a.reviewAccess(ctx, caller, site, action)
-	if err == nil {
-		rights.add(key, allowed, rightsTTL)
+	found := rights.get(key)
+	if found == nil || !a.isCurrent(site.Namespace, found.reviewed, rightsTTL, watchedRightsTTL) {
+		return review(ctx)
 	}
-	return allowed, err
+	if a.now().Sub(found.reviewed) > watchedRightsTTL/2 {
+		a.renew(ctx, &found.renewal, func(ctx context.Context) { _, _ = review(ctx) })
+	}
+	return found.allowed, nil
 }
 
 // reviewAccess reports whether a caller has a right, by a SubjectAccessReview.
@@ -98,5 +106,6 @@ func (a *Access) reviewAccess(ctx context.Context, caller access.Caller, site ac
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", access.ErrUnavailable, err)
 	}
+	a.answered.Store(a.now().UnixNano())
 	return decision == authorizer.DecisionAllow, nil
 }

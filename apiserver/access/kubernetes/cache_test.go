@@ -143,10 +143,10 @@ var _ = Describe("Questions to the API server", func() {
 		for i := range maxGranted + maxRefused {
 			for _, namespace := range []string{site.Namespace, "elsewhere"} {
 				cache := a.caches.of(namespace)
-				cache.rights.add(rightKey{identity(caller(i)), get("")}, false, rightsTTL)
-				cache.verdicts.add(identity(caller(i)), false, verdictTTL)
+				cache.rights.add(rightKey{identity(caller(i)), get("")}, &result{reviewed: time.Now()}, rightsTTL)
+				cache.verdicts.add(identity(caller(i)), &result{reviewed: time.Now()}, verdictTTL)
 			}
-			a.caches.of("elsewhere").rights.add(rightKey{identity(caller(i)), get("")}, true, rightsTTL)
+			a.caches.of("elsewhere").rights.add(rightKey{identity(caller(i)), get("")}, &result{allowed: true, reviewed: time.Now()}, rightsTTL)
 		}
 		asked.rights.Store(0)
 		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())

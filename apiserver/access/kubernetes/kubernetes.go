@@ -1,11 +1,13 @@
 // Package kubernetes authenticates callers by TokenReview and authorizes them by
-// SubjectAccessReview. It caches results for up to a minute. While kube-apiserver is unavailable,
-// cached results are used until they expire. Other requests get access.ErrUnavailable.
+// SubjectAccessReview. It caches accepted tokens for up to a minute, and rights until the objects of
+// RBAC change, for up to five minutes. While kube-apiserver is unavailable, cached results are used
+// for up to a minute. Other requests get access.ErrUnavailable.
 package kubernetes
 
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -17,17 +19,19 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
 const (
 	// tokenTTL is how long an accepted token is accepted without another review, but not after its
-	// expiry. Two caches take half of it each: of TokenReviews, and of accepted tokens.
-	tokenTTL = time.Minute
+	// expiry. reviewTTL of it is how long a TokenReview is cached, the rest how long an accepted token
+	// is. Requests after tokenRenewal renew it in the background.
+	tokenTTL     = time.Minute
+	reviewTTL    = 10 * time.Second
+	tokenRenewal = 2 * reviewTTL
 	// refusedTokenTTL is how long a refused token is refused without another review.
 	refusedTokenTTL = 10 * time.Second
-	// rightsTTL is how long a right, or its lack, is cached.
-	rightsTTL = 10 * time.Second
 	// maxAccepted is how many accepted tokens the process caches. At the limit the least recently used
 	// one is evicted.
 	maxAccepted = 4096
@@ -46,6 +50,11 @@ type Access struct {
 	verdicts  singleflight.Group
 	resources []schema.GroupResource
 	now       func() time.Time
+	rbac      *rbacWatch
+	// answered is when the last review with an answer ended, in nanoseconds since the epoch.
+	answered atomic.Int64
+	// renewals has an element for each review in the background.
+	renewals chan struct{}
 }
 
 // New returns an Access. resources are the resources of records: a hidden Site exists for callers
@@ -67,16 +76,26 @@ func New(config *rest.Config, resources []schema.GroupResource) (*Access, error)
 	if err != nil {
 		return nil, fmt.Errorf("create a delegating authorizer: %w", err)
 	}
-	return &Access{
-		tokens:    cache.New(newReviewer(clients.AuthenticationV1().TokenReviews()), false, tokenTTL/2, refusedTokenTTL),
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the metadata of RBAC: %w", err)
+	}
+	a := &Access{
+		tokens:    cache.New(newReviewer(clients.AuthenticationV1().TokenReviews()), false, reviewTTL, refusedTokenTTL),
 		accepted:  utilcache.NewLRUExpireCache(maxAccepted),
 		rights:    rights,
 		ready:     ready,
 		caches:    newSiteCaches(),
 		resources: resources,
 		now:       time.Now,
-	}, nil
+		renewals:  make(chan struct{}, maxRenewals),
+	}
+	a.rbac = newRBACWatch(objects, func() time.Time { return a.now() })
+	return a, nil
 }
+
+// Run watches the objects of RBAC until ctx ends. Without it, rights are cached for 10 s.
+func (a *Access) Run(ctx context.Context) { a.rbac.Run(ctx) }
 
 // withReviewTimeout returns a context for one review.
 func withReviewTimeout(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -27,20 +27,25 @@ func newResultCache() resultCache {
 	return resultCache{granted: utilcache.NewLRUExpireCache(maxGranted), refused: utilcache.NewLRUExpireCache(maxRefused)}
 }
 
-func (c resultCache) get(key any) (allowed, known bool) {
-	if _, ok := c.granted.Get(key); ok {
-		return true, true
+// get returns a result, or nil.
+func (c resultCache) get(key any) *result {
+	found, ok := c.granted.Get(key)
+	if !ok {
+		found, ok = c.refused.Get(key)
 	}
-	_, ok := c.refused.Get(key)
-	return false, ok
+	if !ok {
+		return nil
+	}
+	return found.(*result)
 }
 
-func (c resultCache) add(key any, allowed bool, ttl time.Duration) {
-	if allowed {
-		c.granted.Add(key, true, ttl)
-		return
+func (c resultCache) add(key any, r *result, ttl time.Duration) {
+	to, other := c.granted, c.refused
+	if !r.allowed {
+		to, other = c.refused, c.granted
 	}
-	c.refused.Add(key, false, ttl)
+	to.Add(key, r, ttl)
+	other.Remove(key)
 }
 
 // siteCache caches the rights of one Site's callers.

@@ -23,21 +23,23 @@ var verbs = []string{"list", "get", "create", "update", "patch", "delete", "purg
 var errFound = errors.New("the caller has a right")
 
 // HasAnyRight reports whether a caller has any right to a hidden Site: to get the Site object, or
-// any verb on any type of its records. It caches the result for verdictTTL. Errors:
+// any verb on any type of its records. It caches the result until the objects of RBAC change, for up to
+// verdictTTL. Errors:
 // access.ErrUnavailable.
 func (a *Access) HasAnyRight(ctx context.Context, caller access.Caller, site access.Tenant) (bool, error) {
 	if caller.Identity == "" {
 		caller.Identity = identity(caller)
 	}
 	verdicts := a.caches.of(site.Namespace).verdicts
-	if found, known := verdicts.get(caller.Identity); known {
-		return found, nil
+	if found := verdicts.get(caller.Identity); found != nil && a.isCurrent(site.Namespace, found.reviewed, verdictTTL, verdictTTL) {
+		return found.allowed, nil
 	}
 	// Concurrent requests of one caller share a verdict, so it must outlive the context of the first.
 	shared, err, _ := a.verdicts.Do(site.Namespace+"\x00"+caller.Identity, func() (any, error) {
+		began := a.now()
 		found, err := a.findRight(context.WithoutCancel(ctx), caller, site)
 		if err == nil {
-			verdicts.add(caller.Identity, found, verdictTTL)
+			verdicts.add(caller.Identity, &result{allowed: found, reviewed: began}, verdictTTL)
 		}
 		return found, err
 	})

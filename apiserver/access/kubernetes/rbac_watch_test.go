@@ -1,0 +1,173 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+)
+
+// clock is the time of a test, some time ahead of the real time.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time           { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// watching returns an Access that watches the objects of RBAC, what it asks, and its clock.
+func watching(ctx SpecContext) (*Access, *questions, *clock) {
+	GinkgoHelper()
+	a, asked := newCounted()
+	clock := new(clock)
+	a.now = clock.now
+	runs, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.Run(runs) }()
+	DeferCleanup(func() { stop(); <-ended })
+	Eventually(func() bool { _, isWatched := a.rbac.last("clinic"); return isWatched }).WithContext(ctx).Should(BeTrue())
+	return a, asked, clock
+}
+
+var _ = Describe("Rights while the objects of RBAC are watched", func() {
+	// grant gives a new caller the right to get patients in the namespace clinic, by a binding of the
+	// namespace or the cluster. revoke removes the binding.
+	grant := func(ctx context.Context, name string, wide bool) (caller access.Caller, revoke func(context.Context)) {
+		GinkgoHelper()
+		subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}}}
+		meta := metav1.ObjectMeta{Name: name}
+		_, err := clients.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		of := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+		if wide {
+			_, err = clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
+		} else {
+			_, err = clients.RbacV1().RoleBindings("clinic").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
+		}
+		Expect(err).NotTo(HaveOccurred())
+		revoke = func(ctx context.Context) {
+			if wide {
+				err = clients.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})
+			} else {
+				err = clients.RbacV1().RoleBindings("clinic").Delete(ctx, name, metav1.DeleteOptions{})
+			}
+			Expect(err).NotTo(HaveOccurred())
+		}
+		return access.Caller{Name: name}, revoke
+	}
+	var forbidden *access.ForbiddenError
+
+	for name, wide := range map[string]bool{"namespace": false, "cluster": true} {
+		It("are cached until a binding of the "+name+" is removed", func(ctx SpecContext) {
+			a, asked, clock := watching(ctx)
+			caller, revoke := grant(ctx, "watched-"+name, wide)
+			allowed := func() error { return a.Authorize(ctx, caller, site, get("rex")) }
+			Eventually(allowed).WithContext(ctx).Should(Succeed())
+			clock.advance(rightsTTL + time.Second) // the change is past
+			Expect(allowed()).To(Succeed())
+			asked.rights.Store(0)
+			clock.advance(answerTTL - time.Second)
+			Expect(allowed()).To(Succeed())
+			Expect(asked.rights.Load()).To(BeZero())
+			revoke(ctx)
+			Eventually(allowed).WithContext(ctx).Should(BeAssignableToTypeOf(forbidden))
+			By("the lack of it is cached until it is granted")
+			clock.advance(rightsTTL + time.Second)
+			Expect(allowed()).To(BeAssignableToTypeOf(forbidden))
+			asked.rights.Store(0)
+			clock.advance(answerTTL - time.Second)
+			Expect(allowed()).To(BeAssignableToTypeOf(forbidden))
+			Expect(asked.rights.Load()).To(BeZero())
+			Expect(clients.RbacV1().ClusterRoles().Delete(ctx, caller.Name, metav1.DeleteOptions{})).To(Succeed())
+			caller, _ = grant(ctx, caller.Name, wide)
+			Eventually(allowed).WithContext(ctx).Should(Succeed())
+		}, SpecTimeout(time.Minute))
+	}
+
+	It("are renewed in the background before they expire", func(ctx SpecContext) {
+		a, asked, clock := watching(ctx)
+		caller, _ := grant(ctx, "renewed", false)
+		allowed := func() error { return a.Authorize(ctx, caller, site, get("rex")) }
+		Eventually(allowed).WithContext(ctx).Should(Succeed())
+		clock.advance(rightsTTL + time.Second)
+		Expect(allowed()).To(Succeed())
+		for range 3 {
+			clock.advance(watchedRightsTTL/2 + time.Second)
+			Expect(a.Authorize(ctx, caller, site, access.Action{Verb: "watch", Group: group, Resource: "patients"})).NotTo(Succeed()) // an answer
+			release := asked.hold()
+			before := asked.rights.Load()
+			Expect(allowed()).To(Succeed(), "without the review, which has no answer yet")
+			Eventually(asked.rights.Load).WithContext(ctx).Should(Equal(before + 1))
+			Expect(allowed()).To(Succeed())
+			Expect(asked.rights.Load()).To(Equal(before+1), "one review at a time")
+			release()
+			Eventually(asked.inFlight.Load).WithContext(ctx).Should(BeZero())
+			Eventually(func() int { return len(a.renewals) }).WithContext(ctx).Should(BeZero())
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("of another authorizer end when they are renewed", func(ctx SpecContext) {
+		a, asked, clock := watching(ctx)
+		caller := access.Caller{Name: "of-a-webhook"}
+		caller.Identity = identity(caller)
+		clock.advance(rightsTTL + time.Second)
+		a.caches.of(site.Namespace).rights.add(rightKey{caller.Identity, get("")}, &result{allowed: true, reviewed: a.now()}, watchedRightsTTL)
+		clock.advance(watchedRightsTTL/2 + time.Second)
+		Expect(a.HasAnyRight(ctx, access.Caller{Name: "system:serviceaccount:clinic:site-reader"}, hidden)).To(BeTrue()) // an answer
+		asked.rights.Store(0)
+		Expect(a.Authorize(ctx, caller, site, get("rex"))).To(Succeed())
+		Eventually(func() error { return a.Authorize(ctx, caller, site, get("rex")) }).WithContext(ctx).Should(BeAssignableToTypeOf(forbidden))
+	}, SpecTimeout(time.Minute))
+
+	It("to a hidden site begin and end with bindings", func(ctx SpecContext) {
+		a, _, _ := watching(ctx)
+		caller, revoke := grant(ctx, "guest", false)
+		visible := func() (bool, error) { return a.HasAnyRight(ctx, caller, hidden) }
+		Eventually(visible).WithContext(ctx).Should(BeTrue())
+		revoke(ctx)
+		Eventually(visible).WithContext(ctx).Should(BeFalse())
+	}, SpecTimeout(time.Minute))
+
+	It("are cached for ten seconds without a right to watch", func(ctx SpecContext) {
+		a, asked := newCounted()
+		clock := new(clock)
+		a.now = clock.now
+		reader := access.Caller{Name: "system:serviceaccount:clinic:reader"}
+		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())
+		clock.advance(rightsTTL - time.Second)
+		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())
+		Expect(asked.rights.Load()).To(BeEquivalentTo(1))
+		clock.advance(time.Second)
+		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())
+		Expect(asked.rights.Load()).To(BeEquivalentTo(2))
+	})
+})
+
+var _ = Describe("Accepted tokens", func() {
+	It("are renewed in the background, and end when they are refused", func(ctx SpecContext) {
+		a, asked := newCounted()
+		clock := new(clock)
+		a.now = clock.now
+		makeAccount(ctx, "temporary", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}})
+		token := tokenOf(ctx, "temporary", site.Audience())
+		_, err := a.Authenticate(ctx, &site, token)
+		Expect(err).NotTo(HaveOccurred())
+		clock.advance(tokenRenewal)
+		_, err = a.Authenticate(ctx, &site, token)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(asked.tokens.Load()).To(BeEquivalentTo(1))
+		Expect(clients.CoreV1().ServiceAccounts("clinic").Delete(ctx, "temporary", metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() error { // the cache of TokenReviews has the real time
+			clock.advance(tokenRenewal + time.Second)
+			_, err := a.Authenticate(ctx, &site, token)
+			return err
+		}).WithContext(ctx).WithPolling(time.Second).WithTimeout(tokenTTL / 2).Should(beInvalidToken())
+		Expect(errors.Is(err, access.ErrUnavailable)).To(BeFalse())
+	}, SpecTimeout(3*time.Minute))
+})

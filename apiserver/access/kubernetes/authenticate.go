@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -22,7 +21,9 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 		at = acceptance{sha256.Sum256([]byte(token)), *site}
 		if cached, ok := a.accepted.Get(at); ok && !cached.(*accepted).claims.expired(a.now()) {
 			found := cached.(*accepted)
-			found.used.Store(a.now().UnixNano())
+			if a.now().Sub(found.reviewed) > tokenRenewal {
+				a.renew(ctx, &found.renewal, func(ctx context.Context) { a.renewToken(ctx, at, token, found.claims) })
+			}
 			return found.caller, nil
 		}
 	}
@@ -53,14 +54,20 @@ var errNotValid = invalidToken("the token is not valid: the cluster does not acc
 
 // accept reviews a token for a Site, and caches its caller if the Site accepts the token.
 func (a *Access) accept(ctx context.Context, at acceptance, token string, claims tokenClaims) (caller access.Caller, ok bool, err error) {
+	began := a.now()
 	caller, ok, err = a.reviewFor(ctx, at.site, token, claims)
 	if ok {
 		caller.Identity = identity(caller)
-		found := &accepted{caller: caller, claims: claims}
-		found.used.Store(a.now().UnixNano())
-		a.keep(at, token, found)
+		a.accepted.Add(at, &accepted{caller: caller, claims: claims, reviewed: began}, tokenTTL-reviewTTL)
 	}
 	return caller, ok, err
+}
+
+// renewToken reviews an accepted token again. If it is refused, it is no longer accepted.
+func (a *Access) renewToken(ctx context.Context, at acceptance, token string, claims tokenClaims) {
+	if _, ok, err := a.accept(ctx, at, token, claims); !ok && err == nil {
+		a.accepted.Remove(at)
+	}
 }
 
 // reviewFor reviews a token for a Site. It reports whether the Site accepts the token.
@@ -121,8 +128,9 @@ type acceptance struct {
 type accepted struct {
 	caller access.Caller
 	claims tokenClaims
-	// used is when a request last had the token, in nanoseconds since the epoch.
-	used atomic.Int64
+	// reviewed is when the review began.
+	reviewed time.Time
+	renewal
 }
 
 // tokenClaims are unverified claims of a token.

@@ -81,7 +81,7 @@ func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.
 		return review(ctx)
 	}
 	if a.now().Sub(found.reviewed) > watchedRightsTTL/2 {
-		a.renew(ctx, found, review)
+		a.renew(ctx, &found.renewal, func(ctx context.Context) { _, _ = review(ctx) })
 	}
 	return found.allowed, nil
 }

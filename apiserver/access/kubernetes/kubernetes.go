@@ -7,7 +7,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,9 +26,10 @@ import (
 const (
 	// tokenTTL is how long an accepted token is accepted without another review, but not after its
 	// expiry. reviewTTL of it is how long a TokenReview is cached, the rest how long an accepted token
-	// is.
-	tokenTTL  = time.Minute
-	reviewTTL = 10 * time.Second
+	// is. Requests after tokenRenewal renew it in the background.
+	tokenTTL     = time.Minute
+	reviewTTL    = 10 * time.Second
+	tokenRenewal = 2 * reviewTTL
 	// refusedTokenTTL is how long a refused token is refused without another review.
 	refusedTokenTTL = 10 * time.Second
 	// maxAccepted is how many accepted tokens the process caches. At the limit the least recently used
@@ -53,9 +53,8 @@ type Access struct {
 	rbac      *rbacWatch
 	// answered is when the last review with an answer ended, in nanoseconds since the epoch.
 	answered atomic.Int64
-	// renewals has an element for each review in the background. renewable has the accepted tokens.
-	renewals  chan struct{}
-	renewable chan acceptedToken
+	// renewals has an element for each review in the background.
+	renewals chan struct{}
 }
 
 // New returns an Access. resources are the resources of records: a hidden Site exists for callers
@@ -90,20 +89,13 @@ func New(config *rest.Config, resources []schema.GroupResource) (*Access, error)
 		resources: resources,
 		now:       time.Now,
 		renewals:  make(chan struct{}, maxRenewals),
-		renewable: make(chan acceptedToken, maxAccepted),
 	}
 	a.rbac = newRBACWatch(objects, func() time.Time { return a.now() })
 	return a, nil
 }
 
-// Run watches the objects of RBAC and renews accepted tokens until ctx ends. Without it, rights are
-// cached for 10 s, and tokens are reviewed when a request has them.
-func (a *Access) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	group.Go(func() { a.rbac.Run(ctx) })
-	group.Go(func() { a.renewTokens(ctx) })
-	group.Wait()
-}
+// Run watches the objects of RBAC until ctx ends. Without it, rights are cached for 10 s.
+func (a *Access) Run(ctx context.Context) { a.rbac.Run(ctx) }
 
 // withReviewTimeout returns a context for one review.
 func withReviewTimeout(ctx context.Context) (context.Context, context.CancelFunc) {

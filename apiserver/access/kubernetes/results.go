@@ -27,9 +27,11 @@ type result struct {
 	allowed bool
 	// reviewed is when the review began.
 	reviewed time.Time
-	// renewing is true while the result is reviewed again.
-	renewing atomic.Bool
+	renewal
 }
+
+// renewal is the state of a cached result that a request may renew in the background.
+type renewal struct{ running atomic.Bool }
 
 // isCurrent reports whether a result for a namespace still counts. The result counts for ttl, and for
 // watchedTTL while the objects of RBAC are watched, but not after a change of them.
@@ -49,19 +51,19 @@ func (a *Access) isCurrent(namespace string, reviewed time.Time, ttl, watchedTTL
 }
 
 // renew reviews a result again in the background, unless that is done already or too many others are.
-func (a *Access) renew(ctx context.Context, r *result, review func(ctx context.Context) (bool, error)) {
-	if !r.renewing.CompareAndSwap(false, true) {
+func (a *Access) renew(ctx context.Context, r *renewal, review func(ctx context.Context)) {
+	if !r.running.CompareAndSwap(false, true) {
 		return
 	}
 	select {
 	case a.renewals <- struct{}{}:
 	default:
-		r.renewing.Store(false)
+		r.running.Store(false)
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // the request does not wait for it
 	go func() {
-		defer func() { <-a.renewals; r.renewing.Store(false) }()
-		_, _ = review(ctx) // without an answer, the result counts until it expires
+		defer func() { <-a.renewals; r.running.Store(false) }()
+		review(ctx)
 	}()
 }

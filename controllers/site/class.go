@@ -98,10 +98,30 @@ func defaultClass(classes []v1alpha1.SiteClass) *string {
 	return &newest.Name
 }
 
-// otherSpec selects the events of SiteClasses after which Sites can have other values.
+// otherSpec selects the events of SiteClasses after which Sites can have other values. It does not select
+// changes of the databases' room, which matters only to Sites without a database: a class can have
+// thousands of Sites, and those that are moved from a drained database would wait for all of them.
 var otherSpec = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !equality.Semantic.DeepEqual(specWithoutRoom(e.ObjectOld), specWithoutRoom(e.ObjectNew))
 }}
+
+// specWithoutRoom returns the spec of a SiteClass without what decides how many Sites a database takes.
+func specWithoutRoom(obj client.Object) v1alpha1.SiteClassSpec {
+	class, ok := obj.(*v1alpha1.SiteClass)
+	if !ok {
+		return v1alpha1.SiteClassSpec{}
+	}
+	class = class.DeepCopy()
+	if pool := class.Pool(); pool != nil {
+		for i := range pool.Databases {
+			pool.Databases[i].Capacity, pool.Databases[i].Drain = nil, false
+		}
+	}
+	if template := class.Template(); template != nil {
+		template.Capacity, template.MaxDatabases, template.Drain = nil, nil, nil
+	}
+	return class.Spec
+}
 
 // sitesOfClass returns the Sites of a SiteClass.
 func (r *Reconciler) sitesOfClass(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -27,8 +27,12 @@ const (
 	randomSites        = "random Sites"
 )
 
+// fleetWarmUp is how long requests are sent before those that are measured, so that caches have what they
+// have under a steady load.
+const fleetWarmUp = time.Minute
+
 // compareLatency compares requests to random Sites with requests at the same rate to one Site alone, of
-// one caller and of many. The turns alternate.
+// one caller and of many. All turns of a row follow each other: a cache loses much during other turns.
 func (f *fleet) compareLatency(ctx context.Context) error {
 	callers, err := f.createCallers(ctx, f.clinics[0])
 	if err != nil {
@@ -47,16 +51,16 @@ func (f *fleet) compareLatency(ctx context.Context) error {
 		send func(s *site, ctx context.Context, n int) error
 	}{{"read", (*site).read}, {"create", (*site).create}}
 	turns := map[string]*fleetTurns{}
-	for round := range f.options.rounds + 1 {
-		for _, kind := range kinds {
-			for _, target := range targets {
-				name := kind.name + ", " + target.name
+	for _, kind := range kinds {
+		for _, target := range targets {
+			name, turn := kind.name+", "+target.name, fleetWarmUp
+			for round := range f.options.rounds + 1 {
 				fmt.Fprintf(os.Stderr, "\rround %d of %d: %-40s", round, f.options.rounds, name)
 				reviewed, err := reviews(ctx, f.in)
 				if err != nil {
 					return err
 				}
-				took, failed, first := pacedTurn(ctx, f.options.rate, f.options.turn, func(ctx context.Context, n int) error {
+				took, failed, first := pacedTurn(ctx, f.options.rate, turn, func(ctx context.Context, n int) error {
 					return kind.send(target.choose(), ctx, n)
 				})
 				now, err := reviews(ctx, f.in)
@@ -66,9 +70,10 @@ func (f *fleet) compareLatency(ctx context.Context) error {
 				if turns[name] == nil {
 					turns[name] = &fleetTurns{}
 				}
-				if round > 0 { // the first round warms caches and connections
+				if round > 0 {
 					turns[name].add(milliseconds(took), failed, first, now-reviewed)
 				}
+				turn = f.options.turn
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 		at = acceptance{sha256.Sum256([]byte(token)), *site}
 		if cached, ok := a.accepted.Get(at); ok && !cached.(*accepted).claims.expired(a.now()) {
 			found := cached.(*accepted)
-			if a.now().Sub(found.reviewed) > tokenRenewal {
+			if a.now().Sub(found.reviewed) >= tokenRenewal {
 				a.renew(ctx, &found.renewal, func(ctx context.Context) { a.renewToken(ctx, at, token, found.claims) })
 			}
 			return found.caller, nil

@@ -23,13 +23,13 @@ var rbacResources = []string{"roles", "rolebindings", "clusterroles", "clusterro
 const maxChangedNamespaces = 4096
 
 // rbacWatch knows when the objects of RBAC last changed. It reads their metadata only, and keeps no
-// objects. It is safe for concurrent use. It implements cache.ReflectorStore.
+// objects. It is safe for concurrent use.
 type rbacWatch struct {
 	client metadata.Interface
 	now    func() time.Time
 
 	mu sync.Mutex
-	// watched has the resources whose watch works.
+	// watched has the resources whose changes are all known.
 	watched map[string]bool
 	// everywhere is the time of the last change of an object without a namespace, or after which
 	// changes may have been missed. namespaces has the times of the last changes in namespaces, without
@@ -55,19 +55,17 @@ func (w *rbacWatch) watch(ctx context.Context, resource string) {
 	of := w.client.Resource(rbacv1.SchemeGroupVersion.WithResource(resource))
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			w.changedEverywhere()
+			w.setWatched(resource, false)
 			return of.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if options.SendInitialEvents != nil { // instead of a list
-				w.changedEverywhere()
-			}
 			events, err := of.Watch(ctx, options)
-			w.setWatched(resource, err == nil)
+			listed := options.SendInitialEvents == nil // otherwise the watch begins with a list
+			w.setWatched(resource, err == nil && listed)
 			return events, err
 		},
 	}
-	cache.NewReflectorWithOptions(listWatch, &metav1.PartialObjectMetadata{}, w, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(listWatch, &metav1.PartialObjectMetadata{}, rbacResource{w, resource}, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)
 }
 
 // last returns when an object of RBAC changed that can have an effect in a namespace, as far as is
@@ -121,20 +119,27 @@ func (w *rbacWatch) changed(obj any) error {
 	return nil
 }
 
+// rbacResource implements cache.ReflectorStore for the objects of one resource.
+type rbacResource struct {
+	*rbacWatch
+	name string
+}
+
 // Add implements cache.ReflectorStore.
-func (w *rbacWatch) Add(obj any) error { return w.changed(obj) }
+func (r rbacResource) Add(obj any) error { return r.changed(obj) }
 
 // Update implements cache.ReflectorStore.
-func (w *rbacWatch) Update(obj any) error { return w.changed(obj) }
+func (r rbacResource) Update(obj any) error { return r.changed(obj) }
 
 // Delete implements cache.ReflectorStore.
-func (w *rbacWatch) Delete(obj any) error { return w.changed(obj) }
+func (r rbacResource) Delete(obj any) error { return r.changed(obj) }
 
-// Replace implements cache.ReflectorStore.
-func (w *rbacWatch) Replace([]any, string) error {
-	w.changedEverywhere()
+// Replace implements cache.ReflectorStore. Changes before the list may have been missed.
+func (r rbacResource) Replace([]any, string) error {
+	r.changedEverywhere()
+	r.setWatched(r.name, true)
 	return nil
 }
 
 // Resync implements cache.ReflectorStore.
-func (w *rbacWatch) Resync() error { return nil }
+func (r rbacResource) Resync() error { return nil }

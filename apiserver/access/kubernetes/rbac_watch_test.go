@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -147,27 +146,4 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())
 		Expect(asked.rights.Load()).To(BeEquivalentTo(2))
 	})
-})
-
-var _ = Describe("Accepted tokens", func() {
-	It("are renewed in the background, and end when they are refused", func(ctx SpecContext) {
-		a, asked := newCounted()
-		clock := new(clock)
-		a.now = clock.now
-		makeAccount(ctx, "temporary", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}})
-		token := tokenOf(ctx, "temporary", site.Audience())
-		_, err := a.Authenticate(ctx, &site, token)
-		Expect(err).NotTo(HaveOccurred())
-		clock.advance(tokenRenewal)
-		_, err = a.Authenticate(ctx, &site, token)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(asked.tokens.Load()).To(BeEquivalentTo(1))
-		Expect(clients.CoreV1().ServiceAccounts("clinic").Delete(ctx, "temporary", metav1.DeleteOptions{})).To(Succeed())
-		Eventually(func() error { // the cache of TokenReviews has the real time
-			clock.advance(tokenRenewal + time.Second)
-			_, err := a.Authenticate(ctx, &site, token)
-			return err
-		}).WithContext(ctx).WithPolling(time.Second).WithTimeout(tokenTTL / 2).Should(beInvalidToken())
-		Expect(errors.Is(err, access.ErrUnavailable)).To(BeFalse())
-	}, SpecTimeout(3*time.Minute))
 })

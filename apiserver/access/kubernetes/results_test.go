@@ -47,7 +47,7 @@ func TestIsCurrent(t *testing.T) {
 			}
 			if test.changed != lost {
 				now = start.Add(test.changed)
-				if err := a.rbac.Update(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: test.namespace}}); err != nil {
+				if err := a.rbac.changed(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: test.namespace}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -66,7 +66,7 @@ func TestManyChanges(t *testing.T) {
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	w := newRBACWatch(nil, func() time.Time { return now })
 	change := func(namespace string) {
-		if err := w.Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}); err != nil {
+		if err := w.changed(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}); err != nil {
 			t.Fatal(err)
 		}
 	}

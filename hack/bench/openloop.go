@@ -10,8 +10,8 @@ const (
 	// openInterval is the interval in which an open loop sends the requests that are due.
 	openInterval = 2 * time.Millisecond
 	// openInFlight is the maximum number of concurrent requests of an open loop, each with a connection of its own. Those
-	// beyond it are not sent. An API server closes connections beyond 2,000 of one client address, and a connection that
-	// the client has closed counts until the server has noticed.
+	// beyond it are not sent. An API server closes connections beyond 2,000 of one client address, and an idle connection
+	// counts too.
 	openInFlight = 1500
 	// openTimeout is how long a client waits for a response. An API server answers within 30 s.
 	openTimeout = time.Minute

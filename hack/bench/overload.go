@@ -64,6 +64,7 @@ func benchOverload(ctx context.Context, o options, in installation) error {
 				return err
 			}
 			failures = append(failures, p.overload(ctx, limits, capacity))
+			transport.CloseIdleConnections() // those of one row would count against the next practice
 		}
 	}
 	fmt.Println()

@@ -34,38 +34,52 @@ func watching(ctx SpecContext) (*Access, *questions, *clock) {
 }
 
 var _ = Describe("Rights while the objects of RBAC are watched", func() {
-	// grant gives a new caller the right to get patients in the namespace clinic, by a binding of the
-	// namespace or the cluster. revoke removes the binding.
-	grant := func(ctx context.Context, name string, wide bool) (caller access.Caller, revoke func(context.Context)) {
+	// seen makes a change, and waits until the watch has seen it: the clocks of tests are advanced after that.
+	seen := func(ctx context.Context, a *Access, change func() error) {
+		GinkgoHelper()
+		began := a.now()
+		Expect(change()).To(Succeed())
+		Eventually(func() time.Time { changed, _ := a.rbac.last("clinic"); return changed }).WithContext(ctx).Should(BeTemporally(">=", began))
+	}
+	// reader returns a new caller. bind gives it the right to get patients in the namespace clinic, by a
+	// binding of the namespace or of the cluster, and unbind removes the binding.
+	reader := func(ctx context.Context, a *Access, name string, wide bool) (caller access.Caller, bind, unbind func(context.Context)) {
 		GinkgoHelper()
 		subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
 		rules := []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}}}
 		meta := metav1.ObjectMeta{Name: name}
-		_, err := clients.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		seen(ctx, a, func() error {
+			_, err := clients.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+			return err
+		})
 		of := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-		if wide {
-			_, err = clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
-		} else {
-			_, err = clients.RbacV1().RoleBindings("clinic").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
+		bind = func(ctx context.Context) {
+			seen(ctx, a, func() (err error) {
+				if wide {
+					_, err = clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
+				} else {
+					_, err = clients.RbacV1().RoleBindings("clinic").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: of, Subjects: subjects}, metav1.CreateOptions{})
+				}
+				return err
+			})
 		}
-		Expect(err).NotTo(HaveOccurred())
-		revoke = func(ctx context.Context) {
-			if wide {
-				err = clients.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})
-			} else {
-				err = clients.RbacV1().RoleBindings("clinic").Delete(ctx, name, metav1.DeleteOptions{})
-			}
-			Expect(err).NotTo(HaveOccurred())
+		unbind = func(ctx context.Context) {
+			seen(ctx, a, func() error {
+				if wide {
+					return clients.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})
+				}
+				return clients.RbacV1().RoleBindings("clinic").Delete(ctx, name, metav1.DeleteOptions{})
+			})
 		}
-		return access.Caller{Name: name}, revoke
+		return access.Caller{Name: name}, bind, unbind
 	}
 	var forbidden *access.ForbiddenError
 
 	for name, wide := range map[string]bool{"namespace": false, "cluster": true} {
 		It("are cached until a binding of the "+name+" is removed", func(ctx SpecContext) {
 			a, asked, clock := watching(ctx)
-			caller, revoke := grant(ctx, "watched-"+name, wide)
+			caller, bind, unbind := reader(ctx, a, "watched-"+name, wide)
+			bind(ctx)
 			allowed := func() error { return a.Authorize(ctx, caller, site, get("rex")) }
 			Eventually(allowed).WithContext(ctx).Should(Succeed())
 			clock.advance(rightsTTL + time.Second) // the change is past
@@ -74,7 +88,7 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 			clock.advance(answerTTL - time.Second)
 			Expect(allowed()).To(Succeed())
 			Expect(asked.rights.Load()).To(BeZero())
-			revoke(ctx)
+			unbind(ctx)
 			Eventually(allowed).WithContext(ctx).Should(BeAssignableToTypeOf(forbidden))
 			By("the lack of it is cached until it is granted")
 			clock.advance(rightsTTL + time.Second)
@@ -83,15 +97,15 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 			clock.advance(answerTTL - time.Second)
 			Expect(allowed()).To(BeAssignableToTypeOf(forbidden))
 			Expect(asked.rights.Load()).To(BeZero())
-			Expect(clients.RbacV1().ClusterRoles().Delete(ctx, caller.Name, metav1.DeleteOptions{})).To(Succeed())
-			caller, _ = grant(ctx, caller.Name, wide)
+			bind(ctx)
 			Eventually(allowed).WithContext(ctx).Should(Succeed())
 		}, SpecTimeout(time.Minute))
 	}
 
 	It("are renewed in the background before they expire", func(ctx SpecContext) {
 		a, asked, clock := watching(ctx)
-		caller, _ := grant(ctx, "renewed", false)
+		caller, bind, _ := reader(ctx, a, "renewed", false)
+		bind(ctx)
 		allowed := func() error { return a.Authorize(ctx, caller, site, get("rex")) }
 		Eventually(allowed).WithContext(ctx).Should(Succeed())
 		clock.advance(rightsTTL + time.Second)
@@ -126,10 +140,11 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 
 	It("to a hidden site begin and end with bindings", func(ctx SpecContext) {
 		a, _, _ := watching(ctx)
-		caller, revoke := grant(ctx, "guest", false)
+		caller, bind, unbind := reader(ctx, a, "guest", false)
+		bind(ctx)
 		visible := func() (bool, error) { return a.HasAnyRight(ctx, caller, hidden) }
 		Eventually(visible).WithContext(ctx).Should(BeTrue())
-		revoke(ctx)
+		unbind(ctx)
 		Eventually(visible).WithContext(ctx).Should(BeFalse())
 	}, SpecTimeout(time.Minute))
 

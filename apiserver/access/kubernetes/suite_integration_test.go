@@ -22,6 +22,7 @@ import (
 
 func TestAccess(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(10 * time.Second) // for a busy machine
 	RunSpecs(t, "Access by the API server")
 }
 

@@ -60,7 +60,7 @@ func FuzzUnpackBody(f *testing.F) {
 			}
 			return
 		}
-		if len(packed) > 1 {
+		if packed[0] != codecNone { // a tombstone has no body to pack again
 			if again, err := unpackBody(packBody(body)); err != nil || !cmp.Equal(again, body) {
 				t.Fatalf("%x: %v", packed, err)
 			}

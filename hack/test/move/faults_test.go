@@ -73,7 +73,8 @@ func faultSpecs() {
 		create(ctx, "late", "first")
 		await(ctx, "late", "Switched")
 		l.stop(ctx)
-		Expect(pauseOf(ctx, "late")).To(BeNumerically(">", 3500*time.Millisecond), "as long as the clock is behind")
+		// The clock is behind for four seconds after the last write, which on a busy machine is long before the pause.
+		Expect(pauseOf(ctx, "late")).To(BeNumerically(">", 2*time.Second), "until the clock is past the last write")
 		onTime(ctx, setBack, "first")
 		decide(ctx, "late", "RollBack")
 		await(ctx, "late", "RolledBack")

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -29,17 +28,22 @@ type rbacWatch struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// watched has the resources whose changes are all known.
-	watched map[string]bool
-	// everywhere is the time of the last change of an object without a namespace, or after which
+	// unwatched has the resources of which changes may be unknown, with the time since when. It is zero
+	// for those that have not been listed yet.
+	unwatched map[string]time.Time
+	// everywhere is the time of the last change of an object without a namespace, or before which
 	// changes may have been missed. namespaces has the times of the last changes in namespaces, without
-	// those before everywhere or longer ago than watchedRightsTTL.
+	// those before everywhere.
 	everywhere time.Time
 	namespaces map[string]time.Time
 }
 
 func newRBACWatch(client metadata.Interface, now func() time.Time) *rbacWatch {
-	return &rbacWatch{client: client, now: now, watched: map[string]bool{}, namespaces: map[string]time.Time{}}
+	w := &rbacWatch{client: client, now: now, unwatched: map[string]time.Time{}, namespaces: map[string]time.Time{}}
+	for _, resource := range rbacResources {
+		w.unwatched[resource] = time.Time{}
+	}
+	return w
 }
 
 // Run watches until ctx ends.
@@ -69,7 +73,8 @@ func (w *rbacWatch) watch(ctx context.Context, resource string) {
 }
 
 // last returns when an object of RBAC changed that can have an effect in a namespace, as far as is
-// known. isWatched reports whether all changes are known.
+// known. isWatched reports whether all changes are known, but for those of the last answerTTL: while
+// kube-apiserver is unavailable, rights count that long.
 func (w *rbacWatch) last(namespace string) (changed time.Time, isWatched bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,24 +82,23 @@ func (w *rbacWatch) last(namespace string) (changed time.Time, isWatched bool) {
 	if changed.Before(w.everywhere) {
 		changed = w.everywhere
 	}
-	return changed, len(w.watched) == len(rbacResources)
+	old := w.now().Add(-answerTTL)
+	for _, since := range w.unwatched {
+		if !since.After(old) {
+			return changed, false
+		}
+	}
+	return changed, true
 }
 
 func (w *rbacWatch) setWatched(resource string, works bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if works {
-		w.watched[resource] = true
-	} else {
-		delete(w.watched, resource)
+		delete(w.unwatched, resource)
+	} else if _, known := w.unwatched[resource]; !known {
+		w.unwatched[resource] = w.now()
 	}
-}
-
-func (w *rbacWatch) changedEverywhere() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.everywhere = w.now()
-	clear(w.namespaces)
 }
 
 // changed notes a change of an object.
@@ -104,19 +108,19 @@ func (w *rbacWatch) changed(obj any) error {
 		return fmt.Errorf("watch of RBAC: unexpected object of type %T", obj)
 	}
 	w.mu.Lock()
-	if len(w.namespaces) >= maxChangedNamespaces {
-		old := w.now().Add(-watchedRightsTTL)
-		maps.DeleteFunc(w.namespaces, func(_ string, at time.Time) bool { return at.Before(old) })
+	defer w.mu.Unlock()
+	if namespace := object.GetNamespace(); namespace != "" && len(w.namespaces) < maxChangedNamespaces {
+		w.namespaces[namespace] = w.now()
+		return nil
 	}
-	isLocal := object.GetNamespace() != "" && len(w.namespaces) < maxChangedNamespaces
-	if isLocal {
-		w.namespaces[object.GetNamespace()] = w.now()
-	}
-	w.mu.Unlock()
-	if !isLocal {
-		w.changedEverywhere()
-	}
+	w.changedEverywhere()
 	return nil
+}
+
+// changedEverywhere notes a change with an effect in all namespaces. The caller holds mu.
+func (w *rbacWatch) changedEverywhere() {
+	w.everywhere = w.now()
+	clear(w.namespaces)
 }
 
 // rbacResource implements cache.ReflectorStore for the objects of one resource.
@@ -136,8 +140,10 @@ func (r rbacResource) Delete(obj any) error { return r.changed(obj) }
 
 // Replace implements cache.ReflectorStore. Changes before the list may have been missed.
 func (r rbacResource) Replace([]any, string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.changedEverywhere()
-	r.setWatched(r.name, true)
+	delete(r.unwatched, r.name)
 	return nil
 }
 

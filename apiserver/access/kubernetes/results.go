@@ -15,8 +15,8 @@ const (
 	// and do not change. Another authorizer of the cluster may have granted the right, so it is limited:
 	// kube-apiserver caches the decisions of webhooks that long by default.
 	watchedRightsTTL = 5 * time.Minute
-	// answerTTL is how long after the last review that had an answer the watches count as working.
-	// A connection that was cut may look open.
+	// answerTTL is how long the watches count as working after one has failed, and after the last review
+	// that had an answer: a connection that was cut may look open.
 	answerTTL = time.Minute
 	// maxRenewals is the maximum number of concurrent reviews that renew cached results.
 	maxRenewals = 8

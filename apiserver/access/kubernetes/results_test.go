@@ -61,6 +61,35 @@ func TestIsCurrent(t *testing.T) {
 	}
 }
 
+// TestFailedWatch shows that changes count as known for a while after a watch has failed, but not before the
+// first list.
+func TestFailedWatch(t *testing.T) {
+	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+	w := newRBACWatch(nil, func() time.Time { return now })
+	expect := func(want bool) {
+		t.Helper()
+		if _, isWatched := w.last("oak"); isWatched != want {
+			t.Errorf("watched: %t, want %t", isWatched, want)
+		}
+	}
+	w.setWatched(rbacResources[0], false)
+	expect(false)
+	for _, resource := range rbacResources {
+		if err := (rbacResource{w, resource}).Replace(nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(true)
+	w.setWatched(rbacResources[0], false)
+	now = now.Add(answerTTL - 1)
+	w.setWatched(rbacResources[0], false) // again, which is no new beginning
+	expect(true)
+	now = now.Add(1)
+	expect(false)
+	w.setWatched(rbacResources[0], true)
+	expect(true)
+}
+
 // TestManyChanges shows that no change is lost when more namespaces have changed than are known.
 func TestManyChanges(t *testing.T) {
 	now := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)

@@ -216,6 +216,22 @@ var _ = Describe("While the API server is away", Serial, func() {
 		Expect(atNone).To(Equal(atHidden))
 	})
 
+	It("rights that were cached for longer than ten seconds count for up to a minute", func(ctx SpecContext) {
+		a, _, clock := watching(ctx)
+		reader, err := a.Authenticate(ctx, &site, tokenOf(ctx, "reader", site.Audience()))
+		Expect(err).NotTo(HaveOccurred())
+		allowed := func() error { return a.Authorize(ctx, reader, site, get("rex")) }
+		clock.advance(rightsTTL + time.Second) // the first list is past
+		Expect(allowed()).To(Succeed())
+		clock.advance(2 * rightsTTL)
+		Expect(allowed()).To(Succeed())
+		Expect(control.APIServer().Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(control.APIServer().Restart(ctx)).To(Succeed()) })
+		Consistently(allowed).WithContext(ctx).WithTimeout(3 * time.Second).Should(Succeed())
+		clock.advance(answerTTL)
+		Expect(allowed()).To(MatchError(access.ErrUnavailable))
+	}, SpecTimeout(time.Minute))
+
 	It("or does not accept the credentials of this process, no caller is refused", func(ctx SpecContext) {
 		config := rest.AnonymousClientConfig(control.Config())
 		config.BearerToken = tokenOf(ctx, "reader", "elsewhere") // as good as one that has expired

@@ -13,17 +13,22 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access"
 )
 
-// clock is the time of a test, some time ahead of the real time.
-type clock struct{ ahead atomic.Int64 }
+// clock is the time of a test. It passes when the test advances it, and by a nanosecond whenever it is
+// read, so that a busy machine makes no cached result too old.
+type clock struct {
+	start time.Time
+	ahead atomic.Int64
+}
 
-func (c *clock) now() time.Time           { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func newClock() *clock                    { return &clock{start: time.Now()} }
+func (c *clock) now() time.Time           { return c.start.Add(time.Duration(c.ahead.Add(1))) }
 func (c *clock) advance(by time.Duration) { c.ahead.Add(int64(by)) }
 
 // watching returns an Access that watches the objects of RBAC, what it asks, and its clock.
 func watching(ctx SpecContext) (*Access, *questions, *clock) {
 	GinkgoHelper()
 	a, asked := newCounted()
-	clock := new(clock)
+	clock := newClock()
 	a.now = clock.now
 	runs, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -150,7 +155,7 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 
 	It("are cached for ten seconds without a right to watch", func(ctx SpecContext) {
 		a, asked := newCounted()
-		clock := new(clock)
+		clock := newClock()
 		a.now = clock.now
 		reader := access.Caller{Name: "system:serviceaccount:clinic:reader"}
 		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(Succeed())

@@ -12,7 +12,7 @@ import (
 var _ = Describe("Accepted tokens", func() {
 	It("are renewed in the background when they are used, and end when they are refused", func(ctx SpecContext) {
 		a, asked := newCounted()
-		clock := new(clock)
+		clock := newClock()
 		a.now = clock.now
 		makeAccount(ctx, "temporary", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}})
 		token := tokenOf(ctx, "temporary", site.Audience())

@@ -413,6 +413,13 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=500
 	MaxEventsPerRequest *int32 `json:"maxEventsPerRequest,omitempty"`
+
+	// maxPageSize is the maximum number of matches or versions on a page of a FHIR search or history,
+	// 100 to 1000. A larger _count is reduced to it. It does not apply to AuditEvents. Default: 1000.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=1000
+	MaxPageSize *int32 `json:"maxPageSize,omitempty"`
 }
 
 // SiteStatus is the state observed by the controller and the API servers.

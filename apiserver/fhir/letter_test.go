@@ -305,6 +305,15 @@ var _ = Describe("FHIR to the letter:", func() {
 		Expect(s.speak(spoken, "GET", "/Patient?_count=1000", "").json().entries()).To(HaveLen(1))
 	})
 
+	It("_count above the maximum of the site is reduced, and the answer says so", func(ctx context.Context) {
+		s := newSite(ctx, func(s *fhir.Endpoint) { s.Limits.MaxPageSize = new(int32(100)) })
+		reduced := get200(s, "/Patient?_count=101").json()
+		Expect(reduced.entries()).To(HaveLen(1))
+		Expect(reduced.entries()[0].at("resource", "issue", 0, "diagnostics")).To(ContainSubstring("at most 100 matches"))
+		Expect(reduced.link("self")).To(HaveSuffix("_count=100"))
+		Expect(get200(s, "/Patient/_history?_count=101").json().link("self")).To(HaveSuffix("_count=100"))
+	})
+
 	It("repeats the client's X-Request-Id as X-Correlation-Id", func(ctx context.Context) {
 		s := newSite(ctx)
 		sane := s.do("GET", "/Patient", "", with("X-Request-Id", "abc-1"))

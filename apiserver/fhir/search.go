@@ -90,6 +90,7 @@ func (h *handler) searchOptions(r *request) search.Options {
 		Now:        h.Now(),
 		Zone:       r.site.Zone,
 		Bases:      r.bases(),
+		MaxCount:   settings.Int(r.site.Limits.MaxPageSize, search.MaxCount),
 	}
 	if r.compartment != nil {
 		options.Compartment = &r.compartment.Compartment

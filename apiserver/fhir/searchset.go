@@ -30,7 +30,7 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 	issues := ignoredIssues(query.Ignored)
 	if query.CountReduced {
 		issues = append(issues, information("count_reduced",
-			"_count is above the maximum, so this page has at most "+strconv.Itoa(search.MaxCount)+" matches; follow the next link for the others"))
+			"_count is above the maximum, so this page has at most "+strconv.Itoa(query.Count)+" matches; follow the next link for the others"))
 	}
 	if page.IncludedCut {
 		issues = append(issues, r4.Issue{

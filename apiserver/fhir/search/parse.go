@@ -36,6 +36,9 @@ type Options struct {
 	// Bases are the addresses of the site. A reference below one of them is treated as the relative
 	// reference to the same record.
 	Bases []string
+	// MaxCount is the maximum of _count at the Site, to which a larger value is reduced. 0 means MaxCount,
+	// the constant.
+	MaxCount int
 }
 
 // The limits of one query. A query that exceeds one is rejected.
@@ -128,7 +131,7 @@ func parse(values url.Values, opts Options, resultParameters map[string]resultPa
 	}
 	p.query.ReachedTypes = slices.Sorted(maps.Keys(p.reaches))
 	if p.totalOnly {
-		p.query.Count = 0
+		p.query.Count, p.query.CountReduced = 0, false
 	}
 	if p.query.Count == 0 {
 		p.query.Total = store.TotalAccurate

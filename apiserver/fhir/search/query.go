@@ -14,7 +14,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The default and the maximum of _count, in matches per page. A larger _count is reduced to MaxCount.
+// The default of _count in matches per page, and its maximum at a Site that does not set
+// limits.maxPageSize. A larger _count is reduced to the maximum.
 const (
 	DefaultCount = 20
 	MaxCount     = 1000
@@ -35,7 +36,7 @@ type Query struct {
 	Includes []store.Include
 	// Count is the maximum number of matches per page. 0 returns the total only.
 	Count int
-	// CountReduced is true if _count was larger than MaxCount.
+	// CountReduced is true if _count was larger than the maximum, to which Count was reduced.
 	CountReduced bool
 	// Total says whether the matches are counted (_total).
 	Total store.TotalMode

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -92,12 +93,13 @@ func (p *parser) types(values url.Values) error {
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
 func (p *parser) count(_, value string) (string, error) {
+	maximum := cmp.Or(p.MaxCount, MaxCount)
 	if !digits.MatchString(value) {
-		return "", fmt.Errorf("%s is not a number of items; give 0 to %d", r4.Quote(value), MaxCount)
+		return "", fmt.Errorf("%s is not a number of items; give 0 to %d", r4.Quote(value), maximum)
 	}
 	count, err := strconv.Atoi(value)
-	if err != nil || count > MaxCount {
-		count = MaxCount // also if the number overflows an int
+	if err != nil || count > maximum {
+		count = maximum // also if the number overflows an int
 		p.query.CountReduced = true
 	}
 	p.query.Count = count

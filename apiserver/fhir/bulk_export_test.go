@@ -204,9 +204,10 @@ var _ = Describe("$export", func() {
 		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
 			caller := access.Caller{Name: r.Header.Get("X-Caller")}
 			if caller.Name == "nurse" {
-				at.Store = gatetest.Open(s.raw, &privacy.View{Rules: &privacy.Rules{}, Caller: caller, Rights: func(string) (privacy.Rights, error) {
-					return privacy.Rights{Reads: true}, nil
-				}}, at.BaseURL)
+				at.Store = gatetest.Open(s.raw, &privacy.View{
+					Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
+					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
+				}, at.BaseURL)
 			}
 			return caller
 		})

@@ -51,10 +51,7 @@ func (h *handler) everything(w http.ResponseWriter, r *request) error {
 	}
 	query.Types = listed
 	scope := r.kind.Name + "/" + strings.ToLower(r.id) + "/" + everythingOperation
-	binding, err := r.binding(query, scope, slices.Concat(query.Types, query.ReachedTypes))
-	if err != nil {
-		return err
-	}
+	binding := r.binding(query, scope, slices.Concat(query.Types, query.ReachedTypes))
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
@@ -64,7 +61,10 @@ func (h *handler) everything(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	base := r.pagesURL() + "/" + r.recordPath(r.key()) + "/" + everythingOperation
-	links := h.pageLinks(base, query, binding, at, page.Next)
+	links, err := h.pageLinks(base, query, binding, at, page.Next)
+	if err != nil {
+		return err
+	}
 	setLinks(w.Header(), links)
 	setAge(w.Header(), page.Lag)
 	found, err := r.searchset(query, page, links)

@@ -52,10 +52,7 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 	if of.Type != "" {
 		types = []string{of.Type}
 	}
-	binding, err := r.binding(query, of.Type+"/"+of.ID+"/_history", types)
-	if err != nil {
-		return err
-	}
+	binding := r.binding(query, of.Type+"/"+of.ID+"/_history", types)
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
@@ -73,7 +70,10 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 	if err != nil {
 		return err
 	}
-	links := h.pageLinks(base, query, binding, at, page.Next)
+	links, err := h.pageLinks(base, query, binding, at, page.Next)
+	if err != nil {
+		return err
+	}
 	setLinks(w.Header(), links)
 	b := newBundleWriter("history", page.Total, links)
 	for _, rec := range page.Records {

@@ -11,20 +11,24 @@ import (
 
 // binding returns a function that makes the Binding of the query's page tokens. types are all types
 // whose records affect the result. The Binding is made only if needed, because most requests have
-// no page token. Errors: those of finding the caller's rights.
-func (r *request) binding(query search.Query, scope string, types []string) (func() search.Binding, error) {
-	view, err := r.site.Store.Digest(types)
-	return func() search.Binding {
-		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name, View: view}
-	}, err
+// no page token. Errors of the function: those of finding the caller's rights.
+func (r *request) binding(query search.Query, scope string, types []string) func() (search.Binding, error) {
+	return func() (search.Binding, error) {
+		view, err := r.site.Store.Digest(types)
+		return search.Binding{Site: r.site.ID, Scope: scope, Query: query.Canonical(), Caller: r.caller.Name, View: view}, err
+	}
 }
 
 // cursor returns the cursor in the page token, or that of the first page. Errors: search.Errors.
-func (h *handler) cursor(query search.Query, binding func() search.Binding) (search.Cursor, error) {
+func (h *handler) cursor(query search.Query, binding func() (search.Binding, error)) (search.Cursor, error) {
 	if query.PageToken == "" {
 		return search.Cursor{}, nil
 	}
-	at, err := h.tokens.Open(binding(), query.PageToken, h.Now())
+	bound, err := binding()
+	if err != nil {
+		return search.Cursor{}, err
+	}
+	at, err := h.tokens.Open(bound, query.PageToken, h.Now())
 	if errors.Is(err, search.ErrTokenForeign) || errors.Is(err, search.ErrTokenExpired) {
 		return search.Cursor{}, search.Errors{{Parameter: "_page_token", Problem: err.Error()}}
 	}
@@ -34,26 +38,34 @@ func (h *handler) cursor(query search.Query, binding func() search.Binding) (sea
 // pageLinks returns the links of a page of a searchset or a history: self, first, previous and
 // next. The last page has no next link. A page token has the position of its own page and of the
 // page before. So a page has a previous link if it was reached by a next link, and none if it was
-// reached by a previous link. R4 http.html#paging.
-func (h *handler) pageLinks(base string, query search.Query, binding func() search.Binding, at search.Cursor, next store.Position) []link {
+// reached by a previous link. R4 http.html#paging. Errors: those of binding.
+func (h *handler) pageLinks(base string, query search.Query, binding func() (search.Binding, error), at search.Cursor, next store.Position) ([]link, error) {
 	first := address(base, query.Encode(""))
-	page := func(to search.Cursor) string {
-		return address(base, query.Encode(h.tokens.Seal(binding(), to, h.Now())))
-	}
 	links := []link{{"self", first}, {"first", first}}
 	if query.PageToken != "" {
 		links[0].url = address(base, query.Encode(query.PageToken))
+	}
+	addPage := func(relation string, to search.Cursor) error {
+		bound, err := binding()
+		if err == nil {
+			links = append(links, link{relation, address(base, query.Encode(h.tokens.Seal(bound, to, h.Now())))})
+		}
+		return err
 	}
 	switch {
 	case at.HasPrevious && len(at.Previous) == 0:
 		links = append(links, link{"previous", first})
 	case at.HasPrevious:
-		links = append(links, link{"previous", page(search.Cursor{After: at.Previous})})
+		if err := addPage("previous", search.Cursor{After: at.Previous}); err != nil {
+			return nil, err
+		}
 	}
 	if next != nil {
-		links = append(links, link{"next", page(search.Cursor{After: next, Previous: at.After, HasPrevious: true})})
+		if err := addPage("next", search.Cursor{After: next, Previous: at.After, HasPrevious: true}); err != nil {
+			return nil, err
+		}
 	}
-	return links
+	return links, nil
 }
 
 // maxLinkHeader is the maximum size of the Link header in bytes. A longer header is omitted, and

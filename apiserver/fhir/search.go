@@ -48,10 +48,7 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 		}
 		query.Types = listed
 	}
-	binding, err := r.binding(query, r.searchScope(query.Types), slices.Concat(query.Types, query.ReachedTypes))
-	if err != nil {
-		return err
-	}
+	binding := r.binding(query, r.searchScope(query.Types), slices.Concat(query.Types, query.ReachedTypes))
 	at, err := h.cursor(query, binding)
 	if err != nil {
 		return err
@@ -66,7 +63,10 @@ func (h *handler) search(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	links := h.pageLinks(r.searchURL(), query, binding, at, page.Next)
+	links, err := h.pageLinks(r.searchURL(), query, binding, at, page.Next)
+	if err != nil {
+		return err
+	}
 	setLinks(w.Header(), links)
 	setAge(w.Header(), page.Lag)
 	links = append([]link{{"search", links[1].url}}, links...) // the same as first

@@ -73,10 +73,8 @@ func openTwin(ctx context.Context, open func(context.Context, ...func(*fhir.Endp
 			})
 		}
 		s.Store = gatetest.Open(t.raw, &privacy.View{
-			Rules: &privacy.Rules{Closed: policy.closed, Rules: shown}, Caller: caller,
-			Rights: func(string) (privacy.Rights, error) {
-				return privacy.Rights{Reads: true, BreaksGlass: policy.breaksGlass}, nil
-			},
+			Rules: &privacy.Rules{Closed: policy.closed, Rules: shown}, Caller: caller, Reads: gatetest.Reads,
+			Rights: func(string) (privacy.Rights, error) { return privacy.Rights{BreaksGlass: policy.breaksGlass}, nil },
 		}, s.BaseURL)
 		if leaking != nil {
 			s.Store = leaking(s.Store, t.raw)

@@ -57,7 +57,7 @@ func reasonIn(values []string) (string, error) {
 func (a *admission) openGate(ctx context.Context, site sites.ServedSite, caller access.Caller, reason string) (store.Restricted, error) {
 	v := &viewer{admission: a, ctx: ctx, site: site, caller: caller, reason: reason, rightsByType: map[string]privacy.Rights{}}
 	return a.gateOf(site, gate.Options{
-		View:     &privacy.View{Rules: site.Privacy, Caller: caller, Rights: v.rightsTo},
+		View:     &privacy.View{Rules: site.Privacy, Caller: caller, Rights: v.rightsTo, Reads: v.reads},
 		Restrict: v.restrict,
 		Unprivileged: func(recordType string) error {
 			return &access.ForbiddenError{Caller: caller.Name, Action: v.action(verbPrivileged, recordType)}
@@ -80,9 +80,13 @@ func (a *admission) checkPrivileged(ctx context.Context, site sites.ServedSite, 
 // closedGate returns the store of a Site for requests without a caller. It gives no access to
 // records of types with privacy rules. It is nil while the Site's store is not open.
 func (a *admission) closedGate(site sites.ServedSite) (store.Restricted, error) {
-	nobody := func(string) (privacy.Rights, error) { return privacy.Rights{}, errUnadmitted }
 	return a.gateOf(site, gate.Options{
-		View: &privacy.View{Rules: site.Privacy, Rights: nobody}, Unprivileged: func(string) error { return errUnadmitted },
+		View: &privacy.View{
+			Rules:  site.Privacy,
+			Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, errUnadmitted },
+			Reads:  func(string) (bool, error) { return false, errUnadmitted },
+		},
+		Unprivileged: func(string) error { return errUnadmitted },
 	})
 }
 
@@ -140,13 +144,17 @@ func (v *viewer) rightsTo(recordType string) (privacy.Rights, error) {
 	if s.Privileged, err = v.may(verbPrivileged, recordType); err != nil {
 		return s, err
 	}
-	if s.Reads, err = v.may("get", recordType); err == nil && !s.Reads {
-		s.Reads, err = v.may("list", recordType)
+	v.rightsByType[recordType] = s
+	return s, nil
+}
+
+// reads reports whether the caller may get or list records of a type. Errors: access.ErrUnavailable.
+func (v *viewer) reads(recordType string) (bool, error) {
+	may, err := v.may("get", recordType)
+	if err == nil && !may {
+		may, err = v.may("list", recordType)
 	}
-	if err == nil {
-		v.rightsByType[recordType] = s
-	}
-	return s, err
+	return may, err
 }
 
 func (v *viewer) action(verb, recordType string) access.Action {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/felixge/httpsnoop"
 
@@ -19,28 +20,37 @@ func refusal(ctx context.Context) error {
 	return err
 }
 
-// withInflightLimit limits the concurrent requests to next. Admission refuses those beyond the
-// limit, because each API has a format of its own for errors. A stream of events counts until its
-// response begins, because it lasts as long as the client reads.
-func withInflightLimit(limit *limits.Inflight, next http.Handler) http.Handler {
+// withInflightLimit limits the concurrent requests to next, and passes each complete one to report.
+// Admission refuses those beyond the limit, because each API has a format of its own for errors. A
+// stream of events counts until its response begins, because it lasts as long as the client reads,
+// and is not reported. One wrapper of the response serves both: each costs every request some
+// microseconds.
+func withInflightLimit(limit *limits.Inflight, report func(r *http.Request, status int, took time.Duration), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
 		siteID, _ := siteAndAPI(r.URL.Path)
 		leave, err := limit.Enter(siteID)
 		if err != nil {
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusalKey{}, err)))
-			return
+			leave = func() {}
+			r = r.WithContext(context.WithValue(r.Context(), refusalKey{}, err))
 		}
 		defer leave()
+		status, isStream := http.StatusOK, false
 		next.ServeHTTP(httpsnoop.Wrap(w, httpsnoop.Hooks{
 			WriteHeader: func(writeHeader httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-				return func(status int) {
+				return func(code int) {
+					status = code
 					if isEventStream(w.Header()) {
+						isStream = true
 						leave()
 					}
-					writeHeader(status)
+					writeHeader(code)
 				}
 			},
 		}), r)
+		if !isStream {
+			report(r, status, time.Since(began))
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/limits"
 )
@@ -17,7 +18,7 @@ import (
 func TestRequestsInflight(t *testing.T) {
 	t.Parallel()
 	running, end := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(withInflightLimit(limits.NewInflight(2), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(withInflightLimit(limits.NewInflight(2), func(*http.Request, int, time.Duration) {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var exceeded *limits.ExceededError
 		if errors.As(refusal(r.Context()), &exceeded) {
 			w.WriteHeader(http.StatusTooManyRequests)

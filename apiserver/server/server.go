@@ -174,9 +174,9 @@ func (s *Server) makeHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	apis := measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal()) // apis.go
-	limited := withInflightLimit(limits.NewInflight(s.config.MaxRequestsInflight), apis)
-	return s.withConsole(s.counted(limited)), nil // console.go, traffic.go
+	apis := measured(forFHIR, forAHDS, s.newNative(rights), s.newPortal())                                // apis.go
+	limited := withInflightLimit(limits.NewInflight(s.config.MaxRequestsInflight), s.recordTraffic, apis) // inflight.go, traffic.go
+	return s.withConsole(limited), nil                                                                    // console.go
 }
 
 // resources returns the resources of the FHIR API. A hidden Site exists for a caller with a right

@@ -64,7 +64,8 @@ func TestWritesMakeEvents(t *testing.T) {
 			opened, err := gate.New(behind, gate.Options{
 				View: &privacy.View{
 					Rules:  &privacy.Rules{},
-					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Reads: true}, nil },
+					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
+					Reads:  func(string) (bool, error) { return true, nil },
 				},
 				Labels:       func(string, store.Body) store.Labels { return store.Labels{} },
 				Protects:     func(recordType string) bool { return recordType == "A" },

@@ -67,8 +67,8 @@ var _ store.Restricted = (*Store)(nil)
 // used for one request only, because it caches the caller's access. Errors: ErrNoAccess if a required
 // option is missing.
 func New(behind store.Store, options Options) (*Store, error) {
-	if behind == nil || options.View == nil || options.View.Rules == nil || options.View.Rights == nil || options.Labels == nil ||
-		options.Protects == nil || options.Unprivileged == nil {
+	if behind == nil || options.View == nil || options.View.Rules == nil || options.View.Rights == nil || options.View.Reads == nil ||
+		options.Labels == nil || options.Protects == nil || options.Unprivileged == nil {
 		return nil, ErrNoAccess
 	}
 	return &Store{behind: behind, options: options, conditions: map[string]store.Condition{}}, nil

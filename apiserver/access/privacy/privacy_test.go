@@ -36,7 +36,7 @@ var (
 )
 
 func TestVisible(t *testing.T) {
-	reads, privileged, glass := Rights{Reads: true}, Rights{Reads: true, Privileged: true}, Rights{Reads: true, BreaksGlass: true}
+	privileged, glass := Rights{Privileged: true}, Rights{BreaksGlass: true}
 	veryRestricted := Rule{Name: "very-restricted", Security: conf("V"), Allow: chiefs}
 	recalls := Rule{Name: "recalls", Tags: []Coding{{Code: "recall"}}, Deny: chiefs}
 	for name, test := range map[string]struct {
@@ -47,54 +47,54 @@ func TestVisible(t *testing.T) {
 		labels store.Labels
 		want   bool
 	}{
-		"no label":                          {caller: nobody, rights: reads, want: true},
-		"N":                                 {caller: nobody, rights: reads, labels: confidential("N"), want: true},
-		"R":                                 {caller: nobody, rights: reads, labels: confidential("R")},
-		"V":                                 {caller: nobody, rights: reads, labels: confidential("V")},
-		"v, as searches compare codes":      {caller: nobody, rights: reads, labels: confidential("v")},
-		"R of a Device":                     {caller: nobody, rights: reads, labels: confidential("R"), kind: "Device"},
-		"R without a system":                {caller: nobody, rights: reads, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{Code: "R"}}})},
-		"R of another system":               {caller: nobody, rights: reads, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{System: "urn:x", Code: "R"}}}), want: true},
+		"no label":                          {caller: nobody, want: true},
+		"N":                                 {caller: nobody, labels: confidential("N"), want: true},
+		"R":                                 {caller: nobody, labels: confidential("R")},
+		"V":                                 {caller: nobody, labels: confidential("V")},
+		"v, as searches compare codes":      {caller: nobody, labels: confidential("v")},
+		"R of a Device":                     {caller: nobody, labels: confidential("R"), kind: "Device"},
+		"R without a system":                {caller: nobody, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{Code: "R"}}})},
+		"R of another system":               {caller: nobody, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{System: "urn:x", Code: "R"}}}), want: true},
 		"R, privileged":                     {caller: nobody, rights: privileged, labels: confidential("R"), want: true},
 		"V, with broken glass":              {caller: nobody, rights: glass, labels: confidential("V"), want: true},
-		"V, a rule admits":                  {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, rights: reads, labels: confidential("V"), want: true},
-		"V, a rule does not admit":          {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, rights: reads, labels: confidential("V")},
+		"V, a rule admits":                  {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, labels: confidential("V"), want: true},
+		"V, a rule does not admit":          {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, labels: confidential("V")},
 		"V, a rule replaces the privilege":  {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, rights: privileged, labels: confidential("V")},
 		"V, no allow, broken glass":         {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, rights: glass, labels: confidential("V"), want: true},
-		"R, a rule about V admits":          {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, rights: reads, labels: confidential("R"), want: true},
-		"V, a rule about R admits":          {rules: Rules{Rules: []Rule{{Security: conf("R"), Allow: chiefs}}}, caller: chief, rights: reads, labels: confidential("V")},
-		"R and V, a rule about R admits":    {rules: Rules{Rules: []Rule{{Security: conf("R"), Allow: chiefs}}}, caller: chief, rights: reads, labels: confidential("R", "V")},
-		"V, a rule about other records":     {rules: Rules{Rules: []Rule{{Security: conf("V"), Tags: []Coding{{Code: "x"}}, Allow: chiefs}}}, caller: chief, rights: reads, labels: confidential("V")},
-		"V, a rule that only denies others": {rules: Rules{Rules: []Rule{{Security: conf("V"), Deny: &Callers{Groups: []string{"temps"}}}}}, caller: nobody, rights: reads, labels: confidential("V")},
+		"R, a rule about V admits":          {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, labels: confidential("R"), want: true},
+		"V, a rule about R admits":          {rules: Rules{Rules: []Rule{{Security: conf("R"), Allow: chiefs}}}, caller: chief, labels: confidential("V")},
+		"R and V, a rule about R admits":    {rules: Rules{Rules: []Rule{{Security: conf("R"), Allow: chiefs}}}, caller: chief, labels: confidential("R", "V")},
+		"V, a rule about other records":     {rules: Rules{Rules: []Rule{{Security: conf("V"), Tags: []Coding{{Code: "x"}}, Allow: chiefs}}}, caller: chief, labels: confidential("V")},
+		"V, a rule that only denies others": {rules: Rules{Rules: []Rule{{Security: conf("V"), Deny: &Callers{Groups: []string{"temps"}}}}}, caller: nobody, labels: confidential("V")},
 		"a deny":                            {rules: Rules{Rules: []Rule{recalls}}, caller: chief, rights: privileged, labels: with(store.Labels{}, recall)},
 		"a deny, broken glass":              {rules: Rules{Rules: []Rule{recalls}}, caller: chief, rights: glass, labels: with(store.Labels{}, recall)},
-		"a deny of others":                  {rules: Rules{Rules: []Rule{recalls}}, caller: nobody, rights: reads, labels: with(store.Labels{}, recall), want: true},
-		"a deny wins over an allow":         {rules: Rules{Rules: []Rule{recalls, veryRestricted}}, caller: chief, rights: reads, labels: with(confidential("V"), recall)},
+		"a deny of others":                  {rules: Rules{Rules: []Rule{recalls}}, caller: nobody, labels: with(store.Labels{}, recall), want: true},
+		"a deny wins over an allow":         {rules: Rules{Rules: []Rule{recalls, veryRestricted}}, caller: chief, labels: with(confidential("V"), recall)},
 		"all allows must admit": {
 			rules:  Rules{Rules: []Rule{veryRestricted, {Tags: []Coding{{"urn:tags", "recall"}}, Allow: &Callers{Groups: []string{"recallers"}}}}},
-			caller: chief, rights: reads, labels: with(confidential("V"), recall),
+			caller: chief, labels: with(confidential("V"), recall),
 		},
-		"a tag of another system":          {rules: Rules{Rules: []Rule{{Tags: []Coding{{"urn:other", "recall"}}, Allow: &Callers{}}}}, caller: chief, rights: reads, labels: with(store.Labels{}, recall), want: true},
+		"a tag of another system":          {rules: Rules{Rules: []Rule{{Tags: []Coding{{"urn:other", "recall"}}, Allow: &Callers{}}}}, caller: chief, labels: with(store.Labels{}, recall), want: true},
 		"an allow of nobody":               {rules: Rules{Rules: []Rule{{Tags: []Coding{{"urn:tags", "recall"}}, Allow: &Callers{}}}}, caller: chief, rights: privileged, labels: with(store.Labels{}, recall)},
-		"a profile in whatever version":    {rules: Rules{Rules: []Rule{{Profiles: []string{"http://p"}, Allow: chiefs}}}, caller: nobody, rights: reads, labels: with(store.Labels{}, profile)},
-		"a profile in another version":     {rules: Rules{Rules: []Rule{{Profiles: []string{"http://p|2.0"}, Allow: chiefs}}}, caller: nobody, rights: reads, labels: with(store.Labels{}, profile), want: true},
+		"a profile in whatever version":    {rules: Rules{Rules: []Rule{{Profiles: []string{"http://p"}, Allow: chiefs}}}, caller: nobody, labels: with(store.Labels{}, profile)},
+		"a profile in another version":     {rules: Rules{Rules: []Rule{{Profiles: []string{"http://p|2.0"}, Allow: chiefs}}}, caller: nobody, labels: with(store.Labels{}, profile), want: true},
 		"everything of a type":             {rules: Rules{Rules: []Rule{{Types: []string{"Patient"}, Allow: chiefs}}}, caller: nobody, rights: privileged},
-		"a Patient's rule for a Person":    {rules: Rules{Rules: []Rule{{Types: []string{"Patient"}, Allow: chiefs}}}, caller: nobody, rights: reads, kind: "Person"},
-		"a Patient's rule for a Group":     {rules: Rules{Rules: []Rule{{Types: []string{"Patient"}, Allow: chiefs}}}, caller: nobody, rights: reads, kind: "Group", want: true},
-		"closed":                           {rules: Rules{Closed: true}, caller: nobody, rights: reads},
+		"a Patient's rule for a Person":    {rules: Rules{Rules: []Rule{{Types: []string{"Patient"}, Allow: chiefs}}}, caller: nobody, kind: "Person"},
+		"a Patient's rule for a Group":     {rules: Rules{Rules: []Rule{{Types: []string{"Patient"}, Allow: chiefs}}}, caller: nobody, kind: "Group", want: true},
+		"closed":                           {rules: Rules{Closed: true}, caller: nobody},
 		"closed, privileged":               {rules: Rules{Closed: true}, caller: nobody, rights: privileged, want: true},
-		"closed, a rule matches":           {rules: Rules{Closed: true, Rules: []Rule{{Tags: []Coding{{Code: "recall"}}, Allow: chiefs}}}, caller: chief, rights: reads, labels: with(store.Labels{}, recall), want: true},
-		"closed, no rule matches":          {rules: Rules{Closed: true, Rules: []Rule{{Tags: []Coding{{Code: "recall"}}, Allow: chiefs}}}, caller: chief, rights: reads},
-		"a group of the cluster":           {rules: Rules{Rules: []Rule{{Allow: &Callers{Groups: []string{"kubernetes:chiefs"}}}}}, caller: robot, rights: reads, want: true},
-		"the name of one by an issuer":     {rules: Rules{Rules: []Rule{{Allow: &Callers{Groups: []string{"kubernetes:chiefs"}}}}}, caller: chief, rights: reads},
-		"an issuer's group, in Kubernetes": {rules: Rules{Rules: []Rule{{Allow: chiefs}}}, caller: robot, rights: reads},
-		"a group of one issuer":            {rules: Rules{Issuers: []string{"clinic", "lab"}, Rules: []Rule{{Allow: &Callers{Groups: []string{"clinic/chiefs"}}}}}, caller: chief, rights: reads, want: true},
-		"the group of another issuer":      {rules: Rules{Issuers: []string{"clinic", "lab"}, Rules: []Rule{{Allow: &Callers{Groups: []string{"lab/chiefs"}}}}}, caller: chief, rights: reads},
+		"closed, a rule matches":           {rules: Rules{Closed: true, Rules: []Rule{{Tags: []Coding{{Code: "recall"}}, Allow: chiefs}}}, caller: chief, labels: with(store.Labels{}, recall), want: true},
+		"closed, no rule matches":          {rules: Rules{Closed: true, Rules: []Rule{{Tags: []Coding{{Code: "recall"}}, Allow: chiefs}}}, caller: chief},
+		"a group of the cluster":           {rules: Rules{Rules: []Rule{{Allow: &Callers{Groups: []string{"kubernetes:chiefs"}}}}}, caller: robot, want: true},
+		"the name of one by an issuer":     {rules: Rules{Rules: []Rule{{Allow: &Callers{Groups: []string{"kubernetes:chiefs"}}}}}, caller: chief},
+		"an issuer's group, in Kubernetes": {rules: Rules{Rules: []Rule{{Allow: chiefs}}}, caller: robot},
+		"a group of one issuer":            {rules: Rules{Issuers: []string{"clinic", "lab"}, Rules: []Rule{{Allow: &Callers{Groups: []string{"clinic/chiefs"}}}}}, caller: chief, want: true},
+		"the group of another issuer":      {rules: Rules{Issuers: []string{"clinic", "lab"}, Rules: []Rule{{Allow: &Callers{Groups: []string{"lab/chiefs"}}}}}, caller: chief},
 		"a group that looks like one of another issuer": {
 			rules:  Rules{Issuers: []string{"clinic", "lab"}, Rules: []Rule{{Allow: &Callers{Groups: []string{"lab/chiefs"}}}}},
-			caller: access.Caller{Issuer: "clinic", IssuerGroups: []string{"lab/chiefs"}}, rights: reads,
+			caller: access.Caller{Issuer: "clinic", IssuerGroups: []string{"lab/chiefs"}},
 		},
-		"a scope": {rules: Rules{Rules: []Rule{{Allow: &Callers{Scopes: []string{"paddock.vip"}}}}}, caller: access.Caller{Scopes: []string{"openid", "paddock.vip"}}, rights: reads, want: true},
+		"a scope": {rules: Rules{Rules: []Rule{{Allow: &Callers{Scopes: []string{"paddock.vip"}}}}}, caller: access.Caller{Scopes: []string{"openid", "paddock.vip"}}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.kind == "" {
@@ -103,7 +103,7 @@ func TestVisible(t *testing.T) {
 			for i := range test.rules.Rules {
 				test.rules.Rules[i].Name = "rule"
 			}
-			view := &View{Rules: &test.rules, Caller: test.caller, Rights: func(string) (Rights, error) { return test.rights, nil }}
+			view := &View{Rules: &test.rules, Caller: test.caller, Rights: func(string) (Rights, error) { return test.rights, nil }, Reads: reads}
 			condition, err := view.Condition(test.kind)
 			if err != nil {
 				t.Fatal(err)
@@ -118,10 +118,17 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+// reads is the View.Reads of a caller who may read all types.
+func reads(string) (bool, error) { return true, nil }
+
 // TestLinks shows on which records those with links depend.
 func TestLinks(t *testing.T) {
-	rights := map[string]Rights{"Patient": {Reads: true}, "Device": {Reads: true, Privileged: true}, "DeviceMetric": {Reads: true, Privileged: true}}
-	view := &View{Rules: &Rules{}, Caller: nobody, Rights: func(kind string) (Rights, error) { return rights[kind], nil }}
+	rights := map[string]Rights{"Device": {Privileged: true}, "DeviceMetric": {Privileged: true}}
+	readsPatients := true
+	view := &View{
+		Rules: &Rules{}, Caller: nobody, Rights: func(kind string) (Rights, error) { return rights[kind], nil },
+		Reads: func(string) (bool, error) { return readsPatients, nil },
+	}
 	patient, _ := view.Condition("Patient")
 	device, _ := view.Condition("Device")
 	metric, _ := view.Condition("DeviceMetric")
@@ -132,11 +139,11 @@ func TestLinks(t *testing.T) {
 	if diff := cmp.Diff(store.Condition(want), metric); diff != "" {
 		t.Errorf("a DeviceMetric (-want +got):\n%s", diff)
 	}
-	rights["Patient"] = Rights{Privileged: true}
+	rights["Patient"], readsPatients = Rights{Privileged: true}, false
 	if device, _ = view.Condition("Device"); !cmp.Equal(device, store.Condition(store.LinksTo{Param: "patient", Type: "Patient", Where: store.Any{}})) {
 		t.Errorf("a Device, without the right to Patients: %#v", device)
 	}
-	rights["Patient"] = Rights{Privileged: true, Reads: true}
+	readsPatients = true
 	if device, _ = view.Condition("Device"); !store.IsEverything(device) {
 		t.Errorf("a Device, with all Patients visible: %#v", device)
 	}

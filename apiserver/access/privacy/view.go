@@ -16,8 +16,6 @@ type Rights struct {
 	// BreaksGlass shows the caller records that Allow of a rule, or the lack of Privileged, would
 	// hide. It does not override Deny.
 	BreaksGlass bool
-	// Reads reports whether the caller may get or list records of the type.
-	Reads bool
 }
 
 // View determines which records of a Site one caller sees.
@@ -26,10 +24,12 @@ type View struct {
 	Caller access.Caller
 	// Rights returns the caller's rights to a resource type.
 	Rights func(recordType string) (Rights, error)
+	// Reads reports whether the caller may get or list records of a type.
+	Reads func(recordType string) (bool, error)
 }
 
 // Condition returns the condition under which records of a type are visible. The condition consists
-// of store.All, store.Any, store.Not, store.HasLabel and store.LinksTo. Errors: those of Rights.
+// of store.All, store.Any, store.Not, store.HasLabel and store.LinksTo. Errors: those of Rights and Reads.
 func (v *View) Condition(recordType string) (store.Condition, error) {
 	rights, err := v.Rights(recordType)
 	if err != nil {
@@ -135,11 +135,11 @@ func (v *View) links(recordType string) (store.Condition, error) {
 			return nothing, err
 		}
 		if target == "Patient" { // a Device of a Patient needs rights to Patients, too
-			rights, err := v.Rights(target)
+			reads, err := v.Reads(target)
 			if err != nil {
 				return nothing, err
 			}
-			if !rights.Reads {
+			if !reads {
 				where = nothing
 			}
 		}
@@ -179,7 +179,9 @@ func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
 			return true
 		}
 	}
-	anyone := View{Rules: r, Rights: func(string) (Rights, error) { return Rights{Reads: true}, nil }}
+	anyone := View{
+		Rules: r, Rights: func(string) (Rights, error) { return Rights{}, nil }, Reads: func(string) (bool, error) { return true, nil },
+	}
 	condition, err := anyone.Condition(recordType)
 	return err != nil || !Holds(condition, labels, func(store.LinksTo, store.Link) bool { return false })
 }

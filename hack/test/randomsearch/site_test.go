@@ -73,7 +73,8 @@ func hiding(records store.Store, label string) store.Restricted {
 	return gatetest.Open(records, &privacy.View{
 		Rules:  &privacy.Rules{Rules: []privacy.Rule{{Security: []privacy.Coding{{Code: label}}, Deny: &privacy.Callers{Groups: []string{"kubernetes:denied"}}}}},
 		Caller: access.Caller{Groups: []string{"denied"}},
-		Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Privileged: true, Reads: true}, nil },
+		Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Privileged: true}, nil },
+		Reads:  gatetest.Reads,
 	}, base)
 }
 

@@ -14,6 +14,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
@@ -214,16 +216,26 @@ var _ = Describe("The chart", Ordered, func() {
 	}, NodeTimeout(3*time.Minute))
 
 	It("is upgraded to other settings, and back, without a failed request", func(ctx SpecContext) {
-		l := startLoad(ctx, oak, "settings")
-		l.awaitMore(ctx)
+		loads := []*load{startLoad(ctx, oak, "settings"), startLoad(ctx, elm, "settings")}
+		awaitMore := func() {
+			for _, l := range loads {
+				l.awaitMore(ctx)
+			}
+		}
+		leaveRoom(ctx, resource.MustParse("400m")) // too little for a new pod of each Deployment
+		awaitMore()
 		upgrade(ctx, "--set", "logLevel=warn")
-		l.awaitMore(ctx)
+		awaitMore()
 		Expect(facadeArguments(ctx)).To(ContainSubstring("warn"))
 		helm(ctx, "rollback", "paddock", "--wait", "--timeout", "4m")
-		l.awaitMore(ctx)
+		awaitMore()
 		Expect(facadeArguments(ctx)).NotTo(ContainSubstring("warn"))
-		l.verify(ctx)
-		Expect(l.failures).To(BeEmpty())
+		Expect(kubectl(ctx, "get", "events", "-A", "--field-selector=reason=Preempted", "-o", "name")).
+			To(BeEmpty(), "new pods of the chart wait for room, and do not take that of a site's database")
+		for _, l := range loads {
+			l.verify(ctx)
+			Expect(l.failures).To(BeEmpty())
+		}
 	}, NodeTimeout(6*time.Minute))
 
 	It("keeps the namespace of retained records", func(ctx SpecContext) {
@@ -241,7 +253,8 @@ var _ = Describe("The chart", Ordered, func() {
 			To(Equal("clusterrole.rbac.authorization.k8s.io/paddock-apiserver-0.2\nclusterrolebinding.rbac.authorization.k8s.io/paddock-apiserver-0.2\n"),
 				"only what docs/guides/install.md says remains")
 		Expect(kubectl(ctx, "get", "records.records.paddock.health", "-A", "-o", "name", "--chunk-size=500")).NotTo(BeEmpty())
-		Expect(kubectl(ctx, "-n", "clinic-elm", "get", "pods", "-o", "jsonpath={.items[*].status.phase}")).To(Equal("Running"))
+		Expect(kubectl(ctx, "-n", "clinic-elm", "get", "pods", "-o", "jsonpath={.items[*].status.phase}")).To(Equal("Running"),
+			func() string { return podsOf(ctx, "clinic-elm") })
 	}, NodeTimeout(3*time.Minute))
 
 	It("finds the records when it is installed, and a deleted site applied, again", func(ctx SpecContext) {
@@ -288,6 +301,38 @@ func disturb(ctx context.Context, clients []*client, name string, do func()) {
 		l.awaitMore(ctx)
 		l.verify(ctx)
 	}
+}
+
+// leaveRoom makes a pod that requests all CPU of the node except free, until the spec ends. No pod preempts it.
+func leaveRoom(ctx context.Context, free resource.Quantity) {
+	GinkgoHelper()
+	machine, err := clients.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	pods, err := clients.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+	Expect(err).NotTo(HaveOccurred())
+	room := machine.Status.Allocatable.Cpu().DeepCopy()
+	room.Sub(free)
+	for _, pod := range pods.Items {
+		for _, container := range pod.Spec.Containers {
+			room.Sub(*container.Resources.Requests.Cpu())
+		}
+	}
+	if room.Sign() <= 0 {
+		return
+	}
+	filler := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "filler"},
+		Spec: corev1.PodSpec{
+			PriorityClassName: "system-cluster-critical",
+			Containers: []corev1.Container{{Name: "pause", Image: pauseImage, Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: room},
+			}}},
+		},
+	}
+	_, err = clients.CoreV1().Pods("kube-system").Create(ctx, filler, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "-n", "kube-system", "delete", "pod", "filler", "--now") })
+	kubectl(ctx, "-n", "kube-system", "wait", "--for=condition=Ready", "--timeout=1m", "pod/filler")
 }
 
 // kill ends the first container of a pod by SIGKILL, and returns when it runs again.

@@ -25,13 +25,13 @@ import (
 // How much is broken. The defaults are those of the short run; -ginkgo.seed
 // repeats the random choices of a run, though not its timing.
 var (
-	kills             = flag.Int("kills", 24, "how often API servers are killed under load")
-	postgresKills     = flag.Int("postgres-kills", 4, "how often Postgres is killed, and paused, under load")
+	kills             = flag.Int("kills", 12, "how often API servers are killed under load")
+	postgresKills     = flag.Int("postgres-kills", 2, "how often Postgres is killed, and paused, under load")
 	controlPlaneKills = flag.Int("control-plane-kills", 1, "how often each of kube-apiserver and etcd is killed, and paused, under load")
-	pauses            = flag.Int("pauses", 4, "how often API servers are paused under load")
+	pauses            = flag.Int("pauses", 2, "how often API servers are paused under load")
 	longPauses        = flag.Int("long-pauses", 0, "how often they are paused for longer than a request to the cluster may take")
-	failpointDeaths   = flag.Int("failpoint-deaths", 2, "how often an API server dies at each failpoint under load")
-	stepFaults        = flag.Int("step-faults", 2, "how often a writer on the engine dies, and how often it falls asleep, after each step")
+	failpointDeaths   = flag.Int("failpoint-deaths", 1, "how often an API server dies at each failpoint under load")
+	stepFaults        = flag.Int("step-faults", 1, "how often a writer on the engine dies, and how often it falls asleep, after each step")
 	binDir            = flag.String("bin", filepath.Join("..", "..", "..", "bin"), "folder with the programs")
 	apiServer         = flag.String("apiserver", "apiserver", "name of the API server's program in that folder")
 	writerCount       = flag.Int("writers", 16, "how many writers use the API at the same time")

@@ -14,7 +14,7 @@ if ! [[ $seeds =~ ^[0-9]+(-[0-9]+)?$ ]]; then
 fi
 first=${seeds%-*} last=${seeds#*-}
 # Runs leave their records behind, which count towards the limits of a site and slow restarts down.
-seeds_per_installation=20
+seeds_per_installation=5
 
 cd "$(dirname "$0")"
 scratch=$(mktemp -d)

@@ -17,8 +17,9 @@ import (
 const (
 	// pageSize is the number of records that are listed at once.
 	pageSize = 500
-	// batchSize is the number of slots that are deleted at once, the maximum of the AHDS API.
-	batchSize = 500
+	// batchSize is the number of slots that are deleted at once. It is less than the AHDS API accepts, so that a
+	// Site could have a lower limit.
+	batchSize = 100
 )
 
 // Result counts what a reset did.

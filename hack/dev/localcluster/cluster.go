@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -150,15 +149,18 @@ func (c *Cluster) processes() []*Process {
 	return all
 }
 
-// Stop ends the processes, those that depend on others first, and gives the folder back.
+// Stop ends the programs, all at once, then the processes of the control plane, those that depend on
+// others first, and gives the folder back.
 // Data, ports and certificates stay for the next Start. Stopping again changes nothing.
 func (c *Cluster) Stop() error { return c.stop() }
 
 func (c *Cluster) stopAll() error {
-	var errs []error
-	for _, p := range slices.Backward(c.programs) {
-		errs = append(errs, p.end())
+	errs := make([]error, len(c.programs))
+	var programs sync.WaitGroup
+	for n, p := range c.programs {
+		programs.Go(func() { errs[n] = p.end() })
 	}
+	programs.Wait()
 	if c.controllerManager != nil {
 		errs = append(errs, c.controllerManager.end())
 	}

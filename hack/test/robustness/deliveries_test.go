@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	eventCount    = flag.Int("events", 240, "how many events publishers make at least while processes are killed")
+	eventCount    = flag.Int("events", 120, "how many events publishers make at least while processes are killed")
 	deliveryKills = flag.Int("delivery-kills", 4, "how often processes are killed at least while publishers make events")
 	// A job of a process that died is taken over after 75 s.
 	drainPatience = flag.Duration("drain-patience", 4*time.Minute, "how long the queue may take to empty once nothing is killed any more; at least 90s")

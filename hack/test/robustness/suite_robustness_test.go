@@ -25,7 +25,7 @@ import (
 // How much is broken. The defaults are those of the short run; -ginkgo.seed
 // repeats the random choices of a run, though not its timing.
 var (
-	kills             = flag.Int("kills", 12, "how often API servers are killed under load")
+	kills             = flag.Int("kills", 8, "how often API servers are killed under load")
 	postgresKills     = flag.Int("postgres-kills", 2, "how often Postgres is killed, and paused, under load")
 	controlPlaneKills = flag.Int("control-plane-kills", 1, "how often each of kube-apiserver and etcd is killed, and paused, under load")
 	pauses            = flag.Int("pauses", 2, "how often API servers are paused under load")

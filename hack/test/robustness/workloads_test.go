@@ -363,7 +363,7 @@ var _ = Describe("bookings, transactions, purges, imports, exports and kubectl",
 		Expect(supervision.Wait()).To(Succeed())
 	}, SpecTimeout(5*time.Minute))
 
-	It("break no open request when the API servers are rolled out", func(ctx SpecContext) {
+	It("break no open request when the API servers are rolled out", Label("long"), func(ctx SpecContext) {
 		d := startWorkloads("r", true, workloadSites...)
 		d.progress(ctx, "before the roll-out")
 		DeferCleanup(func() {

@@ -139,7 +139,8 @@ func (k *Keeper) keepRing(stored []byte, name string, life time.Duration, pageKe
 	return stored, false
 }
 
-// write updates the Secret that was read, or creates it. It fails if the Secret has changed since.
+// write updates the Secret that was read, or creates it. It fails if the Secret has changed since. It
+// takes over fields that an administrator, or a Create of its own, has set.
 func (k *Keeper) write(ctx context.Context, read *corev1.Secret, data map[string][]byte) error {
 	var err error
 	if read.UID == "" {
@@ -150,7 +151,7 @@ func (k *Keeper) write(ctx context.Context, read *corev1.Secret, data map[string
 	} else {
 		config := corev1ac.Secret(k.Secret.Name, k.Secret.Namespace).
 			WithUID(read.UID).WithResourceVersion(read.ResourceVersion).WithData(data)
-		err = k.Client.Apply(ctx, config, apply.FieldOwner)
+		err = k.Client.Apply(ctx, config, apply.FieldOwner, client.ForceOwnership)
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %s: %w", k.Secret, err)

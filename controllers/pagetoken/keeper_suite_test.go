@@ -84,6 +84,22 @@ var _ = Describe("The key of page tokens", func() {
 		Expect(read(ctx).Labels).To(HaveKeyWithValue("app.kubernetes.io/name", "paddock"))
 	})
 
+	It("is replaced in time whoever wrote it: the controller, where there was no Secret, or an administrator", func(ctx SpecContext) {
+		DeferCleanup(func(start time.Time) { now = start }, now)
+		keeper := newKeeper()
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		for range 2 {
+			before := read(ctx)
+			now = now.Add(92 * 24 * time.Hour)
+			Expect(keeper.Keep(ctx)).To(Succeed())
+			Expect(read(ctx).Data["page"]).NotTo(Equal(before.Data["page"]))
+
+			restored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: secretName}, Data: read(ctx).Data}
+			Expect(admin.Delete(ctx, read(ctx))).To(Succeed())
+			Expect(admin.Create(ctx, restored)).To(Succeed())
+		}
+	})
+
 	It("is put into the empty Secret of the chart, which keeps its labels", func(ctx SpecContext) {
 		createSecret(ctx, secretName)
 		Expect(newKeeper().Keep(ctx)).To(Succeed())

@@ -77,6 +77,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		Scheme:                              scheme,
 		Cache:                               cache.Options{ByObject: site.CachedObjects(opts.secrets, opts.namespace, opts.connectionsNamespace)},
 		LeaderElection:                      opts.leaderElect,
+		LeaderElectionID:                    leaseName, // of the lock below, for the label of leader_election_master_status
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
 		RenewDeadline:                       ptr.To(renewDeadline),

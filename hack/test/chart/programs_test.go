@@ -96,7 +96,7 @@ var _ = Describe("The programs", Ordered, func() {
 		}
 		Eventually(read).
 			Within(time.Minute).ProbeEvery(100 * time.Millisecond). // webhooks are reported twice a minute
-			Should(And(ContainSubstring("controller_runtime_reconcile_total"), ContainSubstring("leader_election_master_status"), ContainSubstring("paddock_webhooks{")))
+			Should(And(ContainSubstring("controller_runtime_reconcile_total"), ContainSubstring(`leader_election_master_status{name="paddock-controller"} 1`), ContainSubstring("paddock_webhooks{")))
 		there := read()
 		for _, name := range namedMetrics() {
 			Expect(there).To(MatchRegexp(`(?m)^`+regexp.QuoteMeta(name)+`[ {]`), "there is no metric of this name")

@@ -246,6 +246,9 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	if !controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
 		return r.setMoveFinalizer(ctx, s, true)
 	}
+	if err := r.occupy(ctx, s); err != nil { // move_status.go
+		return err
+	}
 	target := s.target
 	if s.crosses() {
 		if ready, err := r.targetReady(ctx, s); err != nil || !ready {

@@ -33,7 +33,7 @@ func (r *MoveReconciler) mirror(ctx context.Context, s *moveScope) error {
 		}
 	}
 	for i, site := range sites {
-		if site == nil || s.crosses() && s.occupied(site) {
+		if site == nil || s.occupied(site) {
 			continue
 		}
 		wanted := v1alpha1.SiteMoveReference{
@@ -51,6 +51,20 @@ func (r *MoveReconciler) mirror(ctx context.Context, s *moveScope) error {
 		}
 		site.Status.Move = &wanted
 	}
+	return nil
+}
+
+// occupy sets status.move of the Site before the move changes anything, so that no other move of the Site
+// begins. If another move has set it meanwhile, it returns a conflict.
+func (r *MoveReconciler) occupy(ctx context.Context, s *moveScope) error {
+	if s.site.Status.Move != nil {
+		return nil
+	}
+	reference := v1alpha1.SiteMoveReference{Name: s.move.Name, UID: string(s.move.UID), Phase: s.status.Phase, Direction: s.status.Direction}
+	if err := r.applyMove(ctx, s.site, &reference); err != nil {
+		return err
+	}
+	s.site.Status.Move = &reference
 	return nil
 }
 

@@ -112,6 +112,44 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
 	})
 
+	It("excludes another one of the Site from its first effect to its end", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-twice")
+		expectReady(ctx, s)
+		waiting := createMove(ctx, s, "waiting", provisionedStorage(v1alpha1.EngineStatefulSet))
+		moveReady(ctx, waiting).Should(HavePrefix("False Provisioning: "))
+		startExternal(ctx, s.Namespace, "target")
+		other := createMove(ctx, s, "other", externalStorage("target"))
+		moveReady(ctx, other).Should(Equal(`False MoveInProgress: SiteMove "waiting" of the Site has not ended. Set its spec.decision first.`))
+		Expect(reload(ctx, s).Status.Move.Name).To(Equal("waiting"))
+		expectReady(ctx, s)
+
+		By("which lets the other one begin")
+		decideMove(ctx, waiting, v1alpha1.MoveRollBack)
+		movePhase(ctx, waiting).Should(Equal(v1alpha1.MoveRolledBack))
+		movePhase(ctx, other).Should(Equal(v1alpha1.MoveCopying))
+		Eventually(func() string { return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Name }).WithContext(ctx).Should(Equal("other"))
+	})
+
+	It("never deletes the database that serves the Site", func(ctx SpecContext) {
+		startController(ctx)
+		s := newProvisionedSite(newNamespace(ctx), "moved-kept", v1alpha1.EngineStatefulSet)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), settingsOf(get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name)))
+		setPod(ctx, s.Namespace, podReady)
+		expectReady(ctx, s)
+		m := &v1alpha1.SiteMove{Spec: v1alpha1.SiteMoveSpec{SiteName: s.Name, To: provisionedStorage(v1alpha1.EngineStatefulSet)}}
+		m.Namespace, m.Name = s.Namespace, "stale"
+		m.Finalizers = []string{v1alpha1.SiteMoveFinalizer}
+		Expect(admin.Create(ctx, m)).To(Succeed())
+		m.Status.Phase, m.Status.Direction, m.Status.ProvisionedName = v1alpha1.MovePending, v1alpha1.MoveForward, provision.Name
+		Expect(admin.Status().Update(ctx, m)).To(Succeed())
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6))
+	})
+
 	It("is not set back by a controller that is no longer the leader", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-once")

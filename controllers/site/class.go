@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,7 +54,13 @@ func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class 
 	changed := site.DeepCopy()
 	changed.Spec.ClassName = &class.Name
 	if site.Status.SiteKey == "" && equality.Semantic.DeepEqual(site.Spec.Storage, v1alpha1.Storage{Type: v1alpha1.StorageCluster}) {
-		changed.Spec.Storage = class.NewStorage()
+		retained, err := r.retainsRecords(ctx, site)
+		if err != nil {
+			return false, err
+		}
+		if !retained {
+			changed.Spec.Storage = class.NewStorage()
+		}
 	}
 	if equality.Semantic.DeepEqual(site.Spec, changed.Spec) {
 		return false, nil
@@ -63,6 +70,16 @@ func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class 
 		return false, fmt.Errorf("set the class and storage of the Site: %w", err)
 	}
 	return true, nil
+}
+
+// retainsRecords reports whether the namespace has records of an earlier Site of the same siteID and name.
+func (r *Reconciler) retainsRecords(ctx context.Context, site *v1alpha1.Site) (bool, error) {
+	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
+	if err != nil || claim == nil || claim.Spec.SiteRef.Namespace != site.Namespace || claim.Spec.SiteRef.Name != site.Name {
+		return false, err
+	}
+	name, err := firstOf(ctx, r.Live, "Record", site.Namespace, fields.OneTermEqualSelector(siteKeyField, claim.Spec.SiteKey))
+	return name != "", err
 }
 
 // classNameOf returns spec.className, or that of the default class for a Site that is new and sets

@@ -83,6 +83,22 @@ var _ = Describe("SiteClass", func() {
 		Expect(admin.Update(ctx, other)).To(MatchError(apierrors.IsInvalid, "an invalid object"))
 	})
 
+	It("leaves a Site that is created again in the cluster, where its records are", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "class-again")
+		expectReady(ctx, s)
+		createRecord(ctx, s.Namespace, reload(ctx, s).Status.SiteKey, "kept")
+		deleteAndWait(ctx, s)
+		newClass(ctx, "later", func(class *v1alpha1.SiteClass) {
+			pool := v1alpha1.PostgresPool{Databases: []v1alpha1.PoolDatabase{{Name: "later", SecretRef: v1alpha1.DSNReference{Name: "later"}, Capacity: ptr.To[int32](1)}}}
+			class.Spec.Storage = &v1alpha1.ClassStorage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.ClassPostgres{Pool: &pool}}
+		})
+		again := ofClass(s.Namespace, "class-again", "later")
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		expectReady(ctx, again)
+		Expect(reload(ctx, again).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+	})
+
 	startServer := func(ctx context.Context) *localpostgres.Server {
 		GinkgoHelper()
 		dir, err := os.MkdirTemp("", "paddock-controller-pool")
@@ -222,6 +238,18 @@ var _ = Describe("SiteClass", func() {
 		expectReady(ctx, again)
 		Expect(reload(ctx, again).Status.Database).To(Equal("pool0"))
 		Expect(get[v1alpha1.SiteClaim](ctx, "", kept.Spec.SiteID).Spec.SiteKey).To(Equal(key.SiteKey))
+
+		By("not giving that Site another storage, where its data is not")
+		deleteAndWait(ctx, again)
+		elsewhere := ofClass(kept.Namespace, kept.Spec.SiteID, "")
+		Expect(admin.Create(ctx, elsewhere)).To(Succeed())
+		Eventually(condition(elsewhere, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False ForeignRecords"))
+		Expect(get[v1alpha1.SiteClaim](ctx, "", kept.Spec.SiteID).Spec.Placement.Database).To(Equal("pool0"))
+		deleteAndWait(ctx, elsewhere)
+		again = ofClass(kept.Namespace, kept.Spec.SiteID, "shared")
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		expectReady(ctx, again)
+		Expect(reload(ctx, again).Status.Database).To(Equal("pool0"))
 
 		By("placing the last one when there is room")
 		update(ctx, "", "shared", func(class *v1alpha1.SiteClass) {

@@ -23,7 +23,8 @@ const foreignRecordsDelay = time.Minute
 
 // storage prepares the storage of the Site.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
-	if err := r.releasePlacement(ctx, s); err != nil { // pool.go
+	if bad, err := r.releasePlacement(ctx, s); bad != nil || err != nil { // pool.go
+		s.found.storageReady = bad
 		return proceed, err
 	}
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {

@@ -119,24 +119,42 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key
 	if site.Status.SiteKey != key {
 		return "", nil // no connection was published for this key, so it has no rows
 	}
-	connection, there, err := r.publishedConnection(ctx, site.Namespace, key)
+	conn, bad, err := r.connectToErase(ctx, site, key)
 	if err != nil {
 		return "", err
 	}
-	if !there {
-		var bad *verdict
-		if connection, bad, err = r.formerConnection(ctx, site); err != nil {
-			return "", err
-		} else if bad != nil {
-			return bad.message, nil
-		}
-	}
-	conn, bad := r.connect(ctx, connection)
 	if bad != nil {
 		return bad.message, nil
 	}
 	defer closeConnection(ctx, conn)
 	return "", schema.Erase(ctx, conn, key)
+}
+
+// connectToErase connects to the database of a Site that is being deleted by the connection that the API servers have.
+// If there is none, or it fails, it uses the Secret of the database, whose password may have been renewed since.
+func (r *Reconciler) connectToErase(ctx context.Context, site *v1alpha1.Site, key string) (*pgx.Conn, *verdict, error) {
+	published, there, err := r.publishedConnection(ctx, site.Namespace, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	var refused *verdict
+	if there {
+		var conn *pgx.Conn
+		if conn, refused = r.connect(ctx, published); refused == nil {
+			return conn, nil, nil
+		}
+	}
+	former, bad, err := r.formerConnection(ctx, site)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case there && (bad != nil || !former.SameDatabase(published)):
+		return nil, refused, nil
+	case bad != nil:
+		return nil, bad, nil
+	}
+	conn, bad := r.connect(ctx, former)
+	return conn, bad, nil
 }
 
 // formerConnection returns the connection to the database of a Site that is being deleted.

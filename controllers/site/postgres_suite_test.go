@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -240,6 +242,27 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(query(ctx, "gone", "SELECT count(*) FROM ix_tok")).To(Equal(12000))
 		key := published(s.Namespace)
 		expectGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	})
+
+	It("removes the rows with a password that was renewed after the Site was deleted, and in no other database", func(ctx SpecContext) {
+		newDatabase(ctx, "renewed", "former-secret")
+		s := newPostgresSite(newNamespace(ctx), "pg-renewed", v1alpha1.DeletionDelete)
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("renewed", "former-secret", "127.0.0.1", "")}))).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		execute(ctx, "renewed", "INSERT INTO sites (key, hash_key) VALUES ('"+reload(ctx, s).Status.SiteKey+"', '')")
+		execute(ctx, "postgres", "ALTER ROLE renewed PASSWORD 'next-secret'")
+		Expect(admin.Delete(ctx, s)).To(Succeed())
+		reconciling := func(ctx context.Context) string {
+			return ptr.Deref(meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
+		}
+		Eventually(reconciling).WithContext(ctx).Should(ContainSubstring("password is wrong"))
+		execute(ctx, "postgres", "CREATE DATABASE elsewhere OWNER renewed")
+		setSecret(ctx, s.Namespace, map[string]string{"uri": strings.Replace(uri("renewed", "next-secret", "127.0.0.1", ""), "/renewed", "/elsewhere", 1)})
+		Consistently(reconciling).WithContext(ctx).WithTimeout(2 * time.Second).Should(ContainSubstring("password is wrong"))
+		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("renewed", "next-secret", "127.0.0.1", "")})
+		expectGone(ctx, s)
+		Expect(query(ctx, "renewed", "SELECT count(*) FROM sites")).To(BeZero())
 	})
 
 	It("removes the rows of the tables that it knows, and none of a later release's", func(ctx SpecContext) {

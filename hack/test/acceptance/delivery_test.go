@@ -53,9 +53,12 @@ var _ = Describe("Webhooks", func() {
 			base := "/site/" + site
 			var users *localreceiver.Receiver
 			var verifier *standardwebhooks.Webhook
-			var webhookID, practitioner string
+			var webhookID, failingID, practitioner string
 
 			BeforeAll(func(ctx SpecContext) {
+				failing := startReceiver()
+				failing.Answer(http.StatusServiceUnavailable)
+				failingID, _ = addWebhook(ctx, site, "user.created", failing)
 				users = startReceiver()
 				webhookID, verifier = addWebhook(ctx, site, "user.created", users)
 				practitioner = "vet-" + uuid.NewString()
@@ -133,6 +136,13 @@ var _ = Describe("Webhooks", func() {
 				Eventually(func() string {
 					return kubectl(ctx, "get", "webhook", webhookID, "-n", site, "-o", "jsonpath={.status.lastSuccess} {.status.pending}")
 				}).Within(60 * time.Second).Should(MatchRegexp(`^20\S+ 0$`))
+			})
+
+			It("have a condition that says why deliveries fail", func(ctx SpecContext) {
+				Eventually(func() string {
+					return kubectl(ctx, "get", "webhook", failingID, "-n", site, "-o",
+						`jsonpath={range .status.conditions[?(@.type=="Delivering")]}{.status} {.reason} {.message}{end}`)
+				}).Within(60 * time.Second).Should(And(HavePrefix("False Failing "), ContainSubstring("503")))
 			})
 		})
 	}

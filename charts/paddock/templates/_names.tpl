@@ -62,13 +62,21 @@ app.kubernetes.io/component: {{ .component }}
 paddock-backup-{{ trunc 28 .name | trimSuffix "-" | trimSuffix "." }}-{{ printf "%s/%s" .namespace .name | sha256sum | trunc 8 }}
 {{- end }}
 
+{{/* First of a list of hosts that is no wildcard. */}}
+{{- define "paddock.firstHost" -}}
+{{- $named := list -}}
+{{- range . }}{{ if not (hasPrefix "*" .) }}{{ $named = append $named . }}{{ end }}{{ end -}}
+{{- if not $named }}{{ fail "set publicURL: all hosts are wildcards" }}{{ end -}}
+{{ first $named }}
+{{- end }}
+
 {{- define "paddock.publicURL" -}}
 {{- if .Values.publicURL -}}
 {{ .Values.publicURL }}
 {{- else if .Values.ingress.hosts -}}
-{{ ternary "https" "http" (not (empty .Values.ingress.tls.secretName)) }}://{{ first .Values.ingress.hosts }}
+{{ ternary "https" "http" (not (empty .Values.ingress.tls.secretName)) }}://{{ include "paddock.firstHost" .Values.ingress.hosts }}
 {{- else if and .Values.httpRoute.parentRefs .Values.httpRoute.hostnames -}}
-https://{{ first .Values.httpRoute.hostnames }}
+https://{{ include "paddock.firstHost" .Values.httpRoute.hostnames }}
 {{- else -}}
 {{ include "paddock.facadeAddress" . }}
 {{- end -}}
@@ -112,6 +120,20 @@ paddock-apiserver-tls
 {{- $authority = b64enc .Values.certificates.caBundle -}}
 {{- end -}}
 {{ required (printf "certificates.mode existingSecret needs certificates.caBundle: Secret %s/%s does not exist or has no ca.crt" .Release.Namespace $name) $authority }}
+{{- end }}
+
+{{/* "true" if certificates.caBundle has the authority of an existing certificate, whose Secret may have none. Else empty. */}}
+{{- define "paddock.givenAuthority" -}}
+{{- if and (eq .Values.certificates.mode "existingSecret") .Values.certificates.caBundle }}true{{ end -}}
+{{- end }}
+
+{{/* Source of a volume with the authority of the facade's certificate, as ca.crt. */}}
+{{- define "paddock.authoritySource" -}}
+{{- if include "paddock.givenAuthority" . -}}
+configMap: {name: paddock-given-authority, defaultMode: 0440}
+{{- else -}}
+secret: {secretName: {{ include "paddock.certificateSecret" . }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+{{- end -}}
 {{- end }}
 
 {{/* Name of the Secret with the certificate of the controller's webhook server. */}}
@@ -162,6 +184,20 @@ kustomize also installs. Takes a dict of root, glob, and annotations and labels 
 ---
 {{ toYaml $object }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Port of a URL. */}}
+{{- define "paddock.portOf" -}}
+{{ regexFind ":[0-9]+/?$" . | trimPrefix ":" | trimSuffix "/" | default (ternary "80" "443" (hasPrefix "http://" .)) }}
+{{- end }}
+
+{{/* Ports of the proxies, as a YAML list. */}}
+{{- define "paddock.proxyPorts" -}}
+{{- range list .Values.proxy.httpProxy .Values.proxy.httpsProxy }}
+{{- if . }}
+- {{ include "paddock.portOf" (contains "://" . | ternary . (printf "http://%s" .)) }}
 {{- end }}
 {{- end }}
 {{- end }}

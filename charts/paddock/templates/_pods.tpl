@@ -42,6 +42,12 @@ affinity: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* Strategy of a Deployment: new pods first, unless they need the ports of a node. Takes a dict of root and component. */}}
+{{- define "paddock.strategy" -}}
+{{- $values := index .root.Values .component -}}
+rollingUpdate: {{ ternary "{maxUnavailable: 1, maxSurge: 0}" "{maxUnavailable: 0, maxSurge: 1}" $values.hostNetwork }}
+{{- end }}
+
 {{/* Metadata of the pods. Takes a dict of root and component. */}}
 {{- define "paddock.podMetadata" -}}
 {{- $values := index .root.Values .component -}}

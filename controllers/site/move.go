@@ -232,12 +232,24 @@ func (s *moveScope) stall(reason, message string) {
 	s.requeueAfter = moveWait
 }
 
+// stalledByPause reports whether the move waits because the controller leaves the Site alone, and would not
+// publish its new storage: writes would be refused until then.
+func (s *moveScope) stalledByPause(site *v1alpha1.Site) bool {
+	if _, paused := site.Annotations[v1alpha1.PausedAnnotation]; !paused {
+		return false
+	}
+	s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q is paused. Remove its annotation %s.", site.Name, v1alpha1.PausedAnnotation))
+	return true
+}
+
 // beginMove checks that the move is possible, and prepares the new database.
 func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	site := s.site
 	switch {
 	case site == nil || !site.DeletionTimestamp.IsZero() || site.Status.SiteKey == "" || !storageChecked(site, site.Status.SiteKey):
 		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q of this namespace does not exist or is not ready. Correct spec.siteName, or wait until the Site is ready.", s.move.Spec.SiteName))
+		return nil
+	case s.stalledByPause(site):
 		return nil
 	case site.Status.Move != nil && site.Status.Move.UID != string(s.move.UID):
 		s.stall(v1alpha1.ReasonMoveInProgress, fmt.Sprintf("SiteMove %q of the Site has not ended. Set its spec.decision first.", site.Status.Move.Name))
@@ -333,6 +345,9 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	}
 	if left := duration - r.since(s); left > 0 {
 		s.requeueAfter = left
+		return nil
+	}
+	if s.stalledByPause(s.serving()) {
 		return nil
 	}
 	now := metav1.NewMicroTime(r.Now())

@@ -131,6 +131,32 @@ var _ = Describe("A move", func() {
 		Eventually(func() string { return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Name }).WithContext(ctx).Should(Equal("other"))
 	})
 
+	It("waits while the Site is paused, before it begins and before it pauses writes", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-paused")
+		expectReady(ctx, s)
+		startExternal(ctx, s.Namespace, "target")
+		pause := func(paused bool) {
+			update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) {
+				s.Annotations = map[string]string{}
+				if paused {
+					s.Annotations[v1alpha1.PausedAnnotation] = "true"
+				}
+			})
+		}
+		pause(true)
+		m := createMove(ctx, s, "patient", externalStorage("target"))
+		moveReady(ctx, m).Should(Equal(`False SiteNotReady: The Site "oak" is paused. Remove its annotation paddock.health/paused.`))
+		pause(false)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		pause(true)
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveDraining))
+		moveReady(ctx, m).Should(HavePrefix(`False SiteNotReady: The Site "oak" is paused.`))
+		pause(false)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+	})
+
 	It("never deletes the database that serves the Site", func(ctx SpecContext) {
 		startController(ctx)
 		s := newProvisionedSite(newNamespace(ctx), "moved-kept", v1alpha1.EngineStatefulSet)

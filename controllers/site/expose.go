@@ -20,6 +20,10 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
+// refusedDelay is the delay before an object that kube-apiserver rejected is applied again. The quota or policy that
+// rejected it is not watched.
+const refusedDelay = 20 * time.Second
+
 // gatewayAPIDelay is the delay before the next check whether the Gateway API is installed.
 const gatewayAPIDelay = time.Minute
 
@@ -48,6 +52,9 @@ func (r *Reconciler) expose(ctx context.Context, s *scope) (step, error) {
 	}
 	if err := r.withdrawOthers(ctx, s.site, wanted); err != nil {
 		return proceed, err
+	}
+	if bad != nil && bad.reason == v1alpha1.ReasonRefused {
+		s.lookAgain(refusedDelay)
 	}
 	if len(wanted) == 0 || bad != nil {
 		s.found.exposed, s.found.url = bad, r.PublicURL+"/site/"+s.site.SiteID()

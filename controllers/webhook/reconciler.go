@@ -95,6 +95,8 @@ func (r *Reconciler) awaits(hook *v1alpha1.Webhook, seen surroundings) time.Dura
 // watched.
 func (r *Reconciler) nextLook(seen surroundings) time.Duration {
 	switch {
+	case seen.forbidden != "": // a quota, a policy or a right, none of which is watched
+		return secrets.RetryInterval
 	case r.SecretAccess != secrets.Namespaced:
 		return 0
 	case seen.secret == nil:
@@ -118,8 +120,11 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 	if previous := hook.Spec.PreviousSecret; previous != nil && err == nil {
 		seen.previous, err = r.secret(ctx, hook.Namespace, previous.Name)
 	}
-	if apierrors.IsForbidden(err) {
-		seen.forbidden, err = secrets.Forbidden(hook.Namespace, r.Namespace), nil
+	if refusal := apply.Refusal(err); refusal != "" {
+		seen.forbidden, err = "kube-apiserver refuses a Secret: "+refusal, nil
+		if r.SecretAccess == secrets.Namespaced {
+			seen.forbidden = secrets.Forbidden(hook.Namespace, r.Namespace)
+		}
 	}
 	if err != nil {
 		return seen, err

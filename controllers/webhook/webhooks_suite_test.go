@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -151,6 +152,32 @@ var _ = Describe("A Webhook", func() {
 		Expect(admin.Create(ctx, keyed)).To(Succeed())
 		expectAccepted(ctx, keyed, "True Accepted")
 		Expect(signing.Public(string(madeSecret(ctx, keyed).Data[v1alpha1.WebhookSecretKey]))).To(Equal(keyed.Status.PublicKey))
+	})
+
+	It("gets one when the policy that refused it is gone", func(ctx SpecContext) {
+		policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "no-secrets"}}
+		policy.Spec.MatchConstraints = &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+			}}},
+		}
+		policy.Spec.Validations = []admissionv1.Validation{{Expression: "false", Message: "no Secrets here"}}
+		Expect(admin.Create(ctx, policy)).To(Succeed())
+		binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "no-secrets"}}
+		binding.Spec.PolicyName, binding.Spec.ValidationActions = "no-secrets", []admissionv1.ValidationAction{admissionv1.Deny}
+		Expect(admin.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, policy)).To(Succeed()) })
+		Eventually(func() error {
+			return admin.Create(ctx, newSecret(namespace, "probe", "Opaque", "x"), client.DryRunAll)
+		}).Should(MatchError(apierrors.IsInvalid, "a refusal"))
+		hook := newHook(namespace)
+		Expect(admin.Create(ctx, hook)).To(Succeed())
+		expectAccepted(ctx, hook, "False SecretsForbidden")
+		Expect(message(hook, v1alpha1.ConditionAccepted)(ctx)).To(ContainSubstring("no Secrets here"))
+		Expect(admin.Delete(ctx, binding)).To(Succeed())
+		Eventually(condition(hook, v1alpha1.ConditionAccepted)).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("True Accepted"))
 	})
 
 	It("says what is wrong with the Secret it names, and takes up a better one", func(ctx SpecContext) {

@@ -356,36 +356,55 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// switchStorage changes spec.storage of the Site, and waits until the API servers use it.
+// switchStorage makes the API servers use the other storage of the Site. If they cannot within the maximum
+// pause of writes, it makes them use the one of before again. No API server writes meanwhile.
 func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error {
 	if s.crosses() {
 		return r.switchSite(ctx, s) // move_namespace.go
 	}
-	site, storage := s.site, s.to()
-	if s.status.Direction == v1alpha1.MoveBack {
-		storage = s.status.From
-	}
-	if err := r.switchPlacement(ctx, s); err != nil { // before spec.storage, by which the controller would place the Site
-		return err
-	}
-	if !sameStorage(&site.Spec.Storage, storage) {
-		changed := site.DeepCopy()
-		changed.Spec.Storage = *storage.DeepCopy()
-		patch := client.MergeFromWithOptions(site, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); err != nil {
-			return fmt.Errorf("change the storage of the Site: %w", err)
+	s.requeueAfter = moveRetry
+	back := s.status.Direction == v1alpha1.MoveBack
+	if s.status.Failure != "" {
+		if ready, err := r.useStorage(ctx, s, !back); err != nil || !ready {
+			return err
 		}
-		s.requeueAfter = moveRetry
+		r.giveUp(s, s.status.Failure)
 		return nil
 	}
-	s.requeueAfter = moveRetry
-	if ready, err := r.isSwitched(ctx, s, storage); err != nil || !ready {
+	ready, err := r.useStorage(ctx, s, back)
+	if !ready && r.tooLong(s) {
+		s.status.Failure = "The other storage did not become ready within the maximum pause of writes."
+		return nil
+	}
+	if err != nil || !ready {
 		return err
 	}
 	if r.settle(s) {
-		r.event(site, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, storage.Type))
+		r.event(s.site, "Switched", fmt.Sprintf("SiteMove %q has switched the Site to storage.type %s.", s.move.Name, s.site.Spec.Storage.Type))
 	}
 	return nil
+}
+
+// useStorage changes spec.storage of the Site to the new storage, or back to the former one. ready reports whether the
+// API servers use it.
+func (r *MoveReconciler) useStorage(ctx context.Context, s *moveScope, former bool) (ready bool, err error) {
+	storage := s.to()
+	if former {
+		storage = s.status.From
+	}
+	if err := r.switchPlacement(ctx, s, former); err != nil { // before spec.storage, by which the controller would place the Site
+		return false, err
+	}
+	if sameStorage(&s.site.Spec.Storage, storage) {
+		return r.isSwitched(ctx, s, storage, former)
+	}
+	changed := s.site.DeepCopy()
+	changed.Spec.Storage = *storage.DeepCopy()
+	patch := client.MergeFromWithOptions(s.site, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); err != nil {
+		return false, fmt.Errorf("change the storage of the Site: %w", err)
+	}
+	return false, nil
 }
 
 // settle waits until all API servers use the other storage, and then ends the phase. It reports whether
@@ -409,8 +428,8 @@ func (r *MoveReconciler) settle(s *moveScope) bool {
 }
 
 // isSwitched reports whether the API servers have been told the storage of the Site, and that it is
-// ready.
-func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *v1alpha1.Storage) (bool, error) {
+// ready. former is true for the storage of before the move.
+func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, former bool) (bool, error) {
 	site := s.site
 	if site.Status.ObservedGeneration != site.Generation || !storageChecked(site, s.status.SiteKey) {
 		return false, nil
@@ -426,7 +445,7 @@ func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *
 		return false, err
 	}
 	name := v1alpha1.MoveToName(site.Namespace)
-	if s.status.Direction == v1alpha1.MoveBack {
+	if former {
 		name = v1alpha1.MoveFromName(site.Namespace)
 	}
 	wanted, there, err := r.namedConnection(ctx, name, s.status.SiteKey)

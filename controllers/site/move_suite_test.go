@@ -2,6 +2,7 @@ package site_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"time"
@@ -155,6 +156,37 @@ var _ = Describe("A move", func() {
 		moveReady(ctx, m).Should(HavePrefix(`False SiteNotReady: The Site "oak" is paused.`))
 		pause(false)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+	})
+
+	It("returns to the former storage if the new one does not become ready within a minute", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-nowhere")
+		expectReady(ctx, s)
+		target := startExternal(ctx, s.Namespace, "target")
+		m := createMove(ctx, s, "nowhere", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		copied(ctx, m, v1alpha1.MoveCopying)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
+		elsewhere, err := url.Parse(target)
+		Expect(err).NotTo(HaveOccurred())
+		elsewhere.Path = "/elsewhere"
+		update(ctx, s.Namespace, "target", func(secret *corev1.Secret) { secret.Data["uri"] = []byte(elsewhere.String()) })
+		copied(ctx, m, v1alpha1.MoveCatchingUp)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitching))
+		Eventually(func() v1alpha1.StorageType { return reload(ctx, s).Spec.Storage.Type }).WithContext(ctx).Should(Equal(v1alpha1.StoragePostgres))
+		r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(61 * time.Second) }, ConnectionsNamespace: connectionsNamespace}}
+		Eventually(func() error { // the running controller writes too
+			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+			if err == nil && get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Failure == "" {
+				return errors.New("no failure yet")
+			}
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Failure).To(ContainSubstring("did not become ready within the maximum pause of writes"))
+		Expect(reload(ctx, s).Spec.Storage.Type).To(Equal(v1alpha1.StorageCluster))
+		expectReady(ctx, s)
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).NotTo(HaveKey(v1alpha1.FencedLabel), "the former storage is writable again")
 	})
 
 	It("never deletes the database that serves the Site", func(ctx SpecContext) {

@@ -38,7 +38,7 @@ const (
 	// maxKillsFactor limits the kills to a multiple of deliveryKills. Without a limit, processes could be
 	// killed so often on a busy machine that the site stays full: the kills would wait for the
 	// publishers, and these for deliveries.
-	maxKillsFactor = 4
+	maxKillsFactor = 2
 	// longSleep is how long a process that delivers is paused: longer than its lease of 15 s, so that
 	// another one takes over, and both have the same deliveries.
 	longSleep = 18 * time.Second
@@ -278,7 +278,7 @@ func (d *drill) get(ctx context.Context, path string) (map[string]any, error) {
 	return content, json.NewDecoder(answer.Body).Decode(&content)
 }
 
-// run publishes while victims are killed one after the other, until all is published, but at least
+// run publishes while victims are killed in turn, until all is published, but at least
 // deliveryKills times and at most maxKillsFactor as often. At first, a process that delivers sleeps.
 // Then run waits until everything has arrived.
 func (d *drill) run(ctx SpecContext, victims []*victim, sleeper *victim, random *rand.Rand) {
@@ -294,6 +294,19 @@ func (d *drill) run(ctx SpecContext, victims []*victim, sleeper *victim, random 
 		defer close(awake)
 		return sleeper.pause(ctx, longSleep)
 	})
+	var turn []int // the victims left of a random permutation, so that a few kills are of different ones
+	next := func() *victim {
+		for {
+			if len(turn) == 0 {
+				turn = random.Perm(len(victims))
+			}
+			v := victims[turn[0]]
+			turn = turn[1:]
+			if v != sleeper || isClosed(awake) {
+				return v
+			}
+		}
+	}
 	published := make(chan struct{})
 	killing.Go(func() error {
 		defer enough()
@@ -315,11 +328,7 @@ func (d *drill) run(ctx SpecContext, victims []*victim, sleeper *victim, random 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			next := victims[random.IntN(len(victims))]
-			for next == sleeper && !isClosed(awake) {
-				next = victims[random.IntN(len(victims))]
-			}
-			if err := next.crash(ctx); err != nil {
+			if err := next().crash(ctx); err != nil {
 				return err
 			}
 		}

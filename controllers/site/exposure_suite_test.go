@@ -9,11 +9,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -145,22 +142,6 @@ var _ = Describe("An address by Ingress", func() {
 		expose(ctx, s, nil)
 		expectAddress(ctx, s, "none "+publicURL+"/site/exposed")
 		Expect(ingressOf(ctx, s)).To(BeNil())
-	})
-
-	It("comes when the quota that refused it is gone", func(ctx SpecContext) {
-		startController(ctx)
-		none := corev1.ResourceList{"count/ingresses.networking.k8s.io": apiresource.MustParse("0")}
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
-		Expect(admin.Create(ctx, quota)).To(Succeed())
-		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // as kube-controller-manager does
-		Expect(admin.Status().Update(ctx, quota)).To(Succeed())
-		probe := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "probe"}}
-		probe.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "probe", Port: networkingv1.ServiceBackendPort{Number: 80}}}
-		Eventually(func() error { return admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(apierrors.IsForbidden, "a refusal"))
-		s := createExposed(ctx, "exposed-late", ingressTo("late.clinics.example.org"))
-		Eventually(condition(s, v1alpha1.ConditionExposed)).WithContext(ctx).Should(Equal("False Refused"))
-		Expect(admin.Delete(ctx, quota)).To(Succeed())
-		Eventually(condition(s, v1alpha1.ConditionExposed)).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("True Exposed"))
 	})
 
 	It("is not to be had under a host that the operator does not allow", func(ctx SpecContext) {

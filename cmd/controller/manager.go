@@ -35,6 +35,8 @@ const (
 	// drain is the delay between the deletion of a Site and that of its records. It is longer than an
 	// API server needs to learn of the deletion and to finish its requests.
 	drain = 5 * time.Second
+	// databaseTimeout is longer than the attempts of a migration that waits for locks (20 s).
+	databaseTimeout = time.Minute
 	// keepFormerConnections is how long the connections of releases up to v0.1 are kept for their API
 	// servers. It is longer than an upgrade needs to replace these API servers.
 	keepFormerConnections = 15 * time.Minute
@@ -100,6 +102,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 		Namespace:            opts.namespace,
 		ConnectionsNamespace: opts.connectionsNamespace,
 		Dial:                 egress.NewDialer(opts.postgresNetworks).DialContext,
+		DatabaseTimeout:      databaseTimeout,
 
 		DialIssuers:        egress.NewDialer(opts.issuerNetworks).DialContext,
 		SecretAccess:       opts.secrets,

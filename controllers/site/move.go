@@ -280,7 +280,9 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 		return nil
 	}
 	defer closeConnection(ctx, conn)
-	switch _, err := schema.Migrate(ctx, conn); {
+	working, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
+	defer cancel()
+	switch _, err := schema.Migrate(working, conn); {
 	case errors.Is(err, schema.ErrNewer):
 		s.stall(newerSchema.reason, newerSchema.message)
 		return nil
@@ -288,9 +290,12 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 		s.stall(v1alpha1.ReasonMigrationFailed, "The tables of the new database cannot be created or migrated. See the error in the controller's log.")
 		return err
 	}
-	if there, err := schema.HasSite(ctx, conn, site.Status.SiteKey); err != nil || there {
-		s.stall(v1alpha1.ReasonTargetOccupied, "The new database has data of this site: it is the current database, or has data left by an earlier move. Use another database.")
+	switch there, err := schema.HasSite(working, conn, site.Status.SiteKey); {
+	case err != nil:
 		return err
+	case there:
+		s.stall(v1alpha1.ReasonTargetOccupied, "The new database has data of this site: it is the current database, or has data left by an earlier move. Use another database.")
+		return nil
 	}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		former, there, err := r.publishedConnection(ctx, site.Namespace, site.Status.SiteKey)
@@ -514,7 +519,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		r.rolledBack(s)
 		return nil
 	}
-	err := r.withDatabase(ctx, s, v1alpha1.MoveToName(s.move.Namespace), func(conn *pgx.Conn) error {
+	err := r.withDatabase(ctx, s, v1alpha1.MoveToName(s.move.Namespace), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
 			return err
 		}

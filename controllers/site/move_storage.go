@@ -29,7 +29,7 @@ func (r *MoveReconciler) fence(ctx context.Context, s *moveScope, direction v1al
 	if inCluster(s, direction) {
 		return r.labelFenced(ctx, s.move.Namespace, true)
 	}
-	return r.withDatabase(ctx, s, sourceName(s, direction), func(conn *pgx.Conn) error {
+	return r.withDatabase(ctx, s, sourceName(s, direction), func(ctx context.Context, conn *pgx.Conn) error {
 		fenced, err := schema.IsFenced(ctx, conn, s.status.SiteKey)
 		if err != nil || fenced {
 			return err
@@ -43,7 +43,7 @@ func (r *MoveReconciler) unfence(ctx context.Context, s *moveScope, direction v1
 	if inCluster(s, direction) {
 		return r.labelFenced(ctx, s.move.Namespace, false)
 	}
-	return r.withDatabase(ctx, s, sourceName(s, direction), func(conn *pgx.Conn) error {
+	return r.withDatabase(ctx, s, sourceName(s, direction), func(ctx context.Context, conn *pgx.Conn) error {
 		fenced, err := schema.IsFenced(ctx, conn, s.status.SiteKey)
 		if err != nil || !fenced {
 			return err
@@ -57,7 +57,7 @@ func (r *MoveReconciler) dropChanges(ctx context.Context, s *moveScope) error {
 	if s.status.From.Type != v1alpha1.StoragePostgres {
 		return nil
 	}
-	return r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(conn *pgx.Conn) error {
+	return r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(ctx context.Context, conn *pgx.Conn) error {
 		return schema.DropChangesOf(ctx, conn, s.status.SiteKey)
 	})
 }
@@ -90,7 +90,7 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 		}
 		return 0, nil
 	}
-	return 0, r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(conn *pgx.Conn) error {
+	return 0, r.withDatabase(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := schema.Unfence(ctx, conn, s.status.SiteKey); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 }
 
 // withDatabase calls do with a connection to the database in a Secret of the move.
-func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(*pgx.Conn) error) error {
+func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(context.Context, *pgx.Conn) error) error {
 	connection, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
 	if err != nil || !there {
 		return fmt.Errorf("read the connection in Secret %s of the move: %w", name, err)
@@ -109,7 +109,9 @@ func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name st
 		return fmt.Errorf("connect to the database in Secret %s: %s", name, bad.message) //nolint:err113 // only logged
 	}
 	defer closeConnection(ctx, conn)
-	return do(conn)
+	working, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
+	defer cancel()
+	return do(working, conn)
 }
 
 // namedConnection returns the connection in a Secret of the connections namespace, if it is for the

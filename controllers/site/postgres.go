@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,7 +75,7 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	}
 	defer closeConnection(ctx, conn)
 	s.found.storageReady = &postgresReady
-	if err := migrate(ctx, conn, s); err != nil || s.found.schemaReady != &schemaReady {
+	if err := r.migrate(ctx, conn, s); err != nil || s.found.schemaReady != &schemaReady {
 		return err
 	}
 	if err := r.publishConnection(ctx, s.site, key, connection); err != nil {
@@ -98,7 +99,9 @@ func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connecti
 }
 
 // migrate migrates the tables to this release and sets the verdict schemaReady.
-func migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
+func (r *Reconciler) migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
+	defer cancel()
 	_, err := schema.Migrate(ctx, conn)
 	switch {
 	case errors.Is(err, schema.ErrNewer):
@@ -127,7 +130,12 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key
 		return bad.message, nil
 	}
 	defer closeConnection(ctx, conn)
-	return "", schema.Erase(ctx, conn, key)
+	erasing, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
+	defer cancel()
+	if err := schema.Erase(erasing, conn, key); erasing.Err() == nil {
+		return "", err
+	}
+	return fmt.Sprintf("The database did not delete all rows within %s. The deletion continues.", r.DatabaseTimeout), nil
 }
 
 // connectToErase connects to the database of a Site that is being deleted by the connection that the API servers have.

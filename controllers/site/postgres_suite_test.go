@@ -213,6 +213,47 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(query(ctx, "later", "SELECT oldest_server FROM requirement")).To(Equal(1000))
 	})
 
+	It("is not delayed by databases that do not respond, and reports them", func(ctx SpecContext) {
+		newDatabase(ctx, "held", "held-secret")
+		data := map[string]string{"uri": uri("held", "held-secret", "127.0.0.1", "")}
+		newHeldSite := func(siteID string) *v1alpha1.Site {
+			s := newPostgresSite(newNamespace(ctx), siteID, v1alpha1.DeletionDelete)
+			Expect(admin.Create(ctx, secretOf(s.Namespace, data))).To(Succeed())
+			Expect(admin.Create(ctx, s)).To(Succeed())
+			return s
+		}
+		first := newHeldSite("pg-held-0")
+		expectReady(ctx, first)
+		conn, err := pgx.Connect(ctx, server.URL("held"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(conn.Close)
+		lock, err := conn.Begin(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = lock.Exec(ctx, "LOCK TABLE paddock_schema_version, ix_tok")
+		Expect(err).NotTo(HaveOccurred())
+
+		By("as many Sites as the controller reconciles concurrently, and another one")
+		var held []*v1alpha1.Site
+		for i := range 16 {
+			held = append(held, newHeldSite(fmt.Sprintf("pg-held-%d", i+1)))
+		}
+		other := newSite(newNamespace(ctx), "oak", "not-held", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, other)).To(Succeed())
+		expectReady(ctx, other)
+		Eventually(condition(held[0], v1alpha1.ConditionSchemaReady)).WithContext(ctx).Should(Equal("False MigrationFailed"))
+		Expect(admin.Delete(ctx, first)).To(Succeed())
+		Eventually(func(ctx context.Context) string {
+			return ptr.Deref(meta.FindStatusCondition(reload(ctx, first).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
+		}).WithContext(ctx).Should(ContainSubstring("did not delete all rows within 10s"))
+
+		By("ending the lock")
+		Expect(lock.Rollback(ctx)).To(Succeed())
+		expectGone(ctx, first)
+		for _, s := range held {
+			expectReady(ctx, s)
+		}
+	})
+
 	It("removes the rows with deletionPolicy Delete, and waits for a database that is away", func(ctx SpecContext) {
 		newDatabase(ctx, "gone", "gone-secret")
 		s := newPostgresSite(newNamespace(ctx), "pg-gone", v1alpha1.DeletionDelete)

@@ -43,6 +43,9 @@ type Reconciler struct {
 	SecretAccess secrets.Access
 	// Dial opens connections to the databases of Sites.
 	Dial dsn.Dial
+	// DatabaseTimeout limits the statements of one step on a database, so that databases that do not respond do not
+	// occupy all workers. A migration of the schema must end within it.
+	DatabaseTimeout time.Duration
 	// DialIssuers opens connections to the issuers of Sites.
 	DialIssuers discovery.Dial
 	// Lookup resolves the host names of databases. If nil, the system's resolver is used.

@@ -61,6 +61,8 @@ const (
 	secondServiceAddress = "127.0.0.3"
 	// drain is short, but longer than a test takes to write after a deletion.
 	drain = 2 * time.Second
+	// databaseTimeout is short, but longer than a migration takes on a busy machine.
+	databaseTimeout = 10 * time.Second
 )
 
 var (
@@ -219,6 +221,7 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 		Namespace:            operatorNamespace,
 		ConnectionsNamespace: connectionsNamespace,
 		Dial:                 dial,
+		DatabaseTimeout:      databaseTimeout,
 		Lookup:               lookup,
 
 		SecretAccess: access,

@@ -122,6 +122,9 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 	phase, direction := s.status.Phase, s.status.Direction
 	if err = r.mirror(ctx, s); err == nil {
+		err = r.renewConnections(ctx, s) // move_connections.go
+	}
+	if err == nil {
 		err = r.step(ctx, s)
 	}
 	if err != nil {

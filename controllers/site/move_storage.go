@@ -106,6 +106,11 @@ func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name st
 	}
 	conn, bad := r.connect(ctx, connection)
 	if bad != nil {
+		which := "new"
+		if name == v1alpha1.MoveFromName(s.move.Namespace) {
+			which = "former"
+		}
+		s.waiting = &verdict{metav1.ConditionFalse, bad.reason, "The " + which + " database: " + bad.message}
 		return fmt.Errorf("connect to the database in Secret %s: %s", name, bad.message) //nolint:err113 // only logged
 	}
 	defer closeConnection(ctx, conn)

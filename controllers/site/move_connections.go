@@ -1,0 +1,55 @@
+package site
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
+)
+
+// renewConnections publishes the connections of a move again if the Secrets have other credentials by now. A move
+// can wait for its decision for days. A Secret for another database is ignored.
+func (r *MoveReconciler) renewConnections(ctx context.Context, s *moveScope) error {
+	if s.status.Phase == v1alpha1.MovePending || s.site == nil {
+		return nil
+	}
+	if err := r.renewConnection(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), s.site.Namespace, s.status.From, s.status.FormerPlacement); err != nil {
+		return err
+	}
+	namespace, storage := s.site.Namespace, s.to()
+	if s.target != nil {
+		namespace, storage = s.target.Namespace, &s.target.Spec.Storage
+	}
+	return r.renewConnection(ctx, s, v1alpha1.MoveToName(s.move.Namespace), namespace, storage, s.status.Placement)
+}
+
+// renewConnection renews the connection in a Secret of the move to the storage of a Site in namespace.
+func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secretName, namespace string, storage *v1alpha1.Storage, placement *v1alpha1.Placement) error {
+	if storage == nil || storage.Postgres == nil || storage.Postgres.Provisioned != nil {
+		return nil
+	}
+	published, there, err := r.namedConnection(ctx, secretName, s.status.SiteKey)
+	if err != nil || !there {
+		return err
+	}
+	var current dsn.Connection
+	var bad *verdict
+	if storage.Postgres.Pool == nil {
+		current, bad, err = r.connectionOf(ctx, &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: v1alpha1.SiteSpec{Storage: *storage}})
+	} else {
+		if placement == nil { // of a Site that leaves the pool
+			claim, err := r.claimOf(ctx, s)
+			if err != nil || claim == nil || claim.Spec.Placement == nil {
+				return err
+			}
+			placement = claim.Spec.Placement
+		}
+		current, bad, err = r.placedConnection(ctx, placement)
+	}
+	if err != nil || bad != nil || !current.SameDatabase(published) {
+		return err
+	}
+	return r.publishAs(ctx, secretName, s.site, s.status.SiteKey, current)
+}

@@ -39,6 +39,7 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deep-copy methods, CRDs,
 	$(call copy-into,$(CHART_FILES))
 	@cd hack/gen/chartvalues && go run . ../../../charts/paddock
 	$(call generate-crd-reference,docs/reference/crds.md)
+	@echo "writing docs/reference (builds the programs: about 2 min the first time) ..."
 	@UPDATE_GOLDEN=1 go test -vet=off -run '^TestReference$$' $(CODE_REFERENCES)
 
 .PHONY: verify-generated

@@ -9,7 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,6 +144,31 @@ var _ = Describe("An address by Ingress", func() {
 		expose(ctx, s, nil)
 		expectAddress(ctx, s, "none "+publicURL+"/site/exposed")
 		Expect(ingressOf(ctx, s)).To(BeNil())
+	})
+
+	It("comes when the policy that refused it is gone", func(ctx SpecContext) {
+		startController(ctx)
+		policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "not-late"}}
+		policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{ingressKind.Group}, APIVersions: []string{ingressKind.Version}, Resources: []string{"ingresses"}},
+			},
+		}}}
+		policy.Spec.Validations = []admissionv1.Validation{{Expression: "!object.spec.rules.exists(r, r.host == 'late.clinics.example.org')", Message: "not this host"}}
+		Expect(admin.Create(ctx, policy)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, policy)).To(Succeed()) })
+		binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+		binding.Spec.PolicyName, binding.Spec.ValidationActions = policy.Name, []admissionv1.ValidationAction{admissionv1.Deny}
+		Expect(admin.Create(ctx, binding)).To(Succeed())
+		probe := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "probe"}}
+		probe.Spec.DefaultBackend = &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "probe", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+		probe.Spec.Rules = []networkingv1.IngressRule{{Host: "late.clinics.example.org"}}
+		Eventually(func() error { return admin.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(apierrors.IsInvalid, "a refusal"))
+		s := createExposed(ctx, "exposed-late", ingressTo("late.clinics.example.org"))
+		Eventually(condition(s, v1alpha1.ConditionExposed)).WithContext(ctx).Should(Equal("False Refused"))
+		Expect(admin.Delete(ctx, binding)).To(Succeed())
+		Eventually(condition(s, v1alpha1.ConditionExposed)).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("True Exposed"))
 	})
 
 	It("is not to be had under a host that the operator does not allow", func(ctx SpecContext) {

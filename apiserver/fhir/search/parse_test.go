@@ -164,7 +164,7 @@ func patientParameters(t *testing.T) (known, sortKeys string) {
 	return strings.Join(slices.Compact(names), ", "), strings.Join(keys, ", ") + ", with a leading - for descending order"
 }
 
-// TestParseBounds exceeds each limit. The query is rejected with an error that names the limit.
+// TestParseBounds exceeds the limits of parameters, values and depth. The query is rejected with an error that names the limit.
 func TestParseBounds(t *testing.T) {
 	many := func(n int, value string) string { return strings.TrimSuffix(strings.Repeat(value+",", n), ",") }
 	tests := map[string]struct{ query, want string }{

@@ -87,6 +87,15 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		GinkgoHelper()
 		update(ctx, namespace, "db", func(s *corev1.Secret) { s.StringData = data })
 	}
+	// createSiteIn creates a Site in a database, and awaits that it is ready.
+	createSiteIn := func(ctx context.Context, siteID, uri string, policy v1alpha1.DeletionPolicy) *v1alpha1.Site {
+		GinkgoHelper()
+		s := newPostgresSite(newNamespace(ctx), siteID, policy)
+		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri}))).To(Succeed())
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		return s
+	}
 	published := func(namespace string) client.ObjectKey {
 		return client.ObjectKey{Namespace: connectionsNamespace, Name: v1alpha1.ConnectionName(namespace)}
 	}
@@ -199,14 +208,11 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 	It("leaves a database alone that a later release changed", func(ctx SpecContext) {
 		newDatabase(ctx, "later", "later-secret")
-		first := newPostgresSite(newNamespace(ctx), "pg-later-a", v1alpha1.DeletionRetain)
-		data := map[string]string{"uri": uri("later", "later-secret", "127.0.0.1", "")}
-		Expect(admin.Create(ctx, secretOf(first.Namespace, data))).To(Succeed())
-		Expect(admin.Create(ctx, first)).To(Succeed())
-		expectReady(ctx, first)
+		database := uri("later", "later-secret", "127.0.0.1", "")
+		createSiteIn(ctx, "pg-later-a", database, v1alpha1.DeletionRetain)
 		execute(ctx, "later", "UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000")
 		second := newPostgresSite(newNamespace(ctx), "pg-later-b", v1alpha1.DeletionRetain)
-		Expect(admin.Create(ctx, secretOf(second.Namespace, data))).To(Succeed())
+		Expect(admin.Create(ctx, secretOf(second.Namespace, map[string]string{"uri": database}))).To(Succeed())
 		Expect(admin.Create(ctx, second)).To(Succeed())
 		Eventually(condition(second, v1alpha1.ConditionSchemaReady)).WithContext(ctx).Should(Equal("False NewerSchema"))
 		Expect(condition(second, v1alpha1.ConditionReady)(ctx)).To(Equal("False NewerSchema"))
@@ -215,15 +221,8 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 	It("is not delayed by databases that do not respond, and reports them", func(ctx SpecContext) {
 		newDatabase(ctx, "held", "held-secret")
-		data := map[string]string{"uri": uri("held", "held-secret", "127.0.0.1", "")}
-		newHeldSite := func(siteID string) *v1alpha1.Site {
-			s := newPostgresSite(newNamespace(ctx), siteID, v1alpha1.DeletionDelete)
-			Expect(admin.Create(ctx, secretOf(s.Namespace, data))).To(Succeed())
-			Expect(admin.Create(ctx, s)).To(Succeed())
-			return s
-		}
-		first := newHeldSite("pg-held-0")
-		expectReady(ctx, first)
+		database := uri("held", "held-secret", "127.0.0.1", "")
+		first := createSiteIn(ctx, "pg-held-0", database, v1alpha1.DeletionDelete)
 		conn, err := pgx.Connect(ctx, server.URL("held"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(conn.Close)
@@ -235,7 +234,10 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		By("as many Sites as the controller reconciles concurrently, and another one")
 		var held []*v1alpha1.Site
 		for i := range 16 {
-			held = append(held, newHeldSite(fmt.Sprintf("pg-held-%d", i+1)))
+			s := newPostgresSite(newNamespace(ctx), fmt.Sprintf("pg-held-%d", i+1), v1alpha1.DeletionDelete)
+			Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": database}))).To(Succeed())
+			Expect(admin.Create(ctx, s)).To(Succeed())
+			held = append(held, s)
 		}
 		other := newSite(newNamespace(ctx), "oak", "not-held", v1alpha1.DeletionRetain)
 		Expect(admin.Create(ctx, other)).To(Succeed())
@@ -256,11 +258,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 	It("removes the rows with deletionPolicy Delete, and waits for a database that is away", func(ctx SpecContext) {
 		newDatabase(ctx, "gone", "gone-secret")
-		s := newPostgresSite(newNamespace(ctx), "pg-gone", v1alpha1.DeletionDelete)
-		secret := secretOf(s.Namespace, map[string]string{"uri": uri("gone", "gone-secret", "127.0.0.1", "")})
-		Expect(admin.Create(ctx, secret)).To(Succeed())
-		Expect(admin.Create(ctx, s)).To(Succeed())
-		expectReady(ctx, s)
+		s := createSiteIn(ctx, "pg-gone", uri("gone", "gone-secret", "127.0.0.1", ""), v1alpha1.DeletionDelete)
 		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-gone")
 		for _, key := range []string{claim.Spec.SiteKey, "another"} {
 			execute(ctx, "gone", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))
@@ -276,7 +274,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 		By("using what API servers were handed when the tenant's Secret is gone")
 		execute(ctx, "postgres", "ALTER ROLE gone LOGIN")
-		deleteAndWait(ctx, secret)
+		deleteAndWait(ctx, secretOf(s.Namespace, nil))
 		expectGone(ctx, s)
 		expectGone(ctx, claim)
 		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(1))
@@ -287,10 +285,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 	It("removes the rows with a password that was renewed after the Site was deleted, and in no other database", func(ctx SpecContext) {
 		newDatabase(ctx, "renewed", "former-secret")
-		s := newPostgresSite(newNamespace(ctx), "pg-renewed", v1alpha1.DeletionDelete)
-		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("renewed", "former-secret", "127.0.0.1", "")}))).To(Succeed())
-		Expect(admin.Create(ctx, s)).To(Succeed())
-		expectReady(ctx, s)
+		s := createSiteIn(ctx, "pg-renewed", uri("renewed", "former-secret", "127.0.0.1", ""), v1alpha1.DeletionDelete)
 		execute(ctx, "renewed", "INSERT INTO sites (key, hash_key) VALUES ('"+reload(ctx, s).Status.SiteKey+"', '')")
 		execute(ctx, "postgres", "ALTER ROLE renewed PASSWORD 'next-secret'")
 		Expect(admin.Delete(ctx, s)).To(Succeed())
@@ -308,10 +303,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 
 	It("removes the rows of the tables that it knows, and none of a later release's", func(ctx SpecContext) {
 		newDatabase(ctx, "grown", "grown-secret")
-		s := newPostgresSite(newNamespace(ctx), "pg-grown", v1alpha1.DeletionDelete)
-		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"uri": uri("grown", "grown-secret", "127.0.0.1", "")}))).To(Succeed())
-		Expect(admin.Create(ctx, s)).To(Succeed())
-		expectReady(ctx, s)
+		s := createSiteIn(ctx, "pg-grown", uri("grown", "grown-secret", "127.0.0.1", ""), v1alpha1.DeletionDelete)
 		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-grown")
 		key := claim.Spec.SiteKey
 		execute(ctx, "grown", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 	"github.com/paddock-health/paddock/hack/dev/localreceiver"
@@ -35,6 +36,8 @@ type practice struct {
 	slots     []string
 	fan       *fan
 	published atomic.Int64
+	// delivered is the number of deliveries that takeDelivered has taken from the receiver.
+	delivered int
 }
 
 // openPractices fills a Site in etcd-backed storage and one in Postgres, unless o.only selects one of them. The server
@@ -163,4 +166,22 @@ func (p *practice) capacity(ctx context.Context, o options) (float64, error) {
 	}
 	t, _, err := takeTurn(ctx, o, w, next)
 	return t.perSecond, err
+}
+
+// takeDelivered counts the deliveries that have arrived since it was called before.
+func (p *practice) takeDelivered() { p.delivered += len(p.receiver().Take()) }
+
+// deliveriesTimeout is how long deliveries may take after the last request.
+const deliveriesTimeout = 2 * time.Minute
+
+// awaitDelivered waits until all published events have been delivered.
+func (p *practice) awaitDelivered(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, deliveriesTimeout, true, func(context.Context) (bool, error) {
+		p.takeDelivered()
+		return p.delivered >= int(p.published.Load()), nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %d of %d events were delivered", p.storage, p.delivered, p.published.Load())
+	}
+	return nil
 }

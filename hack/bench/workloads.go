@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -85,7 +86,8 @@ type site struct {
 
 func newSite(base, token string) *site {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 256
+	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 256, 256
+	transport.IdleConnTimeout = 5 * time.Second // so that connections of a short peak do not count as the server's growth
 	transport.DisableCompression = true // what is measured is the answer, not gzip
 	return &site{base: base, token: token, client: &http.Client{Transport: transport}}
 }

@@ -88,7 +88,7 @@ func newSite(base, token string) *site {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 256, 256
 	transport.IdleConnTimeout = 5 * time.Second // so that connections of a short peak do not count as the server's growth
-	transport.DisableCompression = true // what is measured is the answer, not gzip
+	transport.DisableCompression = true         // what is measured is the answer, not gzip
 	return &site{base: base, token: token, client: &http.Client{Transport: transport}}
 }
 

@@ -251,37 +251,6 @@ func TestDeliveryOrderAfterTakeover(t *testing.T) {
 	}
 }
 
-// TestEventsAreWatched shows that new events are taken from the watch: kube-apiserver passes over all Records of a
-// namespace for each list of those with events.
-func TestEventsAreWatched(t *testing.T) {
-	namespace, key := newSite(t)
-	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
-	var lists atomic.Int32
-	config := control.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/namespaces/"+namespace+"/records") && r.URL.Query().Get("fieldSelector") == "spec.hasEvents=true" {
-				lists.Add(1)
-			}
-			return next.RoundTrip(r)
-		}}
-	})
-	r := &receivers{}
-	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
-	var want []string
-	for n := range 30 {
-		id := fmt.Sprint("e", n)
-		want = append(want, id)
-		mustWrite(t, site, to(rex(n), id, "Patient/rex", "a"))
-		until(t, "received", want, func() []string { return r.received("a") })
-	}
-	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
-	// One at the start, and one for each resync with events.
-	if n := lists.Load(); n > 3 {
-		t.Errorf("the Records with events were listed %d times for 30 events", n)
-	}
-}
-
 // TestDeliverySchedule shows, with a controlled clock, a restart and a step of the clock back, that
 // attempts are made exactly when they are due. Dead letters can be replayed.
 func TestDeliverySchedule(t *testing.T) {

@@ -76,6 +76,10 @@ func faultSpecs() {
 		// The clock is behind for four seconds after the last write, which on a busy machine is long before the pause.
 		Expect(pauseOf(ctx, "late")).To(BeNumerically(">", 2*time.Second), "until the clock is past the last write")
 		onTime(ctx, setBack, "first")
+		Eventually(func() (pending int, err error) { // the cluster takes no pending deliveries
+			err = setBack.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM delivery WHERE status = 0)`).Scan(&pending)
+			return pending, err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
 		decide(ctx, "late", "RollBack")
 		await(ctx, "late", "RolledBack")
 	}, SpecTimeout(3*time.Minute))

@@ -55,7 +55,8 @@ func startIssuer(ctx context.Context) *localissuer.Issuer {
 	return issuer
 }
 
-// serveTenant makes a Site with an issuer, and returns its addresses.
+// serveTenant makes a Site with an issuer, and returns its addresses when each API server has the
+// documents of the issuer. Until then its SMART configuration has status 503.
 func serveTenant(ctx SpecContext, namespace string, issuer *localissuer.Issuer, authorization string) []string {
 	GinkgoHelper()
 	apply(ctx, issuerManifest, namespace, issuer.URL, base64.StdEncoding.EncodeToString([]byte(issuer.CA)), authorization)
@@ -63,6 +64,9 @@ func serveTenant(ctx SpecContext, namespace string, issuer *localissuer.Issuer, 
 	addresses := slices.Clone(paddock.URLs)
 	for i := range addresses {
 		addresses[i] += "/site/" + namespace + "/fhir"
+		Eventually(func() int {
+			return send(request{method: "GET", url: addresses[i] + "/.well-known/smart-configuration", token: "none"}).status
+		}).WithContext(ctx).Within(10 * time.Second).ProbeEvery(10 * time.Millisecond).Should(Equal(http.StatusOK))
 	}
 	return addresses
 }

@@ -18,7 +18,7 @@ type Store interface {
 	Get(ctx context.Context, key Key) (Record, error)
 
 	// GetVersion returns one version of a record, which may be a tombstone. Engines may drop old
-	// superseded versions. Errors: ErrNotFound (also for a dropped version), ErrUnavailable.
+	// superseded versions. Errors: ErrNotFound, ErrUnavailable.
 	GetVersion(ctx context.Context, key Key, version int64) (Record, error)
 
 	// History returns versions, newest first, also those of deleted records. The total is always
@@ -30,9 +30,8 @@ type Store interface {
 	// it received therefore misses no version. In an engine whose replicas see each other's writes
 	// with a delay, this holds for a client that polls one replica, and for writes by that replica.
 	//
-	// Errors: ErrNotFound (history of one record that never existed; a deleted one has a history),
-	// ErrNotReady (history of several),
-	// ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
+	// Errors: ErrNotFound (history of one record; a deleted one has a history), ErrNotReady (history
+	// of several), ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
 	// Search returns the live records that match, as of up to Query.MaxLag ago. Without MaxLag, it

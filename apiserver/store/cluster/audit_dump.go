@@ -9,8 +9,8 @@ import (
 )
 
 // Dump calls visit with the entries of each segment, until visit returns an error: those of the newest
-// hour first, in no order within an hour. Some entries may be visited twice. Dump reads each segment once, whereas each page of Search reads all
-// segments of an hour.
+// hour first, in no order within an hour. Some entries may be visited twice. Dump reads each segment
+// once, whereas each page of Search reads all segments of an hour.
 func (l *auditLog) Dump(ctx context.Context, visit func([]audit.Entry) error) error {
 	infos, err := l.list(ctx)
 	if err != nil {

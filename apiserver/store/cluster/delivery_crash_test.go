@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -249,6 +250,60 @@ func TestDeliveryOrderAfterTakeover(t *testing.T) {
 	if diff := cmp.Diff([]string{"e1", "e2"}, r.received("a")); diff != "" {
 		t.Errorf("order of arrival (-want +got):\n%s", diff)
 	}
+}
+
+// TestEventsAreWatched shows that new events are taken from the watch: kube-apiserver passes over all Records of a
+// namespace for each list of those with events.
+func TestEventsAreWatched(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	var lists atomic.Int32
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/namespaces/"+namespace+"/records") && r.URL.Query().Get("fieldSelector") == "spec.hasEvents=true" {
+				lists.Add(1)
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	r := &receivers{}
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
+	var want []string
+	for n := range 30 {
+		id := fmt.Sprint("e", n)
+		want = append(want, id)
+		mustWrite(t, site, to(rex(n), id, "Patient/rex", "a"))
+		until(t, "received", want, func() []string { return r.received("a") })
+	}
+	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
+	// One at the start, and one for each resync with events.
+	if n := lists.Load(); n > 3 {
+		t.Errorf("the Records with events were listed %d times for 30 events", n)
+	}
+}
+
+// TestEventsAfterRefusedWatches shows that new events are delivered soon after kube-apiserver has refused several watches, as
+// it does while it restarts.
+func TestEventsAfterRefusedWatches(t *testing.T) {
+	const refusals = 5
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	var refused atomic.Int32
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "true" && strings.HasSuffix(r.URL.Path, "/records") && refused.Add(1) <= refusals {
+				return nil, syscall.ECONNREFUSED
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	r := &receivers{}
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
+	until(t, "all refused", true, func() bool { return refused.Load() > refusals })
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))
+	until(t, "received", []string{"e1"}, func() []string { return r.received("a") })
 }
 
 // TestDeliverySchedule shows, with a controlled clock, a restart and a step of the clock back, that

@@ -20,10 +20,9 @@ import (
 // retention of sites, and removes objects that interrupted writes left behind. It returns when ctx
 // ends.
 func (c *Cluster) Run(ctx context.Context) {
-	reflector := cache.NewReflectorWithOptions(c.listWatch(), &recordsv1.Record{}, &reflectorStore{cluster: c}, cache.ReflectorOptions{Name: "records"})
 	go c.sweep(ctx)
 	go c.backlog.Run(ctx)
-	reflector.RunWithContext(ctx)
+	objects.RunReflector(ctx, objects.Records, c.listWatch(), &recordsv1.Record{}, &reflectorStore{cluster: c})
 }
 
 func (c *Cluster) listWatch() cache.ListerWatcher {

@@ -50,7 +50,7 @@ func NewBacklog(config *rest.Config) (*Backlog, error) {
 }
 
 // Run keeps the counts current by a watch until ctx ends.
-func (b *Backlog) Run(ctx context.Context) { watchMetadata(ctx, b.client, objects.Delivery, "", b) }
+func (b *Backlog) Run(ctx context.Context) { watchDeliveries(ctx, b.client, b) }
 
 // Count returns the number of pending deliveries of the site with a site key in a namespace, and in
 // kept the number of its dead letters.
@@ -156,19 +156,17 @@ func newMetadataClient(config *rest.Config) (metadata.Interface, error) {
 	return client, nil
 }
 
-// watchMetadata watches the metadata of a resource in all namespaces until ctx ends, and passes the
+// watchDeliveries watches the metadata of the WebhookDeliveries in all namespaces until ctx ends, and passes the
 // events to a store.
-func watchMetadata(ctx context.Context, client metadata.Interface, resource, fieldSelector string, store cache.ReflectorStore) {
-	of := client.Resource(recordsv1.GroupVersion.WithResource(resource))
+func watchDeliveries(ctx context.Context, client metadata.Interface, store cache.ReflectorStore) {
+	of := client.Resource(recordsv1.GroupVersion.WithResource(objects.Delivery))
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = fieldSelector
 			return of.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = fieldSelector
 			return of.Watch(ctx, options)
 		},
 	}
-	cache.NewReflectorWithOptions(listWatch, &metav1.PartialObjectMetadata{}, store, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)
+	objects.RunReflector(ctx, objects.Delivery, listWatch, &metav1.PartialObjectMetadata{}, store)
 }

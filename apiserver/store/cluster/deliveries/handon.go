@@ -24,28 +24,27 @@ import (
 // creators is the number of Records per namespace whose events are handed on concurrently.
 const creators = 16
 
-// handOn hands on the events in all Records of the namespace, except those of sites for which
-// Options.Open returns false. The list of Records is consistent: if it has an event, it has all
-// that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
+// handOn hands on the events in the Records that have arrived from the watch or, if mustList is true, in all Records of the
+// namespace, except those of sites for which Options.Open returns false. What has arrived is consistent, and so is a list:
+// if it has an event, it has all that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
 // sequence.
 //
 // For each site, the first pass with events creates WebhookDeliveries, of which an earlier holder of
 // the shard may have created some. Later passes hold the events, see hold.
 func (q *queue) handOn(ctx context.Context) error {
-	q.dropTakenOut()
+	q.mu.Lock()
+	mustList, arrived := q.mustList, q.arrived
+	q.mustList, q.arrived = false, map[string]*recordsv1.Record{}
+	q.mu.Unlock()
 	seen := map[string]bool{}
-	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
-	for {
-		var page recordsv1.RecordList
-		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
-			return objects.StoreError("list records with events", err)
-		}
-		if err := q.takeEach(ctx, page.Items, seen); err != nil {
-			return err
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+	var err error
+	if mustList { // it has everything that has arrived
+		err = q.takeListed(ctx, seen)
+	} else {
+		err = q.takeEach(ctx, slices.Collect(maps.Values(arrived)), seen)
+	}
+	if err != nil {
+		return err
 	}
 	maps.Copy(q.caughtUp, seen)
 	q.mu.Lock()
@@ -62,15 +61,36 @@ func (q *queue) handOn(ctx context.Context) error {
 	return nil
 }
 
+// takeListed is takeEach for all Records of the namespace with events.
+func (q *queue) takeListed(ctx context.Context, seen map[string]bool) error {
+	options := metav1.ListOptions{FieldSelector: eventsSelector, Limit: pageSize / 10}
+	for {
+		var page recordsv1.RecordList
+		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
+			return objects.StoreError("list records with events", err)
+		}
+		records := make([]*recordsv1.Record, len(page.Items))
+		for i := range page.Items {
+			records[i] = &page.Items[i]
+		}
+		if err := q.takeEach(ctx, records, seen); err != nil {
+			return err
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}
+
 // takeEach hands on or holds the events of each Record of an open site. It adds the new entries to
-// fresh, and the keys of the sites to seen.
-func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, seen map[string]bool) error {
+// fresh, and the keys of the sites to seen. Records of other sites wait for the next pass.
+func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, seen map[string]bool) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
-	for i := range records {
-		record := &records[i]
+	for _, record := range records {
 		if _, open := q.options.Open(q.namespace, record.Spec.SiteKey); !open {
+			q.putBack(record)
 			continue
 		}
 		q.mu.Lock()
@@ -90,6 +110,15 @@ func (q *queue) takeEach(ctx context.Context, records []recordsv1.Record, seen m
 		})
 	}
 	return group.Wait()
+}
+
+// putBack keeps a Record for the next pass, unless a later state of it has arrived.
+func (q *queue) putBack(record *recordsv1.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.arrived[record.Name] == nil {
+		q.arrived[record.Name] = record
+	}
 }
 
 // handOnRecord creates the deliveries of a Record's events, and then removes the events from the
@@ -113,7 +142,18 @@ func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (mad
 		}
 		last = event.Sequence
 	}
-	return made, q.takeOut(ctx, record, last)
+	q.mu.Lock()
+	h := &holding{record: record, last: last, removing: true}
+	q.holdings[record.Name] = h
+	q.mu.Unlock()
+	if err := q.takeOut(ctx, record, last); err != nil {
+		return made, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h.removing, h.takenOut = false, true
+	q.forgetLeft(record.Name, h)
+	return made, nil
 }
 
 // make creates the WebhookDelivery of an event for a webhook, and returns its entry. It returns nil

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,8 +27,8 @@ type holding struct {
 	// open is the number of entries that are not in a log and have no WebhookDelivery.
 	open int
 	// removing reports whether takeOutHeld is running. takenOut reports whether the events up to last
-	// were removed from the Record.
-	removing, takenOut bool
+	// were removed from the Record, and left whether the watch has reported that it has none.
+	removing, takenOut, left bool
 }
 
 // claim is what an entry without a WebhookDelivery needs: the events of its Record.
@@ -67,7 +66,7 @@ func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*ent
 		h = &holding{}
 		q.holdings[record.Name] = h
 	}
-	h.record, h.last, h.takenOut = record, events[len(events)-1].Sequence, false
+	h.record, h.last, h.takenOut, h.left = record, events[len(events)-1].Sequence, false, false
 	h.open++ // until all entries are made
 	for _, event := range events {
 		for _, webhook := range event.Targets {
@@ -133,7 +132,7 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 		err := q.takeOut(ctx, record, last)
 		<-q.removals
 		switch {
-		case err == nil && q.tookOut(h, last), ctx.Err() != nil:
+		case err == nil && q.tookOut(record.Name, h, last), ctx.Err() != nil:
 			return
 		case err != nil:
 			slog.WarnContext(ctx, "cannot remove events from a record; the server will retry", "namespace", q.namespace, "error", err)
@@ -144,20 +143,13 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 
 // tookOut notes that the events up to a sequence were removed from the Record of a holding. It
 // reports whether takeOutHeld ends. If there are open entries, release starts it again.
-func (q *queue) tookOut(h *holding, last int64) bool {
+func (q *queue) tookOut(name string, h *holding, last int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h.takenOut = h.open == 0 && h.last == last
 	h.removing = h.open == 0 && !h.takenOut
+	q.forgetLeft(name, h)
 	return !h.removing
-}
-
-// dropTakenOut forgets the Records whose events were removed. It must be called before Records are
-// listed, so that a list from before the removal does not start their deliveries again.
-func (q *queue) dropTakenOut() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	maps.DeleteFunc(q.holdings, func(_ string, h *holding) bool { return h.takenOut })
 }
 
 // keepHeld creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx

@@ -36,10 +36,11 @@ type queue struct {
 	// complete reports whether all deliveries from before the queue began are in entries. Before that,
 	// no attempt is made: it could be of a later event of a subject than one that is not known yet.
 	complete bool
-	// expected reports whether Records may have events that were not handed on. offered are the states
-	// of WebhookDeliveries, by name, that takeIn has not processed yet.
-	expected bool
-	offered  map[string]offer
+	// expected reports whether Records may have events that were not handed on: those in arrived, by name, or, if
+	// mustList is true, any. offered are the states of WebhookDeliveries, by name, that takeIn has not processed yet.
+	expected, mustList bool
+	arrived            map[string]*recordsv1.Record
+	offered            map[string]offer
 	// entries are the pending deliveries by name. order has the same entries by sequence.
 	entries map[string]*entry
 	order   []*entry
@@ -109,7 +110,7 @@ func newQueue(r *Runner, namespace string) *queue {
 		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{},
 		// The replica that had this shard before may have handed on a part of the events. The rest must
 		// be handed on before its deliveries are sent.
-		expected: true, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
+		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
 	}
 }
 
@@ -148,10 +149,10 @@ func signal(channel chan struct{}) {
 	}
 }
 
-// expectEvents makes takeIn hand on the events in the Records of the namespace.
-func (q *queue) expectEvents() {
+// expectList makes takeIn list the Records of the namespace and hand on their events.
+func (q *queue) expectList() {
 	q.mu.Lock()
-	q.expected = true
+	q.expected, q.mustList = true, true
 	q.mu.Unlock()
 	signal(q.intake)
 }
@@ -191,7 +192,7 @@ func (q *queue) takeIn(ctx context.Context) {
 		if err := q.takeInOnce(ctx); err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "cannot create deliveries of events; the server will retry", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
-			q.expectEvents()
+			q.expectList()
 		}
 		q.sleep(ctx, min(max(time.Since(began), shortestPause), longestPause))
 	}

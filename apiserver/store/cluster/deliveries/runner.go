@@ -122,8 +122,8 @@ func New(config *rest.Config, options Options) (*Runner, error) {
 // attempts have ended and the shards are released.
 func (r *Runner) Run(ctx context.Context) {
 	var work sync.WaitGroup
-	work.Go(func() { watchMetadata(ctx, r.metadata, objects.Records, "spec.hasEvents=true", recordFeed{r}) })
-	work.Go(func() { watchMetadata(ctx, r.metadata, objects.Delivery, "", deliveryFeed{r}) })
+	work.Go(func() { r.watchEvents(ctx) })
+	work.Go(func() { watchDeliveries(ctx, r.metadata, deliveryFeed{r}) })
 	work.Go(func() { r.relist(ctx) })
 	shared := leases{
 		client: r.leases.Leases(r.options.Namespace), identity: r.options.Identity,
@@ -186,7 +186,7 @@ func (r *Runner) relist(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// Records must come first, because a queue must hand events on before it accepts deliveries.
-		err := r.eachMetadata(ctx, objects.Records, metav1.NamespaceAll, "spec.hasEvents=true", recordFeed{r}.Add)
+		err := r.eachMetadata(ctx, objects.Records, metav1.NamespaceAll, eventsSelector, r.expectList)
 		if err == nil {
 			err = r.eachMetadata(ctx, objects.Delivery, metav1.NamespaceAll, "", deliveryFeed{r}.Add)
 		}
@@ -216,33 +216,17 @@ func (r *Runner) eachMetadata(ctx context.Context, resource, namespace, selector
 	}
 }
 
-// recordFeed wakes the queue of a namespace when one of its Records has events. The queue then
-// lists the Records itself. recordFeed implements cache.ReflectorStore.
-type recordFeed struct{ *Runner }
-
-// Add implements cache.ReflectorStore.
-func (f recordFeed) Add(obj any) error {
+// expectList makes the queue of a Record's namespace list the Records with events.
+func (r *Runner) expectList(obj any) error {
 	meta, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return fmt.Errorf("watch of %s: unexpected object of type %T", objects.Records, obj)
+		return fmt.Errorf("list of %s: unexpected object of type %T", objects.Records, obj)
 	}
-	if q := f.queue(meta.Namespace); q != nil {
-		q.expectEvents()
+	if q := r.queue(meta.Namespace); q != nil {
+		q.expectList()
 	}
 	return nil
 }
-
-// Update implements cache.ReflectorStore.
-func (f recordFeed) Update(obj any) error { return f.Add(obj) }
-
-// Delete implements cache.ReflectorStore.
-func (f recordFeed) Delete(any) error { return nil }
-
-// Replace implements cache.ReflectorStore.
-func (f recordFeed) Replace(list []any, _ string) error { return each(list, f.Add) }
-
-// Resync implements cache.ReflectorStore.
-func (f recordFeed) Resync() error { return nil }
 
 // deliveryFeed offers the WebhookDeliveries of a namespace to its queue. It implements
 // cache.ReflectorStore.

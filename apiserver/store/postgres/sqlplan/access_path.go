@@ -14,13 +14,14 @@ type accessPath struct {
 	// list returns SQL that selects the rids of all candidates, in any order. It is nil if no index
 	// range has them.
 	list func() (string, error)
-	// scan, if not nil, returns SQL that selects the same rids in the order of creation. The cost of
-	// the first rids does not depend on the number of all. bounds are conditions on x.rid, each
-	// preceded by AND.
+	// scan, if not nil, returns SQL that selects the same rids in the order of creation. If isOrdered
+	// is true, the cost of the first rids does not depend on the number of all. bounds are conditions
+	// on x.rid, each preceded by AND.
 	scan func(bounds, direction string) (string, error)
 	// isExact reports whether all candidates meet the condition. Otherwise each must be tested.
 	isExact bool
-	// isOrdered reports whether the candidates are adjacent in the index, in the order of creation, so that scan reads no other entries.
+	// isOrdered reports whether the candidates are adjacent in the index, in the order of creation, so
+	// that scan reads no other entries.
 	isOrdered bool
 	// scannedKey is the key of the parameter whose entries scan reads, or 0 if isOrdered.
 	scannedKey int64

@@ -1,0 +1,165 @@
+package deliveries
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
+)
+
+// eventsSelector is the field selector of Records that have events. kube-apiserver compares it with each Record of the
+// namespaces in a list, so lists are rare; a watch compares it with each change.
+const eventsSelector = "spec.hasEvents=true"
+
+// watchEvents watches the Records with events in all namespaces until ctx ends, and passes them to the queues.
+func (r *Runner) watchEvents(ctx context.Context) {
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = eventsSelector
+			var list recordsv1.RecordList
+			err := r.client.List(ctx, objects.Records, options, &list)
+			return &list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = eventsSelector
+			return r.client.Watch(ctx, objects.Records, options)
+		},
+	}
+	objects.RunReflector(ctx, "records with events", listWatch, &recordsv1.Record{}, recordFeed{r})
+}
+
+// recordFeed passes Records with events to the queue of their namespace. It implements
+// cache.ReflectorStore.
+type recordFeed struct{ *Runner }
+
+// Add implements cache.ReflectorStore.
+func (f recordFeed) Add(obj any) error {
+	record, err := watched(obj)
+	if err != nil {
+		return err
+	}
+	if q := f.queue(record.Namespace); q != nil {
+		q.arrive(record)
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (f recordFeed) Update(obj any) error { return f.Add(obj) }
+
+// Delete implements cache.ReflectorStore. The Record was deleted, or has no events left.
+func (f recordFeed) Delete(obj any) error {
+	record, err := watched(obj)
+	if err != nil {
+		return err
+	}
+	for _, q := range f.running(record.Namespace) {
+		q.leave(record.Name, record.ResourceVersion)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. resourceVersion is that of the list.
+func (f recordFeed) Replace(list []any, resourceVersion string) error {
+	there := map[string]map[string]bool{}
+	for _, obj := range list {
+		record, err := watched(obj)
+		if err != nil {
+			return err
+		}
+		if there[record.Namespace] == nil {
+			there[record.Namespace] = map[string]bool{}
+		}
+		there[record.Namespace][record.Name] = true
+	}
+	for _, q := range f.running(metav1.NamespaceAll) {
+		q.leaveExcept(there[q.namespace], resourceVersion)
+	}
+	return each(list, f.Add)
+}
+
+// Resync implements cache.ReflectorStore.
+func (f recordFeed) Resync() error { return nil }
+
+func watched(obj any) (*recordsv1.Record, error) {
+	record, ok := obj.(*recordsv1.Record)
+	if !ok {
+		return nil, fmt.Errorf("watch of %s: unexpected object of type %T", objects.Records, obj)
+	}
+	return record, nil
+}
+
+// running returns the queues of a namespace, or of all.
+func (r *Runner) running(namespace string) []*queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var queues []*queue
+	for _, s := range r.owned {
+		for name, q := range s.queues {
+			if namespace == metav1.NamespaceAll || name == namespace {
+				queues = append(queues, q)
+			}
+		}
+	}
+	return queues
+}
+
+// arrive passes a state of a Record with events from the watch to takeIn. The watch has states in the order of their
+// resourceVersions, so takeIn gets all earlier events no later.
+func (q *queue) arrive(record *recordsv1.Record) {
+	q.mu.Lock()
+	q.arrived[record.Name] = record
+	q.expected = true
+	q.mu.Unlock()
+	signal(q.intake)
+}
+
+// leave notes that a Record has been without events since a resourceVersion.
+func (q *queue) leave(name, resourceVersion string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.leaveLocked(name, resourceVersion)
+}
+
+// leaveExcept is leave for all Records but those in there.
+func (q *queue) leaveExcept(there map[string]bool, resourceVersion string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name := range q.arrived {
+		if !there[name] {
+			q.leaveLocked(name, resourceVersion)
+		}
+	}
+	for name := range q.holdings {
+		if !there[name] {
+			q.leaveLocked(name, resourceVersion)
+		}
+	}
+}
+
+// leaveLocked is leave for callers that hold mu.
+func (q *queue) leaveLocked(name, resourceVersion string) {
+	if record := q.arrived[name]; record != nil && newer(resourceVersion, record.ResourceVersion) {
+		delete(q.arrived, name)
+	}
+	h := q.holdings[name]
+	if h == nil || !newer(resourceVersion, h.record.ResourceVersion) {
+		return
+	}
+	h.left = true
+	q.forgetLeft(name, h)
+}
+
+// forgetLeft forgets a holding whose events were removed, after the watch has reported that. Until then, a state from before
+// the removal may still arrive, and would start its deliveries again. The caller holds mu.
+func (q *queue) forgetLeft(name string, h *holding) {
+	if h.left && h.takenOut && q.holdings[name] == h {
+		delete(q.holdings, name)
+	}
+}

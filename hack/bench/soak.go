@@ -17,13 +17,14 @@ import (
 
 const (
 	// soakShare is the part of the capacity at which the practices are used. The capacity is the highest rate at which
-	// p99 is below soakLatency. It is searched for in steps of soakStep of the rates of a closed loop.
+	// p99 is below soakLatency and no request fails. It is searched for in steps of soakStep of the rates of a closed loop.
 	soakShare, soakStep = 0.7, 0.1
 	soakLatency         = time.Second
 	// soakSamples is the number of samples of a run. The first third is the warm-up.
 	soakSamples = 30
-	// soakMeasuring is how long a trial of the capacity lasts, so long that deliveries are part of it.
-	soakMeasuring = 30 * time.Second
+	// soakMeasuring is how long a trial of the capacity lasts, so long that deliveries and the work of each minute are
+	// part of it.
+	soakMeasuring = time.Minute
 )
 
 // soakGauge is a kind of figure of a sample.
@@ -112,7 +113,7 @@ type soak struct {
 }
 
 // sustainable returns the highest rates of the practices, in the ratio of their rates in a closed loop, at which p99 of
-// both stays below soakLatency. Rates of a closed loop are higher than what an open loop can have: a request then takes up to
+// both stays below soakLatency and no request fails. Rates of a closed loop are higher than what an open loop can have: a request then takes up to
 // 1.4 times as much time of the processors, because fewer are in a batch.
 func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, error) {
 	for share := 1.0; share > soakStep/2; share -= soakStep {
@@ -124,19 +125,23 @@ func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, er
 		for _, took := range s.use(ctx, soakMeasuring, rates) {
 			p99 = max(p99, percentile(took, 99))
 		}
-		fmt.Fprintf(os.Stderr, "%.1f of the rates of a closed loop: p99 %s\n", share, p99)
+		failed := 0
+		for i := range s.failed {
+			failed += s.failed[i]
+		}
+		clear(s.failed)
+		s.first = nil
+		fmt.Fprintf(os.Stderr, "%.1f of the rates of a closed loop: p99 %s, %d failed\n", share, p99, failed)
 		for _, p := range s.practices {
 			if err := p.awaitDelivered(ctx); err != nil {
 				return nil, err
 			}
 		}
-		if p99 < soakLatency {
-			clear(s.failed) // those of higher rates
-			s.first = nil
+		if p99 < soakLatency && failed == 0 {
 			return rates, nil
 		}
 	}
-	return nil, fmt.Errorf("p99 is not below %s at any rate", soakLatency)
+	return nil, fmt.Errorf("at each rate p99 is above %s or requests fail", soakLatency)
 }
 
 // use sends requests to all practices at their rates. It returns the durations of those of each practice.

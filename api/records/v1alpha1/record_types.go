@@ -161,6 +161,7 @@ type HeldClaim struct {
 // +kubebuilder:resource:path=records,categories=paddock-records
 // +kubebuilder:selectablefield:JSONPath=`.spec.siteKey`
 // +kubebuilder:selectablefield:JSONPath=`.spec.hasEvents`
+// +kubebuilder:selectablefield:JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="ID",type=string,JSONPath=`.spec.id`
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.spec.version`

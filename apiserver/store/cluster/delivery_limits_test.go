@@ -1,8 +1,10 @@
 package cluster_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -218,8 +220,23 @@ func TestTrim(t *testing.T) {
 		}
 		return int(page.Total), given
 	}
+	mustWrite(t, site, rex(1))
+	config := control.Config()
+	var read atomic.Int32 // how often the Record of the Patient was read
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err == nil && strings.Contains(r.URL.Query().Get("fieldSelector"), "spec.hasEvents!=true") {
+				var body []byte
+				body, err = io.ReadAll(response.Body)
+				read.Add(int32(bytes.Count(body, []byte(`"name":"patient.`))))
+				response.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			return response, err
+		}}
+	})
 	post(0, "a")
-	stop := deliverTo(t, control.Config(), namespace, sites)
+	stop := deliverTo(t, config, namespace, sites)
 	until(t, "events in records", 0, func() int { return len(pending(t, namespace)) })
 	until(t, "given up", 1, func() int64 { _, given := left(); return given })
 	if records, _ := left(); records != posted {
@@ -230,12 +247,15 @@ func TestTrim(t *testing.T) {
 		before, _ := left()
 		post(before + int(age.Hours())*1000)
 		clock := clocktesting.NewFakeClock(time.Now().Add(age))
-		stop := deliverTo(t, control.Config(), newNamespace(t), sites, func(o *deliveries.Options) { o.Clock = clock })
+		stop := deliverTo(t, config, newNamespace(t), sites, func(o *deliveries.Options) { o.Clock = clock })
 		until(t, "records of events", 0, func() int { records, _ := left(); return records })
 		stop()
 		_, given := left()
 		if want := map[bool]int64{true: 1, false: 0}[age < 7*24*time.Hour]; given != want {
 			t.Errorf("%d given up are kept after %s, want %d", given, age, want)
 		}
+	}
+	if n := read.Load(); n > 0 {
+		t.Errorf("trims read the Patient %d times", n)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -283,7 +282,3 @@ func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
-
-// isPosted reports whether a name of a Record is that of a record of type Event, which holds a
-// posted event.
-func isPosted(name string) bool { return strings.HasPrefix(name, strings.ToLower(EventType)+".") }

@@ -81,10 +81,8 @@ func (q *queue) trimGivenUp(ctx context.Context, key string) error {
 
 func (q *queue) trimEvents(ctx context.Context, key string) error {
 	var posted []*metav1.PartialObjectMetadata
-	err := q.eachMetadataIn(ctx, objects.Records, "spec.siteKey="+key+",spec.hasEvents!=true", func(obj *metav1.PartialObjectMetadata) error {
-		if isPosted(obj.Name) {
-			posted = append(posted, obj)
-		}
+	err := q.eachMetadataIn(ctx, objects.Records, "spec.siteKey="+key+",spec.type="+EventType+",spec.hasEvents!=true", func(obj *metav1.PartialObjectMetadata) error {
+		posted = append(posted, obj)
 		return nil
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ func (h *handler) historyOf(w http.ResponseWriter, r *request, base string) erro
 			return err
 		}
 	}
-	if len(page.Records) == 0 && r.dialect.historyEntries && !r.inBundle { // an entry follows FHIR
+	if len(page.Records) == 0 && r.dialect.historyEntries && !r.inBundle { // responses in a batch have no empty lists, as in FHIR
 		b.emptyEntries()
 	}
 	return r.respondBundle(w, b)

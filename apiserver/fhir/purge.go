@@ -32,8 +32,8 @@ const (
 	// purgeAttempts is how often a $purge looks for the members of a compartment, if they change before
 	// they are removed. After that it fails.
 	purgeAttempts = 5
-	// purgeConcurrency is how many records a $purge removes at the same time from storage without
-	// transactions. kube-apiserver gets some ten requests for each, most of which wait.
+	// purgeConcurrency is how many records a $purge removes at the same time if Store.Atomic is
+	// false. kube-apiserver gets some ten requests for each, most of which wait.
 	purgeConcurrency = 16
 )
 
@@ -170,7 +170,7 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 		types = append(types, "Device") // the contract counts the Devices of a patient among its data (1)
 	}
 	for i, typeName := range types {
-		// What the first search waited for, the others see too.
+		// Only the first search is Consistent. Later ones see at least what it saw.
 		found, others, err := r.exclusiveMembers(definition, typeName, i == 0)
 		if err != nil {
 			return nil, 0, err
@@ -191,7 +191,7 @@ func (r *request) exclusiveMembers(definition r4.Compartment, typeName string, c
 	if err := r.authorizeList(kind); err != nil {
 		return nil, 0, err
 	}
-	membership, _ := definition.Member(typeName)
+	membership, _ := definition.Member(typeName) // the parameters by which a record is a member
 	where, _ := search.InCompartment(patientType, r.id, typeName)
 	query := store.Query{
 		Types: []string{typeName}, Where: where, Access: store.Access{typeName: store.All{}}, Bases: r.bases(),
@@ -239,9 +239,9 @@ func (r *request) isExclusive(record store.Record, membership r4.Membership) boo
 	return true
 }
 
-// removeAll purges records, and adds how many there were of each type to removed. Storage without transactions
-// removes some at a time, and the last of members after all others, so a failed request may have removed
-// some. Repeated, it removes the others.
+// removeAll purges records, and adds how many there were of each type to removed. If Store.Atomic
+// is false, it removes some at a time, and the last of members after all others, so a failed request
+// may have removed some. Repeated, it removes the others.
 func (r *request) removeAll(members []member, removed map[string]int) error {
 	ops := make([]store.Op, len(members))
 	for i, m := range members {

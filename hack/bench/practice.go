@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -26,16 +27,16 @@ const (
 	practicePerson = "9b2f6a34-5c1d-4a08-8f4e-2d7c61b0e953"
 )
 
-// practice is a Site and its client. The number of its records does not grow.
+// practice is a Site and its client. The number of its records, deleted ones included, does not grow.
 type practice struct {
 	storage, namespace string
 	fhir, ahds         *site
-	// passing creates the Patients that are deleted again. deleted is the number of the deleted ones.
-	passing   *site
-	deleted   atomic.Int64
-	slots     []string
-	fan       *fan
-	published atomic.Int64
+	// passing creates the Patients that are deleted and then purged. deleted and purged are the numbers of those.
+	passing         *site
+	deleted, purged atomic.Int64
+	slots           []string
+	fan             *fan
+	published       atomic.Int64
 	// delivered is the number of deliveries that takeDelivered has taken from the receiver.
 	delivered int
 }
@@ -49,6 +50,9 @@ func openPractices(ctx context.Context, o options, in installation, dir string) 
 	for _, of := range []struct{ storage, namespace string }{{"etcd", "demo"}, {"Postgres", databaseSite}} {
 		if !strings.Contains(strings.ToLower(of.storage), o.only) {
 			continue
+		}
+		if _, err := in.paddock.Kubectl(ctx, "create", "rolebinding", "administrator", "-n", of.namespace, "--clusterrole=paddock-admin", "--serviceaccount="+of.namespace+":editor"); err != nil {
+			return nil, server, err
 		}
 		token, err := in.paddock.Token(ctx, of.namespace, "editor", "paddock.health/"+of.namespace+"/"+of.namespace, 4*time.Hour)
 		if err != nil {
@@ -105,18 +109,26 @@ func (p *practice) createSlot(ctx context.Context, n int) (string, error) {
 func (p *practice) receiver() *localreceiver.Receiver { return p.fan.receivers[0] }
 
 // practiceWrites is the share of requests that write: the writes of Patients, the changed slot and the event.
-const practiceWrites = 10.0 / 20
+const practiceWrites = 9.0 / 20
 
-// request sends the n-th request. Of twenty, six read Patients by id, three search for them, eight write them, one
+// request sends the n-th request. Of twenty, seven read Patients by id, three search for them, seven write them, one
 // lists slots, one changes a slot and one publishes an event. Those that change something that exists walk through all
 // of it, so that few of them change the same at once.
 func (p *practice) request(ctx context.Context, n int) error {
 	slot := "/availability-slot/" + p.slots[n/20%len(p.slots)]
 	switch n % 20 {
-	case 0, 1:
+	case 0:
 		return p.passing.create(ctx, n)
-	case 2, 3:
-		return p.deleteOne(ctx, n)
+	case 1:
+		if id := p.oldest(&p.deleted, math.MaxInt64); id != "" {
+			return p.fhir.do(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
+		}
+		return p.fhir.read(ctx, n)
+	case 2:
+		if id := p.oldest(&p.purged, p.deleted.Load()); id != "" {
+			return p.fhir.do(ctx, http.MethodPost, "/patient/"+id+"/$purge", nil, http.StatusOK)
+		}
+		return p.fhir.read(ctx, n)
 	case 4, 5, 6, 7:
 		return p.fhir.update(ctx, n/20*4+n%20)
 	case 8:
@@ -141,20 +153,17 @@ func (p *practice) request(ctx context.Context, n int) error {
 	}
 }
 
-// deleteOne deletes the oldest of the passing Patients, or reads a Patient if there is none.
-func (p *practice) deleteOne(ctx context.Context, n int) error {
+// oldest returns the id of the oldest passing Patient after the first ones, whose number is taken, and counts it there. It
+// returns an empty string if there is none among the first limit ones.
+func (p *practice) oldest(taken *atomic.Int64, limit int64) string {
 	p.passing.mu.Lock()
-	next := int(p.deleted.Load())
-	var id string
-	if next < len(p.passing.ids) {
-		id, p.passing.ids[next] = p.passing.ids[next], ""
-		p.deleted.Add(1)
+	defer p.passing.mu.Unlock()
+	next := taken.Load()
+	if next >= min(limit, int64(len(p.passing.ids))) {
+		return ""
 	}
-	p.passing.mu.Unlock()
-	if id == "" {
-		return p.fhir.read(ctx, n)
-	}
-	return p.fhir.do(ctx, http.MethodDelete, "/patient/"+id, nil, http.StatusOK)
+	taken.Add(1)
+	return p.passing.ids[next]
 }
 
 // capacity returns the requests per second that o.clients clients reach, each with one request under way.

@@ -36,8 +36,8 @@ type Options struct {
 	// Bases are the addresses of the site. A reference below one of them is treated as the relative
 	// reference to the same record.
 	Bases []string
-	// MaxCount is the maximum of _count at the Site, to which a larger value is reduced. 0 means MaxCount,
-	// the constant.
+	// MaxCount is the maximum of _count at the Site. A larger value is reduced to it. Default: the
+	// constant MaxCount.
 	MaxCount int
 }
 

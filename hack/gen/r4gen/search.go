@@ -37,7 +37,7 @@ type searchPath struct {
 	steps []string
 	// as is the type that a choice element must have.
 	as string
-	// where is an element that must have the value is.
+	// where is the name of an element whose value must equal is.
 	where, is string
 	// refersTo is the type that a reference must refer to.
 	refersTo string
@@ -177,8 +177,8 @@ var (
 	extensionIs = regexp.MustCompile(`\.extension\('([^']+)'\)`)
 )
 
-// parsePath takes one alternative of an expression apart; own tells whether it
-// starts from the base type.
+// parsePath parses one alternative of an expression. own reports whether it starts from the base
+// type.
 func parsePath(expression, base string) (path searchPath, own bool, err error) {
 	text := expression
 	if m := asType.FindStringSubmatch(text); m != nil {
@@ -196,7 +196,7 @@ func parsePath(expression, base string) (path searchPath, own bool, err error) {
 	case truth.MatchString(text):
 		m := truth.FindStringSubmatch(text)
 		if m[1] != m[2] {
-			return path, false, fmt.Errorf("the expression %q is not provided for", expression)
+			return path, false, unsupported(expression)
 		}
 		text, path.truth = m[1], true
 	}
@@ -208,14 +208,18 @@ func parsePath(expression, base string) (path searchPath, own bool, err error) {
 	}
 	text = extensionIs.ReplaceAllString(text, ".extension")
 	if !plainPath.MatchString(text) || strings.HasSuffix(text, ".extension") {
-		return path, false, fmt.Errorf("the expression %q is not provided for", expression)
+		return path, false, unsupported(expression)
 	}
 	steps := strings.Split(text, ".")
 	path.steps = steps[1:]
 	return path, steps[0] == base, nil
 }
 
-// checkPath makes sure that the path leads somewhere.
+func unsupported(expression string) error {
+	return fmt.Errorf("the expression %q is not supported: want Type.element, with .where(element='value'), .where(resolve() is Type), .ofType(type) or .extension('URL').value.ofType(type)", expression)
+}
+
+// checkPath returns an error if a step of the path is not an element.
 func checkPath(path searchPath, base string, rows []typeRow) error {
 	typeName := base
 	for _, step := range path.steps {

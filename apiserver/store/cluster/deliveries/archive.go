@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
@@ -90,36 +91,21 @@ func archivedOf(spec *recordsv1.WebhookDeliverySpec) (delivery.Archived, error) 
 
 // eachObject calls visit with each WebhookDelivery of the site.
 func (a archive) eachObject(ctx context.Context, visit func(*recordsv1.WebhookDelivery) error) error {
-	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + fields.EscapeValue(a.key), Limit: pageSize / 10}
-	for {
-		var page recordsv1.WebhookDeliveryList
-		if err := a.client.ListIn(ctx, objects.Delivery, a.namespace, options, &page); err != nil {
-			return objects.StoreError("list deliveries", err)
-		}
+	return eachPage(ctx, a.client, objects.Delivery, a.namespace, a.ofSite(), func(page *recordsv1.WebhookDeliveryList) error {
 		for i := range page.Items {
 			if err := visit(&page.Items[i]); err != nil {
 				return err
 			}
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // eachEvent calls visit with each event in a Record of the site.
 func (a archive) eachEvent(ctx context.Context, visit func(store.AcceptedEvent)) error {
-	options := metav1.ListOptions{FieldSelector: "spec.hasEvents=true", Limit: pageSize / 10}
-	for {
-		var page recordsv1.RecordList
-		if err := a.client.ListIn(ctx, objects.Records, a.namespace, options, &page); err != nil {
-			return objects.StoreError("list records with events", err)
-		}
+	return eachPage(ctx, a.client, objects.Records, a.namespace, eventsSelector+","+a.ofSite(), func(page *recordsv1.RecordList) error {
 		for i := range page.Items {
 			record := &page.Items[i]
-			if record.Spec.SiteKey != a.key {
-				continue
-			}
 			for j := range record.Spec.Events {
 				event, err := Accept(&record.Spec.Events[j], record.ResourceVersion)
 				if err != nil {
@@ -128,20 +114,13 @@ func (a archive) eachEvent(ctx context.Context, visit func(store.AcceptedEvent))
 				visit(event)
 			}
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // eachRing calls visit with the log of each webhook.
 func (a archive) eachRing(ctx context.Context, visit func(webhook string, r *ring)) error {
-	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + fields.EscapeValue(a.key), Limit: pageSize / 10}
-	for {
-		var page recordsv1.WebhookDeliveryLogList
-		if err := a.client.ListIn(ctx, objects.Logs, a.namespace, options, &page); err != nil {
-			return objects.StoreError("list delivery logs", err)
-		}
+	return eachPage(ctx, a.client, objects.Logs, a.namespace, a.ofSite(), func(page *recordsv1.WebhookDeliveryLogList) error {
 		for i := range page.Items {
 			r, err := ringOf(&page.Items[i])
 			if err != nil {
@@ -149,7 +128,30 @@ func (a archive) eachRing(ctx context.Context, visit func(webhook string, r *rin
 			}
 			visit(page.Items[i].Spec.Webhook, r)
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		return nil
+	})
+}
+
+// ofSite is the field selector of the site's objects.
+func (a archive) ofSite() string { return "spec.siteKey=" + fields.EscapeValue(a.key) }
+
+// eachPage calls visit with each page of the objects of a resource in a namespace that a field selector
+// selects.
+func eachPage[L any, P interface {
+	*L
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, client *objects.Client, resource, namespace, selector string, visit func(P) error) error {
+	options := metav1.ListOptions{FieldSelector: selector, Limit: pageSize / 10}
+	for {
+		page := P(new(L))
+		if err := client.ListIn(ctx, resource, namespace, options, page); err != nil {
+			return objects.StoreError("list "+resource, err)
+		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
 			return nil
 		}
 	}

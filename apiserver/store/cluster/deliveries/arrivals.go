@@ -156,10 +156,20 @@ func (q *queue) leaveLocked(name, resourceVersion string) {
 	q.forgetLeft(name, h)
 }
 
-// forgetLeft forgets a holding whose events were removed, after the watch has reported that. Until then, a state from before
-// the removal may still arrive, and would start its deliveries again. The caller holds mu.
+// forgetLeft forgets a holding whose events were removed, after the watch has reported that, and not while a list is read.
+// Until then, a state from before the removal may still come, and would start its deliveries again. The caller holds mu.
 func (q *queue) forgetLeft(name string, h *holding) {
-	if h.left && h.takenOut && q.holdings[name] == h {
+	if h.left && h.takenOut && !q.listing && q.holdings[name] == h {
 		delete(q.holdings, name)
+	}
+}
+
+// endListing notes that a list has been read.
+func (q *queue) endListing() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.listing = false
+	for name, h := range q.holdings {
+		q.forgetLeft(name, h)
 	}
 }

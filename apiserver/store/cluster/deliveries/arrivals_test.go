@@ -24,6 +24,8 @@ func TestLeave(t *testing.T) {
 		want    left
 	}{
 		"removed, then reported":     {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leave(name, "6") }, left{}},
+		"both while a list is read":  {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.listing = true; q.leave(name, "6") }, left{Held: true}},
+		"both, then the list ends":   {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.listing = true; q.leave(name, "6"); q.endListing() }, left{}},
 		"reported for earlier ones":  {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leave(name, "4") }, left{Held: true}},
 		"reported, not yet removed":  {nil, &holding{record: at("5"), removing: true}, func(q *queue) { q.leave(name, "6") }, left{Held: true}},
 		"reported, then removed":     {nil, &holding{record: at("5"), last: 1, removing: true}, func(q *queue) { q.leave(name, "6"); q.tookOut(name, q.holdings[name], 1) }, left{}},

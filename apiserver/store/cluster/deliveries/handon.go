@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
@@ -33,12 +32,13 @@ const creators = 16
 func (q *queue) handOn(ctx context.Context) error {
 	q.mu.Lock()
 	mustList, arrived := q.mustList, q.arrived
-	q.mustList, q.arrived = false, map[string]*recordsv1.Record{}
+	q.mustList, q.listing, q.arrived = false, mustList, map[string]*recordsv1.Record{}
 	q.mu.Unlock()
 	seen := map[string]bool{}
 	var err error
 	if mustList { // it has everything that has arrived
 		err = q.takeListed(ctx, seen)
+		q.endListing()
 	} else {
 		err = q.takeEach(ctx, slices.Collect(maps.Values(arrived)), seen)
 	}
@@ -62,23 +62,13 @@ func (q *queue) handOn(ctx context.Context) error {
 
 // takeListed is takeEach for all Records of the namespace with events.
 func (q *queue) takeListed(ctx context.Context, seen map[string]bool) error {
-	options := metav1.ListOptions{FieldSelector: eventsSelector, Limit: pageSize / 10}
-	for {
-		var page recordsv1.RecordList
-		if err := q.client.ListIn(ctx, objects.Records, q.namespace, options, &page); err != nil {
-			return objects.StoreError("list records with events", err)
-		}
+	return eachPage(ctx, q.client, objects.Records, q.namespace, eventsSelector, func(page *recordsv1.RecordList) error {
 		records := make([]*recordsv1.Record, len(page.Items))
 		for i := range page.Items {
 			records[i] = &page.Items[i]
 		}
-		if err := q.takeEach(ctx, records, seen); err != nil {
-			return err
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+		return q.takeEach(ctx, records, seen)
+	})
 }
 
 // takeEach hands on or holds the events of each Record of an open site. It adds the new entries to

@@ -41,6 +41,8 @@ type queue struct {
 	expected, mustList bool
 	arrived            map[string]*recordsv1.Record
 	offered            map[string]offer
+	// listing reports whether a list is being read. Its later pages are as old as its first one.
+	listing bool
 	// entries are the pending deliveries by name. order has the same entries by sequence.
 	entries map[string]*entry
 	order   []*entry

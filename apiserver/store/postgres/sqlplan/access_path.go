@@ -298,6 +298,7 @@ func (c *compiler) refersToIDPath(typeName string, condition store.RefersToID) *
 	}}
 }
 
+// refersAroundPath returns the path of a search with :above or :below.
 func (c *compiler) refersAroundPath(typeName string, condition store.RefersAround) *accessPath {
 	return &accessPath{isExact: true, sizeClass: classReference, list: func() (string, error) {
 		members, err := c.hierarchyTable(typeName, condition)

@@ -106,8 +106,8 @@ type planner struct {
 	// onlyRid reports whether the branches return rids and ranks, but no other columns.
 	onlyRid bool
 	order   order.Order
-	// after is the place of the last hit on the previous page, or nil for the first page. inclusive
-	// reports whether a record at the same place belongs to this page.
+	// after is the position of the last hit on the previous page, or nil for the first page. inclusive
+	// reports whether a record at the same position belongs to this page.
 	after     *order.Place
 	inclusive bool
 	// limit is the SQL of the maximum number of rows.

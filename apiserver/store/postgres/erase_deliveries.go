@@ -26,9 +26,11 @@ func (t *transaction) noteErased(op store.Op) {
 func subjectOf(key store.Key) string { return strings.ToLower(key.Type + "/" + key.ID) }
 
 // eraseEvents deletes the events about erased records, and their deliveries with the responses of
-// webhooks. The subject of an event is in its JSON, so all events of the site are read. The lock of
-// the relay keeps events from moving between the tables meanwhile. A job of a deleted delivery ends
-// without an attempt, and a chain that waited for one is restarted by the queue's upkeep.
+// webhooks. The subject of an event is in its JSON, so all events in the outbox, which are few, are read.
+// Of the table event, those with the hash of a subject are read, and those without a hash, which
+// older releases stored. The lock of the relay keeps events from moving between the tables meanwhile.
+// A job of a deleted delivery ends without an attempt, and a chain that waited for one is restarted by
+// the queue's upkeep.
 func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if len(t.erased) == 0 {
 		return nil
@@ -40,7 +42,11 @@ func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	handedOn, deliveries, err := t.eventsAbout(ctx, tx, `SELECT seq, at, event FROM event WHERE site = $1`)
+	subjects := make([]int64, 0, len(t.erased))
+	for subject := range t.erased {
+		subjects = append(subjects, outbox.SubjectKey(subject))
+	}
+	handedOn, deliveries, err := t.eventsAbout(ctx, tx, `SELECT seq, at, event FROM event WHERE site = $1 AND (subject = ANY($2) OR subject IS NULL)`, subjects)
 	if err != nil {
 		return err
 	}
@@ -58,8 +64,8 @@ func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 
 // eventsAbout returns the sequences of those events of a query that are about erased records, and
 // the ids of their deliveries.
-func (t *transaction) eventsAbout(ctx context.Context, tx pgx.Tx, query string) (seqs []int64, deliveries []string, err error) {
-	rows, err := tx.Query(ctx, query, t.site.site)
+func (t *transaction) eventsAbout(ctx context.Context, tx pgx.Tx, query string, args ...any) (seqs []int64, deliveries []string, err error) {
+	rows, err := tx.Query(ctx, query, append([]any{t.site.site}, args...)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,8 +4,11 @@
 package outbox
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -27,6 +30,13 @@ type head struct {
 	Sequence int   `json:"sequence,omitempty"`
 	Times    []int `json:"times,omitempty"`
 	Version  int   `json:"version,omitempty"`
+}
+
+// SubjectKey returns the value of the column "subject" of the table event: a hash of a subject, of which
+// the case is ignored. Subjects can have the same hash.
+func SubjectKey(subject string) int64 {
+	sum := sha256.Sum256([]byte(strings.ToLower(subject)))
+	return int64(binary.LittleEndian.Uint64(sum[:])) //nolint:gosec // any 64 bits
 }
 
 // Pack returns the values of the columns "event" and "envelope" for an event.

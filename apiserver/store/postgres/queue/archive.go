@@ -209,7 +209,7 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 		WHERE delivery.status <> 0 AND EXCLUDED.status <> 0 AND EXCLUDED.finished > delivery.finished`
 	for from := 0; from < len(all); from += restoreBatch {
 		var ids, webhooks []string
-		var seqs, ats []int64
+		var seqs, ats, subjects []int64
 		var statuses []int16
 		var tries []int32
 		var next, chains, finished []*int64
@@ -237,7 +237,7 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 			}
 			attempts = append(attempts, log)
 			head, _ := outbox.Pack(store.Event{ID: d.Event.ID, Type: d.Event.Type, Subject: d.Event.Subject, Targets: d.Event.Targets, Restricted: d.Event.Restricted})
-			packed = append(packed, head)
+			subjects, packed = append(subjects, outbox.SubjectKey(d.Event.Subject)), append(packed, head)
 			envelope := d.Event.Envelope
 			if envelope == nil {
 				envelope = []byte{}
@@ -245,7 +245,7 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 			envelopes = append(envelopes, envelope)
 		}
 		batch := &pgx.Batch{}
-		batch.Queue(insertEvents, a.number, seqs, ats, packed, envelopes)
+		batch.Queue(insertEvents, a.number, seqs, ats, subjects, packed, envelopes)
 		batch.Queue(insertArchived, a.number, ids, webhooks, seqs, ats, statuses, tries, next, chains, finished, attempts)
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return err

@@ -135,7 +135,7 @@ func (d *deliveries) jobs(site int32) []newJob {
 }
 
 const (
-	insertEvents = `INSERT INTO event (site, seq, at, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::bytea[], $5::bytea[]) e ON CONFLICT DO NOTHING`
+	insertEvents = `INSERT INTO event (site, seq, at, subject, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e ON CONFLICT DO NOTHING`
 	// insertDeliveries skips deliveries that exist, so that an event that is posted twice with the
 	// same id is delivered once. It touches no row of webhook that exists, because it would wait for the
 	// transactions that store the results of attempts. ON CONFLICT alone waits for a row that changes.
@@ -154,7 +154,7 @@ const (
 // store inserts the events and their deliveries, and deletes the rows of the outbox. ids are the
 // ids of the jobs, in the order in which jobs returned these.
 func (d *deliveries) store(ctx context.Context, tx pgx.Tx, site int32, ids []int64, events []store.AcceptedEvent) error {
-	var seqs, kept, ats []int64
+	var seqs, kept, ats, subjects []int64
 	var packed, envelopes [][]byte
 	for _, event := range events {
 		seqs = append(seqs, event.Sequence)
@@ -163,7 +163,7 @@ func (d *deliveries) store(ctx context.Context, tx pgx.Tx, site int32, ids []int
 		}
 		head, _ := outbox.Pack(store.Event{ID: event.ID, Type: event.Type, Subject: event.Subject, Targets: event.Targets, Restricted: event.Restricted})
 		kept, ats = append(kept, event.Sequence), append(ats, event.Accepted.UnixMilli())
-		packed, envelopes = append(packed, head), append(envelopes, event.Envelope)
+		subjects, packed, envelopes = append(subjects, outbox.SubjectKey(event.Subject)), append(packed, head), append(envelopes, event.Envelope)
 	}
 	jobs := make([]*int64, len(d.ids))
 	for i := range d.ids {
@@ -173,7 +173,7 @@ func (d *deliveries) store(ctx context.Context, tx pgx.Tx, site int32, ids []int
 	}
 	batch := &pgx.Batch{}
 	if len(kept) > 0 {
-		batch.Queue(insertEvents, site, kept, ats, packed, envelopes)
+		batch.Queue(insertEvents, site, kept, ats, subjects, packed, envelopes)
 		batch.Queue(insertDeliveries, site, d.ids, d.webhooks, d.seqs, d.ats, d.chains, jobs)
 	}
 	batch.Queue(deleteOutbox, site, seqs)

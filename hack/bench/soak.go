@@ -113,8 +113,8 @@ type soak struct {
 }
 
 // sustainable returns the highest rates of the practices, in the ratio of their rates in a closed loop, at which p99 of
-// both stays below soakLatency and no request fails. Rates of a closed loop are higher than what an open loop can have: a request then takes up to
-// 1.4 times as much time of the processors, because fewer are in a batch.
+// both stays below soakLatency and no request fails. Rates of a closed loop are higher than what an open loop can have: a
+// request then takes up to 1.4 times as much time of the processors, because fewer are in a batch.
 func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, error) {
 	for share := 1.0; share > soakStep/2; share -= soakStep {
 		rates := slices.Clone(closed)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -34,21 +33,14 @@ func Erase(ctx context.Context, client *objects.Client, namespace, key string, n
 			return objects.StoreError("remove delivery "+id, err)
 		}
 	}
-	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + key, Limit: pageSize / 10}
-	for {
-		var page recordsv1.WebhookDeliveryLogList
-		if err := client.ListIn(ctx, objects.Logs, namespace, options, &page); err != nil {
-			return objects.StoreError("list delivery logs", err)
-		}
+	return eachPage(ctx, client, objects.Logs, namespace, "spec.siteKey="+key, func(page *recordsv1.WebhookDeliveryLogList) error {
 		for i := range page.Items {
 			if err := l.eraseFromLog(ctx, page.Items[i].Spec.Webhook, of); err != nil {
 				return err
 			}
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // subjects is a set of subjects of events, in lower case.

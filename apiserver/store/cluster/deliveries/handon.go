@@ -138,10 +138,7 @@ func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (mad
 	if err := q.takeOut(ctx, record, last); err != nil {
 		return made, err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	h.removing, h.takenOut = false, true
-	q.forgetLeft(record.Name, h)
+	q.tookOut(record.Name, h, last)
 	return made, nil
 }
 

@@ -28,17 +28,30 @@ func subjectOf(key store.Key) string { return strings.ToLower(key.Type + "/" + k
 // eraseEvents deletes the events about erased records, and their deliveries with the responses of
 // webhooks. The subject of an event is in its JSON, so all events in the outbox, which are few, are read.
 // Of the table event, those with the hash of a subject are read, and those without a hash, which
-// older releases stored. The lock of the relay keeps events from moving between the tables meanwhile.
+// older releases stored.
+//
+// An event that is in neither table at first was moved before, or never existed: the outbox is read
+// first, and a later statement sees what the relay has committed since. An event in the outbox may be
+// moved at any time, so its deletion needs the lock of the relay. Others do not wait for it, or the relay
+// would hardly get the lock during many purges, and the outbox would grow.
+//
 // A job of a deleted delivery ends without an attempt, and a chain that waited for one is restarted by
 // the queue's upkeep.
 func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if len(t.erased) == 0 {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, t.site.site); err != nil {
+	const inOutbox = `SELECT seq, at, event FROM outbox WHERE site = $1`
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared($1, $2)`, outbox.EraseLock, t.site.site); err != nil {
 		return err
 	}
-	accepted, _, err := t.eventsAbout(ctx, tx, `SELECT seq, at, event FROM outbox WHERE site = $1`)
+	accepted, _, err := t.eventsAbout(ctx, tx, inOutbox)
+	if err == nil && len(accepted) > 0 {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, t.site.site); err != nil {
+			return err
+		}
+		accepted, _, err = t.eventsAbout(ctx, tx, inOutbox)
+	}
 	if err != nil {
 		return err
 	}

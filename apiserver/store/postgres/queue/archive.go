@@ -183,14 +183,14 @@ func (a archive) insertStates(ctx context.Context, tx pgx.Tx, states map[string]
 	return err
 }
 
-// RestoreEnded implements delivery.Archive. It holds the lock of the relay, as a purge does. A
-// purge that did not see the restored deliveries has therefore ended before RestoreEnded returns.
+// RestoreEnded implements delivery.Archive. It waits for purges: one that did not see the restored
+// deliveries has ended before RestoreEnded returns.
 func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, restoreTimeout); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, a.number); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.EraseLock, a.number); err != nil {
 			return err
 		}
 		return a.insert(ctx, tx, ended, func(string) bool { return false })

@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
@@ -136,6 +137,42 @@ func TestErasedBytes(t *testing.T) {
 	g.Eventually(func() int { return counts(t, s, "works")[delivery.Delivered] }, patience).Should(Equal(2), "the queue goes on")
 	for _, call := range r.all() {
 		g.Expect(call.Event).NotTo(Equal("e3"), "an erased event is not sent")
+	}
+}
+
+// TestEraseDuringRelay shows that only the erasure of a record with an event in the outbox waits for the relay.
+func TestEraseDuringRelay(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	s := d.site()
+	post(t, s, "Patient/rex", []string{"works"}, "e1")
+	relaying, err := d.pool.Begin(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = relaying.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = relaying.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, s.Number())
+	g.Expect(err).NotTo(HaveOccurred())
+
+	purge := func(id string) chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: "Patient", ID: id}, Method: store.MethodDelete, Erase: true}})
+			done <- err
+		}()
+		return done
+	}
+	g.Eventually(purge("bella"), patience).Should(Receive(BeNil()))
+	rex := purge("rex")
+	g.Consistently(rex, "300ms").ShouldNot(Receive(), "the relay may move the event meanwhile")
+	// The relay moves the event.
+	_, err = relaying.Exec(t.Context(), `WITH o AS (DELETE FROM outbox WHERE site = $1 RETURNING seq, at, event, envelope)
+		INSERT INTO event (site, seq, at, subject, event, envelope) SELECT $1, seq, at, $2, event, envelope FROM o`, s.Number(), outbox.SubjectKey("Patient/rex"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(relaying.Commit(t.Context())).To(Succeed())
+	g.Eventually(rex, patience).Should(Receive(BeNil()))
+	for _, table := range []string{"outbox", "event"} {
+		var n int
+		g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE site = $1`, s.Number()).Scan(&n)).To(Succeed())
+		g.Expect(n).To(BeZero(), "rows in %s", table)
 	}
 }
 

@@ -303,7 +303,7 @@ func name(site int32, webhook string) string {
 // The first keys of the advisory locks by which only one process at a time runs a task of a site.
 const (
 	relayLock = outbox.RelayLock
-	trimLock  = relayLock + 1
+	trimLock  = relayLock + 1 // outbox.EraseLock is the next
 )
 
 // tryLock tries to lock a task of a site until the transaction ends. It returns false if another

@@ -30,10 +30,10 @@ func subjectOf(key store.Key) string { return strings.ToLower(key.Type + "/" + k
 // Of the table event, those with the hash of a subject are read, and those without a hash, which
 // older releases stored.
 //
-// An event that is in neither table at first was moved before, or never existed: the outbox is read
-// first, and a later statement sees what the relay has committed since. An event in the outbox may be
-// moved at any time, so its deletion needs the lock of the relay. Others do not wait for it, or the relay
-// would hardly get the lock during many purges, and the outbox would grow.
+// The outbox is read first, and the table event by a later statement, which sees what the relay has
+// committed since. An event in the outbox may be moved at any time, so its deletion needs the lock of the
+// relay. Other purges do not take it, or the relay would hardly get it during many purges, and the outbox
+// would grow.
 //
 // A job of a deleted delivery ends without an attempt, and a chain that waited for one is restarted by
 // the queue's upkeep.
@@ -41,60 +41,66 @@ func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if len(t.erased) == 0 {
 		return nil
 	}
-	const inOutbox = `SELECT seq, at, event FROM outbox WHERE site = $1`
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared($1, $2)`, outbox.EraseLock, t.site.site); err != nil {
+	found, err := t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock_shared($1, $2)`, outbox.EraseLock)
+	if err == nil && len(found.accepted) > 0 {
+		found, err = t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock)
+	}
+	if err != nil || len(found.accepted)+len(found.handedOn) == 0 {
 		return err
 	}
-	accepted, _, err := t.eventsAbout(ctx, tx, inOutbox)
-	if err == nil && len(accepted) > 0 {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, t.site.site); err != nil {
-			return err
-		}
-		accepted, _, err = t.eventsAbout(ctx, tx, inOutbox)
-	}
-	if err != nil {
-		return err
-	}
+	batch := &pgx.Batch{}
+	batch.Queue(`DELETE FROM outbox WHERE site = $1 AND seq = ANY($2::int8[])`, t.site.site, found.accepted)
+	batch.Queue(`DELETE FROM event WHERE site = $1 AND seq = ANY($2::int8[])`, t.site.site, found.handedOn)
+	// The queue locks the rows of webhooks before deliveries.
+	batch.Queue(`SELECT FROM webhook WHERE site = $1 AND webhook IN (
+		SELECT webhook FROM delivery WHERE site = $1 AND id = ANY($2::text[]::uuid[]) AND status = 0) ORDER BY webhook FOR UPDATE`, t.site.site, found.deliveries)
+	batch.Queue(`WITH d AS (DELETE FROM delivery WHERE site = $1 AND id = ANY($2::text[]::uuid[]) RETURNING webhook, status)
+		UPDATE webhook w SET pending = w.pending - p.n FROM (SELECT webhook, count(*) AS n FROM d WHERE status = 0 GROUP BY webhook) p
+		WHERE w.site = $1 AND w.webhook = p.webhook`, t.site.site, found.deliveries)
+	return tx.SendBatch(ctx, batch).Close()
+}
+
+// erasedEvents are the events about erased records: their sequences in the tables outbox and event, and
+// the ids of their deliveries.
+type erasedEvents struct {
+	accepted, handedOn []int64
+	deliveries         []string
+}
+
+// findEvents finds the events about erased records after it has an advisory lock of the site.
+func (t *transaction) findEvents(ctx context.Context, tx pgx.Tx, lock string, class int) (found erasedEvents, err error) {
 	subjects := make([]int64, 0, len(t.erased))
 	for subject := range t.erased {
 		subjects = append(subjects, outbox.SubjectKey(subject))
 	}
-	handedOn, deliveries, err := t.eventsAbout(ctx, tx, `SELECT seq, at, event FROM event WHERE site = $1 AND (subject = ANY($2) OR subject IS NULL)`, subjects)
-	if err != nil {
-		return err
-	}
 	batch := &pgx.Batch{}
-	batch.Queue(`DELETE FROM outbox WHERE site = $1 AND seq = ANY($2::int8[])`, t.site.site, accepted)
-	batch.Queue(`DELETE FROM event WHERE site = $1 AND seq = ANY($2::int8[])`, t.site.site, handedOn)
-	// The queue locks the rows of webhooks before deliveries.
-	batch.Queue(`SELECT FROM webhook WHERE site = $1 AND webhook IN (
-		SELECT webhook FROM delivery WHERE site = $1 AND id = ANY($2::text[]::uuid[]) AND status = 0) ORDER BY webhook FOR UPDATE`, t.site.site, deliveries)
-	batch.Queue(`WITH d AS (DELETE FROM delivery WHERE site = $1 AND id = ANY($2::text[]::uuid[]) RETURNING webhook, status)
-		UPDATE webhook w SET pending = w.pending - p.n FROM (SELECT webhook, count(*) AS n FROM d WHERE status = 0 GROUP BY webhook) p
-		WHERE w.site = $1 AND w.webhook = p.webhook`, t.site.site, deliveries)
-	return tx.SendBatch(ctx, batch).Close()
+	batch.Queue(lock, class, t.site.site)
+	batch.Queue(`SELECT seq, at, event FROM outbox WHERE site = $1`, t.site.site).Query(t.eachErased(func(event store.AcceptedEvent) {
+		found.accepted = append(found.accepted, event.Sequence)
+	}))
+	batch.Queue(`SELECT seq, at, event FROM event WHERE site = $1 AND (subject = ANY($2) OR subject IS NULL)`, t.site.site, subjects).Query(t.eachErased(func(event store.AcceptedEvent) {
+		found.handedOn = append(found.handedOn, event.Sequence)
+		for _, webhook := range event.Targets {
+			found.deliveries = append(found.deliveries, delivery.DeliveryID(event.ID, webhook))
+		}
+	}))
+	err = tx.SendBatch(ctx, batch).Close()
+	slices.Sort(found.deliveries)
+	return found, err
 }
 
-// eventsAbout returns the sequences of those events of a query that are about erased records, and
-// the ids of their deliveries.
-func (t *transaction) eventsAbout(ctx context.Context, tx pgx.Tx, query string, args ...any) (seqs []int64, deliveries []string, err error) {
-	rows, err := tx.Query(ctx, query, append([]any{t.site.site}, args...)...)
-	if err != nil {
-		return nil, nil, err
-	}
-	var seq, at int64
-	var packed []byte
-	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &packed}, func() error {
-		event, err := outbox.UnpackHead(seq, at, packed)
-		if err != nil || !t.erased[strings.ToLower(event.Subject)] {
+// eachErased returns a function that calls take for each event about an erased record.
+func (t *transaction) eachErased(take func(store.AcceptedEvent)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var seq, at int64
+		var packed []byte
+		_, err := pgx.ForEachRow(rows, []any{&seq, &at, &packed}, func() error {
+			event, err := outbox.UnpackHead(seq, at, packed)
+			if err == nil && t.erased[strings.ToLower(event.Subject)] {
+				take(event)
+			}
 			return err
-		}
-		seqs = append(seqs, seq)
-		for _, webhook := range event.Targets {
-			deliveries = append(deliveries, delivery.DeliveryID(event.ID, webhook))
-		}
-		return nil
-	})
-	slices.Sort(deliveries)
-	return seqs, deliveries, err
+		})
+		return err
+	}
 }

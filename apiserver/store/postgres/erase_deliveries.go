@@ -78,7 +78,9 @@ func (t *transaction) findEvents(ctx context.Context, tx pgx.Tx, lock string, cl
 	batch.Queue(`SELECT seq, at, event FROM outbox WHERE site = $1`, t.site.site).Query(t.eachErased(func(event store.AcceptedEvent) {
 		found.accepted = append(found.accepted, event.Sequence)
 	}))
-	batch.Queue(`SELECT seq, at, event FROM event WHERE site = $1 AND (subject = ANY($2) OR subject IS NULL)`, t.site.site, subjects).Query(t.eachErased(func(event store.AcceptedEvent) {
+	// Postgres cannot use an index for an OR here, as bitmap scans are off.
+	const handedOn = `SELECT seq, at, event FROM event WHERE site = $1 AND subject = ANY($2) UNION ALL SELECT seq, at, event FROM event WHERE site = $1 AND subject IS NULL`
+	batch.Queue(handedOn, t.site.site, subjects).Query(t.eachErased(func(event store.AcceptedEvent) {
 		found.handedOn = append(found.handedOn, event.Sequence)
 		for _, webhook := range event.Targets {
 			found.deliveries = append(found.deliveries, delivery.DeliveryID(event.ID, webhook))

@@ -16,6 +16,9 @@ import (
 // another API server reindexes it.
 const reindexDelay = 15 * time.Second
 
+// dropDelay is the pause before another attempt to drop the texts of earlier releases.
+const dropDelay = 10 * time.Minute
+
 // indexState is what this process knows about a Site's index.
 type indexState int32
 
@@ -36,7 +39,11 @@ func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) 
 		if err != nil {
 			slog.WarnContext(ctx, "cannot reindex the records of a site, retrying", "siteKey", d.key, "error", err)
 		}
-		timer := time.NewTimer(reindexDelay)
+		delay := reindexDelay
+		if err == nil && indexState(d.indexed.Load()) == indexed {
+			delay = dropDelay
+		}
+		timer := time.NewTimer(delay)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -59,11 +66,11 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 		}
 		before = progress.Read
 	})
-	if err != nil || state != postgres.Current {
+	if err != nil || state == postgres.Elsewhere {
 		return false, err
 	}
 	d.indexed.Store(int32(indexed))
-	return true, nil
+	return state == postgres.Current, nil
 }
 
 // Reindexed returns the number of records of all Sites that this process has checked for outdated

@@ -16,6 +16,10 @@ type Extractor interface {
 	// IsFacet reports whether a token parameter has few distinct codes, as gender has. A facet
 	// divides records into groups and filters the candidates of other conditions.
 	IsFacet(param string) bool
+	// Parts returns the parameters of a type of which each text is also a text of param, as family and
+	// given are parts of name. An engine may store such a text once. No parameter is a part of two, or
+	// has parts if it is one.
+	Parts(recordType, param string) []string
 	// Fold returns Text.Folded of a text whose Original is given.
 	Fold(original string) string
 }
@@ -30,4 +34,5 @@ func (noExtractor) Extract(string, []byte) []IndexValue       { return nil }
 func (noExtractor) References(string, []byte) []IndexValue    { return nil }
 func (noExtractor) Labels(string, []IndexValue) (none Labels) { return none }
 func (noExtractor) IsFacet(string) bool                       { return false }
+func (noExtractor) Parts(string, string) []string             { return nil }
 func (noExtractor) Fold(original string) string               { return original }

@@ -30,7 +30,7 @@ const (
 // archiveTables are the tables that an export reads, and those that an import writes.
 var (
 	exportedTables = []string{"res", "hist", "claim"}
-	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
+	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_text", "ix_date", "ix_pos"}
 )
 
 // archiveManifest is a second Site in the same database. %[1]s are the limits, and %[2]s its name and namespace.

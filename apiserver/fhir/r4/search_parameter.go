@@ -1,5 +1,7 @@
 package r4
 
+import "slices"
+
 // SearchKind is the type of a search parameter. R4 search.html#ptypes.
 type SearchKind uint8
 
@@ -74,6 +76,23 @@ func SearchParameters(typeName string) []*SearchParameter {
 }
 
 func (p *SearchParameter) isOf(typ typeIndex) bool { return p.base == typ || p.base == typeResource }
+
+// IsPartOf reports whether both are parameters of type string, and each element that p selects is a
+// child of one that whole selects.
+func (p *SearchParameter) IsPartOf(whole *SearchParameter) bool {
+	isChild := func(path searchPath) bool {
+		return slices.ContainsFunc(whole.paths, func(parent searchPath) bool {
+			last := len(path.steps) - 1
+			return last > 0 && slices.Equal(path.steps[:last], parent.steps) && parent.hasNoCondition() && path.hasNoCondition()
+		})
+	}
+	return p.Kind == SearchString && whole.Kind == SearchString && p.base == whole.base &&
+		!slices.ContainsFunc(p.paths, func(path searchPath) bool { return !isChild(path) })
+}
+
+func (p searchPath) hasNoCondition() bool {
+	return p.as == 0 && p.where == "" && p.refersTo == 0 && !p.truth && len(p.urls) == 0
+}
 
 // searchPath is a path from a resource to values, with conditions on the values.
 type searchPath struct {

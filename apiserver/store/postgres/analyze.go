@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
 // analyzeSteps are the numbers of records written to a site by this process after which it checks
@@ -12,7 +14,12 @@ import (
 // the wrong index. Autovacuum would correct the estimate only after a minute.
 var analyzeSteps = []int64{200, 2_000, 20_000}
 
-var indexedTables = []string{"res", "hist", "ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos", "claim"}
+var indexedTables = []string{"res", "hist", "ix_tok", "ix_ref", indexrow.WideTexts, "ix_text", "ix_date", "ix_pos", "claim"}
+
+// existingTables returns those of indexedTables that the database has.
+func (s *Store) existingTables() []string {
+	return slices.DeleteFunc(slices.Clone(indexedTables), func(table string) bool { return table == indexrow.WideTexts && !s.hasWideTexts() })
+}
 
 // analyzeIfGrown adds records to the number of written records. When that number reaches one of
 // analyzeSteps, it runs ANALYZE if the database underestimates the size of the tables. All sessions
@@ -26,7 +33,7 @@ func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 	var known float64
 	err := s.pool.QueryRow(ctx, `SELECT c.reltuples FROM pg_class c JOIN sites s ON s.site = $1 WHERE c.oid = 'res'::regclass`, s.site).Scan(&known)
 	if err == nil && known < float64(now) {
-		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(indexedTables, ", "))
+		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(s.existingTables(), ", "))
 	}
 	if err != nil {
 		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will analyze them later", "error", err)

@@ -12,10 +12,11 @@ import (
 // version.
 type batchColumns struct {
 	selves, versions, sums, lows []int64
+	sigs, sigs2, sigs3           []int64
 	methods                      []int16
 	deleted                      []bool
 	labelled                     []int32
-	bodies, metadata             [][]byte
+	vals, bodies, metadata       [][]byte
 	// packed has the arrays of all versions: marks, labels and links of each. ends are the subscripts
 	// of the last elements of each of the three. Postgres has no arrays of arrays of different lengths.
 	packed              []int64
@@ -24,7 +25,7 @@ type batchColumns struct {
 }
 
 // versionNames are the names of the columns of unnested.
-const versionNames = "self, ver, ixsum, low, method, deleted, labelled, body, metadata, n0, n1, n2, n3"
+const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, sig, sig2, sig3, body, metadata, n0, n1, n2, n3"
 
 func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 	c := &batchColumns{packed: []int64{}}
@@ -39,6 +40,8 @@ func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 		c.selves, c.versions, c.sums, c.lows = append(c.selves, w.next.self), append(c.versions, w.next.version), append(c.sums, w.next.sum), append(c.lows, low)
 		c.methods, c.deleted = append(c.methods, methodNumber(w.next.method)), append(c.deleted, w.next.deleted)
 		c.labelled = append(c.labelled, indexrow.LabelledColumn(w.next.sum))
+		c.vals = append(c.vals, nonNilBytes(w.rows.Vals))
+		c.sigs, c.sigs2, c.sigs3 = append(c.sigs, w.rows.Signature[0]), append(c.sigs2, w.rows.Signature[1]), append(c.sigs3, w.rows.Signature[2])
 		c.bodies, c.metadata = append(c.bodies, body), append(c.metadata, w.next.metadata.pack())
 		c.begins = append(c.begins, int32(len(c.packed)))
 		c.packed = append(c.packed, w.rows.Marks...)
@@ -56,7 +59,7 @@ func (c *batchColumns) unnested(st *sqlplan.Statement) string {
 	return strings.Join([]string{
 		st.Arg(c.selves) + "::int8[]", st.Arg(c.versions) + "::int8[]", st.Arg(c.sums) + "::int8[]", st.Arg(c.lows) + "::int8[]",
 		st.Arg(c.methods) + "::int2[]", st.Arg(c.deleted) + "::boolean[]", st.Arg(c.labelled) + "::int4[]",
-		st.Arg(c.bodies) + "::bytea[]", st.Arg(c.metadata) + "::bytea[]",
+		st.Arg(c.vals) + "::bytea[]", st.Arg(c.sigs) + "::int8[]", st.Arg(c.sigs2) + "::int8[]", st.Arg(c.sigs3) + "::int8[]", st.Arg(c.bodies) + "::bytea[]", st.Arg(c.metadata) + "::bytea[]",
 		st.Arg(c.begins) + "::int4[]", st.Arg(c.marks) + "::int4[]", st.Arg(c.labels) + "::int4[]", st.Arg(c.ends) + "::int4[]",
 	}, ", ")
 }

@@ -210,11 +210,11 @@ func TestNewerSchemaUnderOpenStore(t *testing.T) {
 		_, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: where, Count: 1})
 		return err
 	}
-	text := store.TextIs{Param: "name", Match: store.Contains, Text: "x"}
+	text := store.TextIs{Param: "name", Text: "x"}
 	if err := search(text); err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"UPDATE paddock_schema_version SET version = version + 1", "UPDATE requirement SET oldest_server = 99", "DROP TABLE ix_str"} {
+	for _, sql := range []string{"UPDATE paddock_schema_version SET version = version + 1", "UPDATE requirement SET oldest_server = 99", "DROP TABLE ix_text"} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestNewerSchemaUnderOpenStore(t *testing.T) {
 		t.Errorf("search in a table that is left: %v", err)
 	}
 	var restored bool
-	if err := pool.QueryRow(t.Context(), "SELECT to_regclass('ix_str') IS NOT NULL OR (SELECT oldest_server FROM requirement) <> 99").Scan(&restored); err != nil || restored {
+	if err := pool.QueryRow(t.Context(), "SELECT to_regclass('ix_text') IS NOT NULL OR (SELECT oldest_server FROM requirement) <> 99").Scan(&restored); err != nil || restored {
 		t.Errorf("the database was changed: %t, %v", restored, err)
 	}
 }

@@ -28,6 +28,7 @@ func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events [
 	if p.Action == store.ActionAnnotate {
 		return e
 	}
+	p.next.isPacked = true
 	if p.Action != store.ActionPurge && !p.next.deleted {
 		e.rows = s.index.Rows(p.next.key.Type, p.next.body)
 		p.next.sum = e.rows.Sum()
@@ -86,11 +87,12 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 }
 
 func insertRecord(st *sqlplan.Statement, next *state, ix *indexrow.Rows) string {
-	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, claims, body, metadata) VALUES ($1, " +
+	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, vals, sig, sig2, sig3, packed, claims, body, metadata) VALUES ($1, " +
 		strings.Join([]string{
 			st.Arg(next.key.Type), st.Arg(next.id), st.Arg(spelling(next)), "(SELECT rid FROM t)", st.Arg(next.self),
 			st.Arg(next.version), "(SELECT upd FROM t)", st.Arg(next.sum), st.Arg(methodNumber(next.method)),
-			"false", st.Arg(nonNil(ix.Marks)), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(ix.Labels), st.Arg(ix.Links), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
+			"false", st.Arg(nonNil(ix.Marks)), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(ix.Labels), st.Arg(ix.Links),
+			st.Arg(nonNilBytes(ix.Vals)), st.Arg(ix.Signature[0]), st.Arg(ix.Signature[1]), st.Arg(ix.Signature[2]), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
 			st.Arg(next.metadata.pack()),
 		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
@@ -105,6 +107,7 @@ func updateRecord(st *sqlplan.Statement, current, next *state, ix *indexrow.Rows
 	set := strings.Join([]string{
 		"rid = (SELECT rid FROM t)", "ver = " + st.Arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.Arg(next.sum),
 		"method = " + st.Arg(methodNumber(next.method)), "deleted = " + st.Arg(next.deleted), "marks = " + st.Arg(nonNil(ix.Marks)),
+		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "packed = " + st.Arg(indexrow.LabelledColumn(next.sum)),
 		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(body),
 	}, ", ")
 	if !next.deleted { // a tombstone keeps the labels and links of the version before it
@@ -131,11 +134,14 @@ func purgeRecord(st *sqlplan.Statement, current *state) []string {
 // isUnchanged returns the SQL of a test whether the record is in the state on which the operation
 // was decided.
 func isUnchanged(st *sqlplan.Statement, current *state) string {
-	sameMetadata := " AND metadata IS NULL"
+	unchanged := " AND metadata IS NULL"
 	if packed := current.metadata.pack(); packed != nil {
-		sameMetadata = " AND metadata = " + st.Arg(packed)
+		unchanged = " AND metadata = " + st.Arg(packed)
 	}
-	return " AND rid + 0 = " + st.Arg(current.rid) + " AND ver = " + st.Arg(current.version) + sameMetadata
+	if !current.isPacked && !current.deleted {
+		unchanged += " AND packed IS DISTINCT FROM (ixsum & 2147483647)::int4" // Reindex has not added the rows of ix_text
+	}
+	return " AND rid + 0 = " + st.Arg(current.rid) + " AND ver = " + st.Arg(current.version) + unchanged
 }
 
 // spelling returns the id as it was first stored, or nil if that is in lower case.
@@ -153,14 +159,26 @@ func nonNil(marks []int64) []int64 {
 	return marks
 }
 
-// indexRows returns the index rows that this release extracts from a record's body. outdated
-// reports whether the stored rows differ, because a release with another extraction wrote them.
+func nonNilBytes(vals []byte) []byte {
+	if vals == nil {
+		return []byte{}
+	}
+	return vals
+}
+
+// indexRows returns the stored index rows of a record. It extracts them from the record's body.
+// outdated reports whether the stored rows differ, because a release with another extraction wrote
+// them.
 func (s *Store) indexRows(current *state) (r indexrow.Rows, outdated bool) {
 	if current == nil || current.deleted {
 		return indexrow.Rows{}, false
 	}
 	r = s.index.Rows(current.key.Type, current.body)
-	return r, r.Sum() != current.sum
+	outdated = r.Sum() != current.sum
+	if !current.isPacked {
+		r = r.WithoutIndexedTexts()
+	}
+	return r, outdated
 }
 
 func (s *Store) unknownReferencePaths(paths []indexrow.ReferencePath) []indexrow.ReferencePath {

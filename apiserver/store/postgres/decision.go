@@ -18,9 +18,12 @@ type state struct {
 	sum       int64
 	method    store.Method
 	deleted   bool
-	claims    []store.Claim
-	body      store.Body
-	metadata  metadata
+	// isPacked reports whether vals and ix_text have the texts of the record. If an earlier release
+	// wrote it, they have none.
+	isPacked bool
+	claims   []store.Claim
+	body     store.Body
+	metadata metadata
 }
 
 // record converts a state to a store.Record.

@@ -30,8 +30,8 @@ const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id`
 
-// headColumns are stateColumns with an empty body, and the number of superseded versions.
-const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata,
+// headColumns are pageColumns with an empty body, and the number of superseded versions.
+const headColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, ''::bytea AS body, r.metadata, TRUE,
 	(SELECT count(*) FROM hist h WHERE h.site = r.site AND h.self = r.self)`
 
 // dumpHeads selects the newest versions of a page of records.

@@ -30,6 +30,20 @@ func (s *Store) EntryCount(typeName, param string) float64 {
 	return s.statistics.entries[s.hash.Param(typeName, param)]
 }
 
+// RecordCount returns the estimated number of records of a type.
+func (s *Store) RecordCount(typeName string) float64 {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	return s.statistics.records[typeName]
+}
+
+// SetRecordCount replaces the statistics by the number of records of one type.
+func (s *Store) SetRecordCount(typeName string, n float64) {
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	s.statistics.readAt, s.statistics.entries, s.statistics.records = time.Now(), nil, map[string]float64{typeName: n}
+}
+
 // SetEntryCount replaces the statistics by the number of entries of one parameter.
 func (s *Store) SetEntryCount(typeName, param string, n float64) {
 	s.statistics.mu.Lock()
@@ -53,7 +67,7 @@ func (s *Store) Through(pool *pgxpool.Pool) *Store {
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
 		queries: newQueryBatcher(pool, s.site, s.timeout), quick: newQuickStatements(), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
-	through.planIndex.Database = planDatabase{through, pool}
+	through.planIndex.Database = planDatabase{through, pool, through.hasWideTexts}
 	return through
 }
 
@@ -147,9 +161,10 @@ func (r *Replicas) MeasureLag(ctx context.Context, s *Store) (time.Duration, err
 		return 0, err
 	}
 	defer conn.Release()
-	lag, err := r.lagOf(ctx, conn, s)
+	found := &replica{Conn: conn}
+	err = r.measure(ctx, found, s)
 	if errors.Is(err, errLagging) {
 		return 0, nil
 	}
-	return lag, err
+	return found.lag, err
 }

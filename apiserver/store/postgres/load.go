@@ -33,6 +33,14 @@ func (s *Store) loadTimeoutMillis() string {
 // metadata, events and preconditions. It does not check Op.Requires. Errors: ErrExists,
 // store.ErrUnavailable.
 func (s *Store) Load(ctx context.Context, ops []store.Op) error {
+	err := s.loadOnce(ctx, ops)
+	if s.lostWideTexts(ctx, err) {
+		err = s.loadOnce(ctx, ops)
+	}
+	return err
+}
+
+func (s *Store) loadOnce(ctx context.Context, ops []store.Op) error {
 	all, paths := make([]indexrow.Rows, len(ops)), []indexrow.ReferencePath{}
 	for i, op := range ops {
 		if op.Kind != store.Put || op.Claims != nil || op.Metadata != nil || op.Events != nil || !op.If.IsZero() || !isStorable(op.Key.Type) || !isStorable(op.Key.ID) {
@@ -48,7 +56,7 @@ func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 		if err != nil {
 			return err
 		}
-		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "body"}
+		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "vals", "sig", "sig2", "sig3", "packed", "body"}
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {
 			return err
 		}
@@ -103,7 +111,7 @@ func (s *Store) recordRows(ctx context.Context, tx pgx.Tx, ops []store.Op, all [
 		rids = append(rids, at.rid)
 		records = append(records, []any{
 			s.site, op.Key.Type, at.id, spelling(at), at.rid, at.self, at.version, at.updated.UnixMilli(), sum,
-			methodNumber(at.method), false, nonNil(all[i].Marks), indexrow.LabelledColumn(sum), all[i].Labels, all[i].Links, packBody(at.body),
+			methodNumber(at.method), false, nonNil(all[i].Marks), indexrow.LabelledColumn(sum), all[i].Labels, all[i].Links, all[i].Vals, all[i].Signature[0], all[i].Signature[1], all[i].Signature[2], indexrow.LabelledColumn(sum), packBody(at.body),
 		})
 	}
 	return records, rids, nil

@@ -13,9 +13,14 @@ type planDatabase struct {
 	site *Store
 	// from is where ReadNumbers reads.
 	from querier
+	// hasWideTexts reports whether that database has the table ix_str.
+	hasWideTexts func() bool
 }
 
 var _ sqlplan.Database = planDatabase{}
+
+// HasWideTexts implements sqlplan.Database.
+func (d planDatabase) HasWideTexts() bool { return d.hasWideTexts() }
 
 func (d planDatabase) LongList(key uint64) (isSlow, known bool) {
 	list, known := d.site.longLists.get(key)

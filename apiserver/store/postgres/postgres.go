@@ -67,10 +67,12 @@ type Store struct {
 	// replicas is nil if the database has no read replicas. replicaShare limits the connections to them.
 	replicas     *Replicas
 	replicaShare share
-	statistics   statistics
-	longLists    longListCache
-	quick        *quickStatements
-	stats        statsCache
+	// wideTexts is set while the database has the table ix_str.
+	wideTexts  atomic.Bool
+	statistics statistics
+	longLists  longListCache
+	quick      *quickStatements
+	stats      statsCache
 	// written is the number of records that this process has written.
 	written atomic.Int64
 	// newest is the time of the latest write of this process, in milliseconds since 1970.
@@ -157,7 +159,7 @@ func limit(config *pgxpool.Config, sized bool) {
 // once per connection. Statements are written so that one plan is good for all values of its
 // arguments: it scans indexes in order and looks up each row.
 var session = map[string]string{
-	"application_name":                    "paddock",
+	"application_name":                    schema.ApplicationName,
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
@@ -203,9 +205,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	s.queries = newQueryBatcher(pool, s.site, s.timeout)
 	s.quick = newQuickStatements()
 	s.refreshStatistics(ctx)
-	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor}
+	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor, HasWideTexts: s.hasWideTexts}
 	s.planIndex = sqlplan.Index{
-		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: stateColumns, Database: planDatabase{s, s.pool},
+		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: pageColumns, Database: planDatabase{s, s.pool, s.hasWideTexts},
 	}
 	return s, nil
 }
@@ -228,6 +230,9 @@ func (s *Store) register(ctx context.Context, key string) error {
 		}
 	}
 	if err != nil {
+		return storeError("open site", err)
+	}
+	if err := s.findWideTexts(ctx); err != nil {
 		return storeError("open site", err)
 	}
 	s.hash, err = indexrow.NewHasher(hashKey)

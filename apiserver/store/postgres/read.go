@@ -38,8 +38,14 @@ func methodOf(number int16) store.Method {
 	return methods[number]
 }
 
-// stateColumns are the columns of res, named r, that scanState reads.
-const stateColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body, r.metadata`
+// stateColumns are the columns of res, named r, that scanState reads. pageColumns are those of records
+// that are not written: they leave state.isPacked true, so that Postgres need not read the row up to
+// its last column.
+const (
+	stateColumns = shownColumns + `r.packed IS NOT DISTINCT FROM (r.ixsum & 2147483647)::int4`
+	pageColumns  = shownColumns + `TRUE`
+	shownColumns = `r.typ, r.id, r.spelling, r.rid, r.self, r.ver, r.upd, r.ixsum, r.method, r.deleted, r.claims, r.body, r.metadata, `
+)
 
 // scanState reads a state from the next columns of a row.
 func scanState(c *columns) (*state, error) {
@@ -61,6 +67,7 @@ func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
 	at.updated, at.sum = time.UnixMilli(c.int64()).UTC(), c.int64()
 	at.method, at.deleted = methodOf(c.int16()), c.bool()
 	claims, body, meta := c.bytes(), c.bytes(), c.bytes()
+	at.isPacked = c.bool()
 	if c.err != nil {
 		return nil, c.err
 	}

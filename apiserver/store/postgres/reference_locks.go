@@ -37,10 +37,10 @@ type referenceLocks struct {
 // both in the order of $2. To avoid deadlocks, all writers pass $2 in ascending order.
 const lockWithRequired = `SELECT ` + stateColumns + `, k.written FROM unnest($2::int8[], $3::boolean[]) WITH ORDINALITY k(self, written, n)
 	CROSS JOIN LATERAL (
-		SELECT w.typ, w.id, w.spelling, w.rid, w.self, w.ver, w.upd, w.ixsum, w.method, w.deleted, w.claims, w.body, w.metadata
+		SELECT w.typ, w.id, w.spelling, w.rid, w.self, w.ver, w.upd, w.ixsum, w.method, w.deleted, w.claims, w.body, w.metadata, w.packed
 			FROM (SELECT * FROM res x WHERE x.site = $1 AND x.self = k.self AND k.written FOR UPDATE) w
 		UNION ALL
-		SELECT t.typ, t.id, t.spelling, t.rid, t.self, t.ver, t.upd, t.ixsum, t.method, t.deleted, NULL::bytea, '\x00'::bytea, NULL::bytea
+		SELECT t.typ, t.id, t.spelling, t.rid, t.self, t.ver, t.upd, t.ixsum, t.method, t.deleted, NULL::bytea, '\x00'::bytea, NULL::bytea, t.packed
 			FROM (SELECT * FROM res x WHERE x.site = $1 AND x.self = k.self AND NOT k.written FOR KEY SHARE) t
 	) r ORDER BY k.n`
 

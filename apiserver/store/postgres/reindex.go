@@ -38,7 +38,11 @@ func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reinde
 		if len(keys) == 0 {
 			return nil
 		}
-		if err := s.reindexRecords(ctx, outdated); err != nil {
+		err = s.reindexRecords(ctx, outdated)
+		if s.lostWideTexts(ctx, err) {
+			err = s.reindexRecords(ctx, outdated)
+		}
+		if err != nil {
 			return err
 		}
 		labelled, err := s.labelPast(ctx, keys)
@@ -69,7 +73,7 @@ func (s *Store) outdatedAfter(ctx context.Context, after store.Key) (keys []stor
 			return nil, nil, storeError("find records to reindex", err)
 		}
 		keys = append(keys, at.key)
-		if _, old := s.indexRows(at); old {
+		if s.needsReindex(at) {
 			outdated = append(outdated, at.self)
 		}
 	}
@@ -97,30 +101,48 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 		if err != nil {
 			return err
 		}
-		states = slices.DeleteFunc(states, func(at *state) bool { _, old := s.indexRows(at); return !old })
-		rids := make([]int64, len(states))
-		for i, at := range states {
-			rids[i] = at.rid
-		}
-		batch := &pgx.Batch{}
-		for _, sql := range indexrow.RemoveAll {
-			batch.Queue(sql, s.site, rids)
-		}
+		batch, reindexed := &pgx.Batch{}, &pgx.Batch{}
+		var rids []int64
 		for _, at := range states {
-			s.queueReindexed(batch, at)
+			stored, outdated := s.indexRows(at)
+			switch {
+			case outdated:
+				rids, stored = append(rids, at.rid), indexrow.Rows{}
+			case at.isPacked || at.deleted:
+				continue
+			}
+			s.queueReindexed(reindexed, at, &stored)
 		}
+		if len(rids) > 0 {
+			for _, sql := range indexrow.RemoveAll(s.hasWideTexts()) {
+				batch.Queue(sql, s.site, rids)
+			}
+		}
+		batch.QueuedQueries = append(batch.QueuedQueries, reindexed.QueuedQueries...)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 	return storeError("reindex records", err)
 }
 
-func (s *Store) queueReindexed(batch *pgx.Batch, at *state) {
-	fresh, _ := s.indexRows(at)
+// needsReindex reports whether the index rows of a record are not those that this release writes.
+func (s *Store) needsReindex(at *state) bool {
+	_, outdated := s.indexRows(at)
+	return outdated || !at.isPacked && !at.deleted
+}
+
+// queueReindexed adds the statement that adds those of a record's index rows that are not stored.
+func (s *Store) queueReindexed(batch *pgx.Batch, at *state, stored *indexrow.Rows) {
+	fresh := indexrow.Rows{}
+	if !at.deleted {
+		fresh = s.index.Rows(at.key.Type, at.body)
+	}
+	added := fresh.Without(stored)
 	st, sum := s.planIndex.Statement(), fresh.Sum()
 	parts := []string{"w AS (UPDATE res SET ixsum = " + st.Arg(sum) + ", marks = " + st.Arg(nonNil(fresh.Marks)) +
 		", labelled = " + st.Arg(indexrow.LabelledColumn(sum)) + ", labels = " + st.Arg(fresh.Labels) + ", links = " + st.Arg(fresh.Links) +
+		", vals = " + st.Arg(nonNilBytes(fresh.Vals)) + ", sig = " + st.Arg(fresh.Signature[0]) + ", sig2 = " + st.Arg(fresh.Signature[1]) + ", sig3 = " + st.Arg(fresh.Signature[2]) + ", packed = " + st.Arg(indexrow.LabelledColumn(sum)) +
 		" WHERE site = $1 AND self = " + st.Arg(at.self) + " RETURNING rid)"}
-	parts = append(parts, fresh.Insert(st, "(SELECT rid FROM w)", "w")...)
+	parts = append(parts, added.Insert(st, "(SELECT rid FROM w)", "w")...)
 	if len(fresh.Paths) > 0 {
 		parts = append(parts, indexrow.InsertPaths(st, fresh.Paths))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // Renewal is the result of Store.Renew.
@@ -18,6 +19,10 @@ const (
 	Current Renewal = iota
 	// Elsewhere means that another process is reindexing the site. The caller should try again later.
 	Elsewhere
+	// Waiting means that all records are indexed, but the database still has the texts of earlier
+	// releases, for one of the reasons that schema.DropWideTexts lists. The caller should try again
+	// later.
+	Waiting
 )
 
 // renewPause is the time between two passes over all records. More than one pass may be needed,
@@ -38,18 +43,23 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		return 0, storeError("reindex site", err)
 	}
 	defer conn.Release()
-	const find = `SELECT extraction >= $2, pg_try_advisory_lock($3, site) FROM sites WHERE site = $1`
+	const find = `SELECT extraction >= $2 AND layout >= 1, pg_try_advisory_lock($3, site) FROM sites WHERE site = $1`
 	var current, locked bool
 	if err := conn.QueryRow(ctx, find, s.site, version, renewalLock).Scan(&current, &locked); err != nil {
 		return 0, storeError("reindex site", err)
 	}
 	if !locked {
-		if current {
+		if current && !s.hasWideTexts() {
 			return Current, nil
 		}
 		return Elsewhere, nil
 	}
 	defer s.unlockRenewal(ctx, conn)
+	if current && s.hasWideTexts() {
+		if current, err = s.isPacked(ctx); err != nil {
+			return 0, storeError("reindex site", err)
+		}
+	}
 	for !current {
 		changed, err := s.renewalPass(ctx, version, report)
 		if err != nil {
@@ -66,7 +76,31 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		case <-timer.C:
 		}
 	}
-	return Current, nil
+	return s.leaveWideTexts(ctx, conn)
+}
+
+// isPacked reports whether no earlier release has written a record since the last pass.
+func (s *Store) isPacked(ctx context.Context) (packed bool, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM unpacked WHERE site = $1)`, s.site).Scan(&packed)
+	if s.lostWideTexts(ctx, err) {
+		return true, nil
+	}
+	return packed, err
+}
+
+// leaveWideTexts drops the table ix_str if nothing needs it any more.
+func (s *Store) leaveWideTexts(ctx context.Context, conn *pgxpool.Conn) (Renewal, error) {
+	if !s.hasWideTexts() {
+		return Current, nil
+	}
+	done, err := schema.DropWideTexts(ctx, conn.Conn())
+	if err != nil {
+		return 0, storeError("drop the texts of earlier releases", err)
+	}
+	if !done {
+		return Waiting, nil
+	}
+	return Current, storeError("drop the texts of earlier releases", s.findWideTexts(ctx))
 }
 
 // unlockRenewal releases the lock. If that fails, it closes the connection, which also releases the
@@ -92,6 +126,11 @@ func (s *Store) renewalPass(ctx context.Context, version int64, report func(Rein
 		return 0, storeError("reindex site", err)
 	}
 	whole := after == store.Key{}
+	if s.hasWideTexts() {
+		if _, err := s.pool.Exec(ctx, `DELETE FROM unpacked WHERE site = $1`, s.site); err != nil && !s.lostWideTexts(ctx, err) {
+			return 0, storeError("reindex site", err)
+		}
+	}
 	report(Reindexed{After: after})
 	err = s.Reindex(ctx, after, func(done Reindexed) {
 		changed = done.Changed
@@ -106,7 +145,7 @@ func (s *Store) renewalPass(ctx context.Context, version int64, report func(Rein
 		changed = max(changed, 1) // Another pass must read the records before the point of interruption.
 	}
 	const end = `UPDATE sites SET reindexing = 0, reindexed_type = '', reindexed_id = '',
-		extraction = CASE WHEN $3 THEN $2 ELSE extraction END WHERE site = $1`
+		extraction = CASE WHEN $3 THEN $2 ELSE extraction END, layout = CASE WHEN $3 THEN 1 ELSE layout END WHERE site = $1`
 	_, err = s.pool.Exec(ctx, end, s.site, version, changed == 0)
 	return changed, storeError("reindex site", err)
 }

@@ -102,31 +102,41 @@ var errLagging = errors.New("the lag of the replica is greater than accepted, or
 // errPaused means that no search uses the replicas, because one has failed recently.
 var errPaused = errors.New("the replicas failed recently")
 
-// acquire returns a connection to a replica that lags by at most maxLag, and its lag, which is not 0.
-// The caller must hold one of the sessions, and release the connection. Errors: errLagging, errPaused, those of connections.
-func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) (*pgxpool.Conn, time.Duration, error) {
+// replica is a connection to a replica.
+type replica struct {
+	*pgxpool.Conn
+	// lag is how far the replica lags behind. It is not 0.
+	lag time.Duration
+	// hasWideTexts reports whether the replica has the table ix_str. The primary may have dropped it since.
+	hasWideTexts bool
+}
+
+// acquire returns a connection to a replica that lags by at most maxLag. The caller must hold one of the
+// sessions, and release the connection. Errors: errLagging, errPaused, those of connections.
+func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) (*replica, error) {
 	r.mu.Lock()
 	paused := time.Now().Before(r.pausedUntil)
 	r.mu.Unlock()
 	if paused {
-		return nil, 0, errPaused
+		return nil, errPaused
 	}
 	r.readPosition()
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
 	conn, err := r.standbys.Acquire(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	lag, err := r.lagOf(ctx, conn, s)
-	if err == nil && lag > maxLag {
+	found := &replica{Conn: conn}
+	err = r.measure(ctx, found, s)
+	if err == nil && found.lag > maxLag {
 		err = errLagging
 	}
 	if err != nil {
 		conn.Release()
-		return nil, 0, err
+		return nil, err
 	}
-	return conn, lag, nil
+	return found, nil
 }
 
 // findPosition selects the primary's position and history. All acknowledged writes are flushed, except
@@ -170,38 +180,40 @@ func (r *Replicas) add(current position) {
 	r.positions = append(r.positions[oldest:], current)
 }
 
-// findReplayed selects the position up to which a replica has replayed the log, its history, and the
-// versions of the tables and of the site's index. The timeline is that of the last restart point: after
+// findReplayed selects the position up to which a replica has replayed the log, its history, the
+// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline is that of the last restart point: after
 // a failover, a replica is used again from the next one on.
 const findReplayed = `SELECT pg_is_in_recovery(), COALESCE((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0),
 	i.system_identifier::text || '/' || lpad(upper(to_hex(c.timeline_id)), 8, '0') || '/' || current_database(),
-	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction
+	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction,
+	to_regclass('ix_str') IS NOT NULL
 	FROM sites s, pg_control_system() i, pg_control_checkpoint() c WHERE s.site = $1`
 
-// lagOf returns how far the replica of a connection lags behind. Until it replays more, it lags by more
-// with time. Errors: errLagging, those of connections.
-func (r *Replicas) lagOf(ctx context.Context, conn *pgxpool.Conn, s *Store) (time.Duration, error) {
+// measure sets lag and hasWideTexts of a replica. Until the replica replays more, it lags by more with
+// time. Errors: errLagging, those of connections.
+func (r *Replicas) measure(ctx context.Context, to *replica, s *Store) error {
 	var isReplica bool
 	var replayed position
 	var version int32
 	var oldestServer int
 	var extraction int64
-	err := conn.QueryRow(ctx, findReplayed, s.site).Scan(&isReplica, &replayed.lsn, &replayed.history, &version, &oldestServer, &extraction)
+	err := to.QueryRow(ctx, findReplayed, s.site).Scan(&isReplica, &replayed.lsn, &replayed.history, &version, &oldestServer, &extraction, &to.hasWideTexts)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil &&
 		(!isReplica || version < schema.Newest || oldestServer > schema.Server || extraction < s.index.Extractor.Version()) {
-		return 0, errLagging
+		return errLagging
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := len(r.positions) - 1; i >= 0; i-- {
 		if known := r.positions[i]; known.history == replayed.history && known.lsn <= replayed.lsn {
-			return max(1, time.Since(known.at)), nil
+			to.lag = max(1, time.Since(known.at))
+			return nil
 		}
 	}
-	return 0, errLagging
+	return errLagging
 }
 
 // noteUnused counts a search for which acquire returned err. If a replica failed, noteUnused pauses their

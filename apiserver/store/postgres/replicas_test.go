@@ -35,6 +35,16 @@ type replicated struct {
 // replicate starts a primary with a site, whose index is current, and a standby.
 func replicate(t *testing.T) *replicated {
 	t.Helper()
+	return replicateMigrated(t, postgres.Current, func(uri, _ string) {
+		t.Helper()
+		must(t, migrate(t.Context(), uri))
+	})
+}
+
+// replicateMigrated is replicate with a database that a function migrates for a site key. state is the
+// state of the index afterwards.
+func replicateMigrated(t *testing.T, state postgres.Renewal, migrateFor func(uri, key string)) *replicated {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "paddock-postgres-replicated")
 	if err != nil {
 		t.Fatal(err)
@@ -59,15 +69,19 @@ func replicate(t *testing.T) *replicated {
 	if _, err := r.primary.CreateDatabase(t.Context(), role, role); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate(t.Context(), uriOf(r.primary)); err != nil {
-		t.Fatal(err)
-	}
+	migrateFor(uriOf(r.primary), r.key)
 	r.standby = r.start("standby", r.primary)
 	r.connect(t, r.primary, r.standby)
-	if state, err := r.site.Renew(t.Context(), storetest.Extractor{}.Version(), func(postgres.Reindexed) {}); err != nil || state != postgres.Current {
-		t.Fatalf("the state of the index is %v (%v), want Current", state, err)
-	}
+	r.renew(t, state)
 	return r
+}
+
+// renew reindexes the site, whose index then has the state want.
+func (r *replicated) renew(t *testing.T, want postgres.Renewal) {
+	t.Helper()
+	if state, err := r.site.Renew(t.Context(), storetest.Extractor{}.Version(), func(postgres.Reindexed) {}); err != nil || state != want {
+		t.Fatalf("the state of the index is %v (%v), want %v", state, err, want)
+	}
 }
 
 // role is the name of the role without privileges, and of its database.
@@ -340,6 +354,38 @@ func TestReplicaBehindReindexing(t *testing.T) {
 	r.resumeReplay(t)
 	r.awaitReplica(t)
 	expect(true)
+}
+
+// TestReplicaBehindUpgrade searches on a standby that still has the texts of earlier releases after the
+// primary has dropped them. Of a record that an earlier release wrote, it has no others.
+func TestReplicaBehindUpgrade(t *testing.T) {
+	t.Parallel()
+	r := replicateMigrated(t, postgres.Waiting, func(uri, key string) { migrateFromWideTexts(t, uri, key) })
+	r.site.SetRenewPause(0)
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := r.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeOne(t, r.site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "one"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"Smith"}]}}`)}})
+	execute(`UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores it
+	r.awaitReplica(t)
+	expect := func() {
+		t.Helper()
+		page, err := r.site.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: "smith"}, Count: 10, MaxLag: time.Minute})
+		if err != nil || len(page.Records) != 1 || page.Lag == 0 {
+			t.Errorf("%d records with a lag of %v (%v), want one, from the replica", len(page.Records), page.Lag, err)
+		}
+	}
+	expect()
+	r.pauseReplay(t)
+	execute(`UPDATE requirement SET texts_until = now()`)
+	r.renew(t, postgres.Current)
+	expect()
+	r.resumeReplay(t)
+	r.awaitReplica(t)
+	expect()
 }
 
 // newer is the Extractor of a later release.

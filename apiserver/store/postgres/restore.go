@@ -26,7 +26,7 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 			return r.results, nil
 		}
 		// Another process has written one of the records meanwhile.
-		if attempt == maxAttempts || !hasCode(err, uniqueViolation, serializationFailure, deadlockDetected) && !errors.Is(err, errStale) {
+		if attempt == maxAttempts || !hasCode(err, uniqueViolation, serializationFailure, deadlockDetected) && !errors.Is(err, errStale) && !s.lostWideTexts(ctx, err) {
 			return nil, storeError("restore records", err)
 		}
 		if err := backOff(ctx, attempt); err != nil {
@@ -286,7 +286,7 @@ func (r *restore) replace(current *state, before indexrow.Rows, outdated bool, m
 	}
 	parts = append(parts, "c AS (DELETE FROM claim WHERE "+at+")")
 	if outdated {
-		for _, sql := range indexrow.RemoveAll {
+		for _, sql := range indexrow.RemoveAll(r.site.hasWideTexts()) {
 			r.replaced.Queue(sql, r.site.site, []int64{current.rid})
 		}
 	} else {

@@ -39,13 +39,20 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 	if page, answered, err := s.searchReplica(search); answered {
 		return page, err
 	}
-	r := &searcher{Search: search, site: s, from: s.pool}
-	defer r.releaseSession()
-	page, err := r.search()
+	page, err := s.searchPrimary(search)
+	if s.lostWideTexts(ctx, err) {
+		page, err = s.searchPrimary(search)
+	}
 	if err != nil {
 		return store.Page{}, searchError(err)
 	}
 	return page, nil
+}
+
+func (s *Store) searchPrimary(search sqlplan.Search) (store.Page, error) {
+	r := &searcher{Search: search, site: s, from: s.pool}
+	defer r.releaseSession()
+	return r.search()
 }
 
 func searchError(err error) error {

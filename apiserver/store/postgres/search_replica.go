@@ -25,21 +25,21 @@ func (s *Store) searchReplica(search sqlplan.Search) (page store.Page, answered 
 	// Half of the time remains for the primary if the replica does not answer.
 	ctx, cancel := context.WithTimeout(caller, s.timeout/2)
 	defer cancel()
-	conn, lag, err := s.replicas.acquire(ctx, s, min(query.MaxLag, maxProvenLag))
+	replica, err := s.replicas.acquire(ctx, s, min(query.MaxLag, maxProvenLag))
 	if err != nil {
 		s.replicas.noteUnused(caller, err)
 		return store.Page{}, false, nil
 	}
-	defer conn.Release()
+	defer replica.Release()
 	index := s.planIndex
-	index.Database = planDatabase{s, conn}
+	index.Database = planDatabase{s, replica, func() bool { return replica.hasWideTexts }}
 	search.Context, search.Index = ctx, &index
-	r := &searcher{Search: search, site: s, from: conn, onReplica: true}
+	r := &searcher{Search: search, site: s, from: replica, onReplica: true}
 	page, err = r.search()
 	switch {
 	case err == nil:
 		s.replicas.answered.Add(1)
-		page.Lag = lag
+		page.Lag = replica.lag
 		return page, true, nil
 	case isQueryLimit(err) || errors.Is(err, store.ErrQueryTimeout):
 		s.replicas.answered.Add(1)

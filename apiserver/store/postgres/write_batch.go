@@ -71,6 +71,9 @@ func (s *Store) send(ctx context.Context, e *edit, batched bool) error {
 // isBatchable reports whether a write may share a statement with others. Those that are rare have
 // statements of their own.
 func (e *edit) isBatchable() bool {
+	if e.current != nil && !e.current.isPacked && !e.current.deleted {
+		return false
+	}
 	return (e.Action == store.ActionCreate || e.Action == store.ActionUpdate) && len(e.next.body.JSON) <= maxBatchedBody
 }
 

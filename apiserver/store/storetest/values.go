@@ -31,6 +31,8 @@ type values struct {
 type Extractor struct {
 	// Facets are the parameters that are facets.
 	Facets []string
+	// PartsOf are the parts of parameters.
+	PartsOf map[string][]string
 }
 
 // Version implements store.Extractor.
@@ -38,6 +40,9 @@ func (Extractor) Version() int64 { return 1 }
 
 // IsFacet implements store.Extractor.
 func (x Extractor) IsFacet(param string) bool { return slices.Contains(x.Facets, param) }
+
+// Parts implements store.Extractor.
+func (x Extractor) Parts(_, param string) []string { return x.PartsOf[param] }
 
 // Fold implements store.Extractor.
 func (Extractor) Fold(original string) string {

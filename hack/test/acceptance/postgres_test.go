@@ -259,7 +259,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		}
 		Expect(found()).To(BeEquivalentTo(30))
 		// As a release would have written them that knew no texts.
-		asAdministrator(ctx, "demo", `DELETE FROM ix_str; UPDATE res SET ixsum = ixsum + 1; UPDATE sites SET extraction = 0`)
+		asAdministrator(ctx, "demo", `DELETE FROM ix_text; UPDATE res SET ixsum = ixsum + 1; UPDATE sites SET extraction = 0`)
 		Expect(found()).To(BeEquivalentTo(0))
 		Expect(paddock.APIServers[0].Kill()).To(Succeed())
 		Expect(paddock.APIServers[0].Restart(ctx)).To(Succeed())

@@ -54,6 +54,31 @@ func IsFacet(param string) bool { return slices.Contains(facets, param) }
 
 var facets = []string{"active", "deceased", "gender"}
 
+// Parts returns the string parameters of a type that select elements of what param selects: family
+// and given of name, for example.
+func Parts(recordType, param string) []string { return parts[typeParam{recordType, param}] }
+
+type typeParam struct{ recordType, param string }
+
+var parts = func() map[typeParam][]string {
+	found := map[typeParam][]string{}
+	for _, typ := range r4.Types {
+		all := r4.SearchParameters(typ.Name)
+		for _, whole := range all {
+			if params[whole].phonetic {
+				continue // its values are codes
+			}
+			for _, p := range all {
+				if p.IsPartOf(whole) {
+					of := typeParam{typ.Name, whole.Name}
+					found[of] = append(found[of], p.Name)
+				}
+			}
+		}
+	}
+	return found
+}()
+
 const typeReference = "Reference"
 
 func selectedValues(recordType string, body []byte) []r4.SelectedValue {

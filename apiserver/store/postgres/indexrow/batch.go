@@ -13,6 +13,8 @@ func (b *Batch) Add(of int32, rows *Rows) {
 	b.rows.tokens = numbered(b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
 	b.rows.references = numbered(b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
 	b.rows.texts = numbered(b.rows.texts, rows.texts, of, func(t *textRow) *int32 { return &t.of })
+	b.rows.indexed = numbered(b.rows.indexed, rows.indexed, of, func(t *indexedTextRow) *int32 { return &t.of })
+	b.rows.hasWide = b.rows.hasWide || rows.hasWide
 	b.rows.periods = numbered(b.rows.periods, rows.periods, of, func(t *periodRow) *int32 { return &t.of })
 	b.rows.points = numbered(b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"math"
 	"slices"
 	"strconv"
 
@@ -29,6 +30,7 @@ type (
 		key, tgt, base int64
 		of             int32
 	}
+	// textRow is a row of ix_str, in which earlier releases search for texts.
 	textRow struct {
 		key int64
 		val string
@@ -38,6 +40,13 @@ type (
 		hasWhole, hasOrig bool
 		more, facets      int64
 		of                int32
+	}
+	// indexedTextRow is a row of ix_text.
+	indexedTextRow struct {
+		key    int32
+		val    string
+		facets int64
+		of     int32
 	}
 	periodRow struct {
 		key, lo, hi, facets int64
@@ -58,16 +67,24 @@ type Rows struct {
 	tokens     []tokenRow
 	references []referenceRow
 	texts      []textRow
+	indexed    []indexedTextRow
 	periods    []periodRow
 	points     []pointRow
 	Marks      []int64
-	Paths      []ReferencePath
+	// Vals is the column vals: all texts of the record.
+	Vals []byte
+	// Signature is the columns sig, sig2 and sig3: the signatures of all texts and facets.
+	Signature Signature
+	// hasWide reports whether there is a table ix_str.
+	hasWide bool
+	Paths   []ReferencePath
 	// Labels are the hashes of the record's labels. Links are the links in the form of the column
 	// links (LinkWidth).
 	Labels, Links []int64
-	// facets has the bits of all facet marks. They are copied into the rows of texts and periods, so
-	// that scans of these rows can test facets.
-	facets int64
+	// facets has the bits of all facet marks (FacetBit), and textFacets those for ix_text
+	// (TextFacetBit). They are copied into the rows of texts and periods, so that scans of these rows
+	// can test facets.
+	facets, textFacets int64
 }
 
 // The bits of the column facets. The lower ones are those of facets. The two above mark, for each
@@ -78,6 +95,30 @@ const (
 	leastValue    = int64(1) << 61
 	greatestValue = int64(1) << 62
 )
+
+// The bits of the column facets of ix_text. Those of the ends of a union mark, in addition, the texts
+// by which a record is sorted by a union.
+const (
+	textFacetBits         = 60
+	leastOfUnion          = int64(1) << 60
+	greatestOfUnion int64 = math.MinInt64
+)
+
+// TextFacetBit is like FacetBit, but for the rows of ix_text.
+func TextFacetBit(mark int64) int64 { return 1 << (uint64(mark) % textFacetBits) }
+
+// TextEndMark is like EndMark, but for the rows of ix_text. isUnion reports whether the parameter has
+// parts.
+func TextEndMark(isUnion, descending bool) int64 {
+	switch {
+	case !isUnion:
+		return EndMark(descending)
+	case descending:
+		return greatestOfUnion
+	default:
+		return leastOfUnion
+	}
+}
 
 // FacetBit returns the bit of a facet mark in the column facets. Several marks have the same bit,
 // so a row with the bit need not have the facet.
@@ -92,10 +133,13 @@ func EndMark(descending bool) int64 {
 	return leastValue
 }
 
-// Indexer computes the index rows of records. All fields are required.
+// Indexer computes the index rows of records. Hash and Extractor are required.
 type Indexer struct {
 	Hash      Hasher
 	Extractor store.Extractor
+	// HasWideTexts reports whether the database has the table ix_str, which earlier releases search.
+	// If it is nil, there is none.
+	HasWideTexts func() bool
 }
 
 // Rows returns the index rows of a record of a type.
@@ -104,6 +148,8 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	values := x.Extractor.Extract(typeName, body.JSON)
 	r.Labels, r.Links = x.Labels(typeName, values)
 	r.reserve(values)
+	r.hasWide = x.HasWideTexts != nil && x.HasWideTexts()
+	var texts textsOfParams
 	var param string
 	var key int64
 	for _, entry := range values {
@@ -124,6 +170,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 			}
 		case store.Text:
 			r.texts = append(r.texts, x.textRow(key, v))
+			texts.add(entry.Param, v)
 		case store.Reference:
 			target, base := x.Hash.Target(v)
 			r.references = append(r.references, referenceRow{key: key, tgt: target, base: base})
@@ -142,6 +189,8 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	for i := range r.periods {
 		r.periods[i].facets = r.facets
 	}
+	r.Vals = []byte{}
+	x.addTexts(&r, typeName, texts)
 	r.sortUnique()
 	markEnds(r.texts, func(t *textRow) (int64, *int64) { return t.key, &t.facets })
 	markEnds(r.periods, func(p *periodRow) (int64, *int64) { return p.key, &p.facets })
@@ -166,11 +215,13 @@ func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
 	r.tokens = append(r.tokens, tokenRow{sys: x.Hash.System(t.System), key: key, code: x.Hash.Code(t.Code)})
 	r.Marks = append(r.Marks, x.Hash.SystemMark(key, t.System))
 	if x.Extractor.IsFacet(param) {
+		r.Signature = r.Signature.With(x.Hash.FacetSignature(key, t.Code))
 		for _, mark := range []int64{
 			x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code}), x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
 		} {
 			r.Marks = append(r.Marks, mark)
 			r.facets |= FacetBit(mark)
+			r.textFacets |= TextFacetBit(mark)
 		}
 	}
 }
@@ -207,6 +258,7 @@ func (r *Rows) sortUnique() {
 	sortUnique(&r.texts, func(a, b textRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more), cmp.Compare(a.of, b.of))
 	})
+	r.sortIndexedTexts()
 	sortUnique(&r.periods, func(a, b periodRow) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.of, b.of))
 	})
@@ -254,7 +306,9 @@ func comparePaths(a, b ReferencePath) int {
 
 // Sum returns the checksum of the rows. If it differs from the stored one (column ixsum), a release
 // with another extraction wrote the record's rows. An update must then remove all rows of the
-// record, because those that it computes from the old body are not the stored ones.
+// record, because those that it computes from the old body are not the stored ones. The checksum is
+// the same as that of releases without ix_text, so it does not cover how unions are stored. A release
+// must therefore not change the parts of a parameter (store.Extractor.Parts) whose texts remain.
 func (r *Rows) Sum() int64 {
 	sum := fnv.New64a()
 	buffer := make([]byte, 8)
@@ -297,9 +351,18 @@ func (r *Rows) Without(other *Rows) Rows {
 		tokens:     missing(r.tokens, other.tokens),
 		references: missing(r.references, other.references),
 		texts:      missing(r.texts, other.texts),
+		indexed:    missing(r.indexed, other.indexed),
+		hasWide:    r.hasWide,
 		periods:    missing(r.periods, other.periods),
 		points:     missing(r.points, other.points),
 	}
+}
+
+// WithoutIndexedTexts returns the rows of a record of which vals and ix_text have no texts yet.
+func (r *Rows) WithoutIndexedTexts() Rows {
+	rows := *r
+	rows.indexed = nil
+	return rows
 }
 
 func missing[T comparable](from, in []T) []T {

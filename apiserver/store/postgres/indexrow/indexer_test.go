@@ -114,8 +114,8 @@ func TestWithout(t *testing.T) {
 	}
 	st := &arguments{}
 	sql := append(added.Insert(st, "r", "w"), added.Remove(st, 7, "w")...)
-	if len(sql) != 2 || !strings.HasPrefix(sql[0], "i_ix_str AS (INSERT INTO ix_str (site, rid, more, key, val, facets, whole, orig) SELECT $1, r, ") ||
-		!strings.HasPrefix(sql[1], "d_ix_str AS (DELETE FROM ix_str x ") || len(st.values) != 6+1+4 {
+	if len(sql) != 2 || !strings.HasPrefix(sql[0], "i_ix_text AS (INSERT INTO ix_text (site, rid, key, val, facets) SELECT $1, r, ") ||
+		!strings.HasPrefix(sql[1], "d_ix_text AS (DELETE FROM ix_text x ") || len(st.values) != 3+1+2 {
 		t.Errorf("statements with %d arguments: %q", len(st.values), sql)
 	}
 }

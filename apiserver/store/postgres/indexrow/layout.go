@@ -12,7 +12,7 @@ type Arguments interface {
 }
 
 // Tables are the names of the tables of index rows.
-var Tables = []string{"ix_tok", "ix_ref", "ix_str", "ix_date", "ix_pos"}
+var Tables = []string{"ix_tok", "ix_ref", WideTexts, "ix_text", "ix_date", "ix_pos"}
 
 // CopyRows returns the index rows of several records for COPY, by the name of the table. The record
 // with the rows all[i] has the rid rids[i].
@@ -80,8 +80,15 @@ func (r *Rows) tables() []tableRows {
 			{"base", "int8", each(t, func(t *referenceRow) int64 { return t.base })},
 		}})
 	}
-	if t := r.texts; len(t) > 0 {
-		all = append(all, tableRows{"ix_str", 4, func() []int32 { return each(t, func(t *textRow) int32 { return t.of }) }, []column{
+	if t := r.indexed; len(t) > 0 {
+		all = append(all, tableRows{"ix_text", 2, func() []int32 { return each(t, func(t *indexedTextRow) int32 { return t.of }) }, []column{
+			{"key", "int4", each(t, func(t *indexedTextRow) int32 { return t.key })},
+			{"val", "bytea", each(t, func(t *indexedTextRow) []byte { return []byte(t.val) })},
+			{"facets", "int8", each(t, func(t *indexedTextRow) int64 { return t.facets })},
+		}})
+	}
+	if t := r.texts; len(t) > 0 && r.hasWide {
+		all = append(all, tableRows{WideTexts, 4, func() []int32 { return each(t, func(t *textRow) int32 { return t.of }) }, []column{
 			{"more", "int8", each(t, func(t *textRow) int64 { return t.more })},
 			{"key", "int8", each(t, func(t *textRow) int64 { return t.key })},
 			{"val", "bytea", each(t, func(t *textRow) []byte { return []byte(t.val) })},
@@ -187,13 +194,19 @@ func InsertPaths(st Arguments, paths []ReferencePath) string {
 		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
 }
 
-// RemoveAll are the statements that delete all index rows of some records. They are for rows that a
-// release with another extraction wrote. They are slow: they scan all of the site's rows in ix_tok,
-// which has no index by record.
-var RemoveAll = []string{
-	`DELETE FROM ix_tok WHERE site = $1 AND rid = ANY($2::int8[])`,
-	`DELETE FROM ix_ref WHERE site = $1 AND rid = ANY($2::int8[])`,
-	`DELETE FROM ix_str WHERE site = $1 AND rid = ANY($2::int8[])`,
-	`DELETE FROM ix_date WHERE site = $1 AND rid = ANY($2::int8[])`,
-	`DELETE FROM ix_pos WHERE site = $1 AND rid = ANY($2::int8[])`,
+// RemoveAll returns the statements that delete all index rows of some records. They are for rows
+// that a release with another extraction wrote. They are slow: they scan all of the site's rows in
+// ix_tok and ix_text, which have no index by record. hasWideTexts reports whether there is a table
+// ix_str.
+func RemoveAll(hasWideTexts bool) []string {
+	var statements []string
+	for _, table := range Tables {
+		if table != WideTexts || hasWideTexts {
+			statements = append(statements, "DELETE FROM "+table+" WHERE site = $1 AND rid = ANY($2::int8[])")
+		}
+	}
+	return statements
 }
+
+// WideTexts is the table of texts of releases before ix_text.
+const WideTexts = "ix_str"

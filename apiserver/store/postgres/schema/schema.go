@@ -21,7 +21,10 @@ const VersionTable = "paddock_schema_version"
 
 // Server is the level of this release. The column oldest_server of a database has the least level
 // that may use the database. Both are raised by a release whose schema older releases cannot use.
-const Server = 1
+const Server = 2
+
+// ApplicationName is the application_name of the connections of servers of this level.
+const ApplicationName = "paddock-2"
 
 // ErrNewer means that the database requires a higher server level than Server, because a later release
 // has migrated the database.

@@ -25,6 +25,9 @@ type accessPath struct {
 	isOrdered bool
 	// scannedKey is the key of the parameter whose entries scan reads, or 0 if isOrdered.
 	scannedKey int64
+	// scansSignatures reports whether a scan of the signatures in the order of creation replaces a
+	// list that is too long.
+	scansSignatures bool
 	// isShort reports whether the list is always short.
 	isShort bool
 	// sizeClass is one of the size classes below. It is lower for a list that is likely shorter.
@@ -80,6 +83,9 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 	case store.RefersAround:
 		return c.refersAroundPath(typeName, condition)
 	case store.TextIs:
+		if !c.hasWideTexts {
+			return c.textPath(typeName, condition)
+		}
 		if condition.Match == store.Exactly || condition.Match == store.StartsExactly {
 			return c.exactTextPath(typeName, condition)
 		}
@@ -128,8 +134,13 @@ func (c *compiler) missingPath(typeName, param string) *accessPath {
 	return &accessPath{sizeClass: classMissing, list: func() (string, error) {
 		present, key := c.name("have"), c.key(typeName, param)
 		tables := make([]string, 0, 4)
-		for _, table := range []string{"ix_tok", "ix_str", "ix_date", "ix_pos"} {
+		for _, table := range []string{"ix_tok", "ix_date", "ix_pos"} {
 			tables = append(tables, "SELECT x.rid FROM "+table+" x WHERE x.site = $1 AND x.key = "+key)
+		}
+		if c.hasWideTexts {
+			tables = append(tables, "SELECT x.rid FROM ix_str x WHERE x.site = $1 AND x.key = "+key)
+		} else {
+			tables = append(tables, "SELECT x.rid FROM ix_text x WHERE x.site = $1 AND "+c.anyTextKey(typeName, param))
 		}
 		limit := strconv.Itoa(maxPresentEntries)
 		c.with = append(c.with, present+" AS MATERIALIZED (SELECT rid FROM ("+strings.Join(tables, " UNION ALL ")+") l LIMIT "+limit+")")
@@ -182,7 +193,7 @@ func (c *compiler) orderedPath(sizeClass int, table string, where func() string)
 // compared in the index pages. That takes a quarter of the time of comparing them in fetched rows.
 // Postgres chooses that index because of the ORDER BY, as enable_sort is off.
 func (c *compiler) rangePath(sizeClass int, table string, key int64, where func() string) *accessPath {
-	facets := c.facets
+	facets := c.facets.periods
 	filter := func() string {
 		if facets == 0 {
 			return where()
@@ -339,7 +350,7 @@ func (c *compiler) matchingRows(typeName string, condition store.Condition, path
 // not apply.
 func (c *compiler) relatedPath(typeName string, condition store.Condition) *accessPath {
 	facets := c.facets
-	c.facets = 0
+	c.facets = facetBits{}
 	defer func() { c.facets = facets }()
 	path := c.accessPath(typeName, condition)
 	if path != nil && path.sizeClass == classMissing {

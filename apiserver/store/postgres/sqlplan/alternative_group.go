@@ -106,12 +106,27 @@ func (g alternativeGroup) rowsOfAny(c *compiler, typeName string) string {
 	if g.kind == targets {
 		return "ix_ref x WHERE " + g.references(c, typeName)
 	}
+	if g.kind == prefixes && !c.hasWideTexts {
+		return g.bounds(c) + ", ix_text x WHERE x.site = $1 AND " + c.anyTextKey(typeName, g.param) + " AND x.val >= w.least AND x.val < w.beyond"
+	}
 	own := " WHERE x.site = $1 AND x.key = " + c.key(typeName, g.param)
 	if g.kind == prefixes {
 		return g.bounds(c) + ", ix_str x" + own + " AND x.val >= w.least AND x.val < w.beyond"
 	}
 	from, where := g.tokens(c)
 	return from + own + where
+}
+
+// test returns the test whether a candidate meets one of the alternatives.
+func (g alternativeGroup) test(c *compiler, n candidate) string {
+	if g.kind == prefixes && !c.hasWideTexts {
+		texts := make([]string, len(g.conditions))
+		for i, condition := range g.conditions {
+			texts[i] = condition.(store.TextIs).Text
+		}
+		return c.hasTextPrefix(n, g.param, texts)
+	}
+	return exists(g.rowsOfCandidate(c, n))
 }
 
 // rowsOfCandidate is like rowsOfAny, but selects only the index rows of one candidate.

@@ -6,14 +6,22 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxBatchedScan is the maximum number of index entries of a parameter of which a scan is batched
+// maxBatchedEntries is the maximum number of index entries of a parameter of which a scan is batched
 // with other queries. Two million take some 200 ms. Other queries wait that long at most once:
 // after that, the scan is marked as slow in the cache of long lists.
-const maxBatchedScan = 2_000_000
+const maxBatchedEntries = 2_000_000
+
+// maxBatchedScan returns the greatest length (scanLength) of a path's scan that is batched.
+func maxBatchedScan(path *accessPath) float64 {
+	if path.scansSignatures {
+		return maxBatchedEntries * signatureListRatio / scanListRatio
+	}
+	return maxBatchedEntries
+}
 
 // isBounded reports whether the cost of a page likely does not depend on the number of records of the
-// site. This is so if each index entry that the scan reads is a match. It is assumed for the scan
-// of a parameter that has at most maxBatchedScan entries and was not slow before.
+// site. This is so if each index entry that the scan reads is a match. It is assumed for a
+// scan that is at most as long as maxBatchedScan and was not slow before.
 func (p *planner) isBounded() bool {
 	if p.hasAccessFilter(p.typeName) {
 		return false
@@ -31,7 +39,7 @@ func (p *planner) isBounded() bool {
 	if len(p.predicates) == 1 && p.pathCount == 1 && first.isOrdered && first.isExact {
 		return true
 	}
-	return len(p.triedLists) == 0 && !p.knownSlow && p.pathCount > 0 && first.scannedKey != 0 && p.firstSuffices() && p.index.Database.EntryCount(p.ctx, first.scannedKey) <= maxBatchedScan
+	return len(p.triedLists) == 0 && !p.knownSlow && p.pathCount > 0 && p.firstSuffices() && p.scanLength(first) <= maxBatchedScan(first)
 }
 
 // isTimeRange reports whether all conditions are on the time of update.

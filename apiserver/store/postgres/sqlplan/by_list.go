@@ -15,12 +15,16 @@ func (p *planner) maxListSize(predicate int) int {
 	if byParam(p.order) && p.predicates[predicate].path.allowsSemiJoin() {
 		maxSize = p.index.Limits.MaxRankedList
 	}
-	if first := p.predicates[0].path; p.page > 0 && first.scannedKey != 0 && p.order.ByCreation() && p.firstSuffices() {
+	if first := p.predicates[0].path; p.page > 0 && p.order.ByCreation() && p.firstSuffices() {
 		page := p.page
 		if p.hasAccessFilter(p.typeName) {
 			page *= readPerVisible
 		}
-		maxSize = min(maxSize, maxListSizeFor(p.index.Database.EntryCount(p.ctx, first.scannedKey), page))
+		ratio := scanListRatio
+		if first.scansSignatures {
+			ratio = signatureListRatio
+		}
+		maxSize = min(maxSize, maxListSizeFor(p.scanLength(first), page, ratio))
 	}
 	return maxSize
 }
@@ -31,13 +35,31 @@ const readPerVisible = 4
 
 // scanListRatio is the number of index entries that a scan reads in the time that a branch by list
 // needs for one rid. A scan is faster, because it neither keeps nor sorts the entries.
-const scanListRatio = 7
+const scanListRatio = 7.0
+
+// signatureListRatio is the number of signatures that a scan tests in the time that a branch by list
+// needs for one rid.
+const signatureListRatio = 4.0
+
+// scanLength returns the number of index entries or signatures that the whole scan of a path reads. It
+// returns infinity if the path has no such scan, or if the number is not known.
+func (p *planner) scanLength(path *accessPath) float64 {
+	switch {
+	case path.scansSignatures:
+		return p.index.Database.RecordCount(p.ctx, p.typeName)
+	case path.scannedKey != 0:
+		return p.index.Database.EntryCount(p.ctx, path.scannedKey)
+	default:
+		return math.Inf(1)
+	}
+}
 
 // maxListSizeFor returns the length of a list at which a branch by list takes as long as a scan of a
 // parameter's index entries. entries is the number of these entries, page the number of records on
-// a page. The scan must read entries/length × page entries to find a page.
-func maxListSizeFor(entries float64, page int) int {
-	return int(min(math.Sqrt(float64(page)*entries/scanListRatio), math.MaxInt32))
+// a page. The scan must read entries/length × page entries to find a page. It reads ratio of them in
+// the time of one rid.
+func maxListSizeFor(entries float64, page int, ratio float64) int {
+	return int(min(math.Sqrt(float64(page)*entries/ratio), math.MaxInt32))
 }
 
 // firstSuffices reports whether the first access path finds exactly the matches, apart from the access

@@ -12,7 +12,10 @@ import (
 // scanByParam returns the branch for an order whose first key is a parameter. It reads the records
 // that have a value and then, if these do not fill the page, those that have none.
 func (p *planner) scanByParam(guards []string) (string, error) {
-	key := p.key(p.typeName, p.order[0].Param)
+	key := ""
+	if p.order[0].Field != store.SortText || p.hasWideTexts { // texts have several keys
+		key = p.key(p.typeName, p.order[0].Param)
+	}
 	if p.orderPredicate() >= 0 { // a record without a value does not match
 		return p.scanByValue(key, guards)
 	}
@@ -38,7 +41,7 @@ func (p *planner) scanByParam(guards []string) (string, error) {
 // ranges of that predicate.
 func (p *planner) scanByValue(key string, guards []string) (string, error) {
 	first := p.order[0]
-	_, value, _ := valuesOf(first)
+	_, value, _ := p.valuesOf(first)
 	last, dir := lastRank(p.after, 0), direction(first.Descending)
 	columns, at := rankColumns(first, "FALSE", "d."+value, last)
 	r := ranking{columns: columns, by: []directedExpression{{"d." + value, first.Descending, at, false}}}
@@ -80,7 +83,7 @@ func (p *planner) scanByValue(key string, guards []string) (string, error) {
 // the last one, because the other keys decide among these. So it reads no further if no match has a
 // greater value. matches returns SQL that selects rid and value of the matches in an index range.
 func (p *planner) amongTies(matches func(guards []string) string, guards []string, inOrder string, r *ranking) string {
-	_, value, _ := valuesOf(p.order[0])
+	_, value, _ := p.valuesOf(p.order[0])
 	names, top := rankNames(p.order), p.name("top")
 	p.with = append(p.with, top+" AS MATERIALIZED ("+matches(guards)+inOrder+")")
 	last := "(SELECT " + value + " FROM " + top + " OFFSET " + p.limit + " - 1)" // NULL if there are fewer
@@ -101,15 +104,18 @@ func (p *planner) amongTies(matches func(guards []string) string, guards []strin
 // their values. bounded is the index of the predicate that bounds the values, or -1.
 func (p *planner) valuesInOrder(key string, guards []string, bounded int) string {
 	first := p.order[0]
-	table, value, _ := valuesOf(first)
+	table, value, _ := p.valuesOf(first)
 	dir := direction(first.Descending)
+	end := " ORDER BY x." + value + " " + dir + ", x.rid " + dir + ")"
+	if first.Field == store.SortText && !p.hasWideTexts {
+		return p.textsInOrder(guards, end)
+	}
 	bits := strconv.FormatInt(indexrow.EndMark(first.Descending), 10)
-	if p.facets != 0 {
-		bits = p.Arg(indexrow.EndMark(first.Descending) | p.facets)
+	if p.facets.periods != 0 {
+		bits = p.Arg(indexrow.EndMark(first.Descending) | p.facets.periods)
 	}
 	where := append([]string{"x.site = $1", "x.key = " + key, "(x.facets & " + bits + ") = " + bits}, guards...)
 	start := "(SELECT x.rid, x." + value + " FROM " + table + " x WHERE " + strings.Join(where, " AND ")
-	end := " ORDER BY x." + value + " " + dir + ", x.rid " + dir + ")"
 	if bounded < 0 {
 		return start + p.afterValue("x."+value) + end
 	}
@@ -119,14 +125,31 @@ func (p *planner) valuesInOrder(key string, guards []string, bounded int) string
 			ranges = append(ranges, start+in+end)
 		}
 	}
-	switch len(ranges) {
-	case 0:
+	if len(ranges) == 0 {
 		return start + " AND " + never + end
-	case 1:
-		return ranges[0]
-	default:
-		return "(SELECT * FROM (" + strings.Join(ranges, " UNION ALL ") + ") x" + end
 	}
+	return merged(ranges, end)
+}
+
+// merged returns SQL that reads several index ranges in one order.
+func merged(ranges []string, end string) string {
+	if len(ranges) == 1 {
+		return ranges[0]
+	}
+	return "(SELECT * FROM (" + strings.Join(ranges, " UNION ALL ") + ") x" + end
+}
+
+// textsInOrder is valuesInOrder for ix_text. It reads a range for each key of the parameter.
+func (p *planner) textsInOrder(guards []string, end string) string {
+	first := p.order[0]
+	keys := p.textKeys(p.typeName, first.Param)
+	bits := p.Arg(indexrow.TextEndMark(len(keys) > 1, first.Descending) | p.facets.texts)
+	where := strings.Join(append([]string{"(x.facets & " + bits + ") = " + bits}, guards...), " AND ") + p.afterValue("x.val")
+	ranges := make([]string, len(keys))
+	for i, key := range keys {
+		ranges[i] = "(SELECT x.rid, x.val FROM ix_text x WHERE x.site = $1 AND x.key = " + p.Arg(key) + " AND " + where + end
+	}
+	return merged(ranges, end)
 }
 
 // afterValue returns the condition that a value comes after the previous page.
@@ -168,11 +191,7 @@ func (p *planner) scanMissing(key string, guards []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table, _, _ := valuesOf(p.order[0])
-	where := append([]string{
-		"r.site = $1", "r.typ = " + p.Arg(p.typeName), "NOT r.deleted",
-		"NOT " + exists(table+" x WHERE x.site = $1 AND x.key = "+key+" AND x.rid = r.rid"),
-	}, guards...)
+	where := append([]string{"r.site = $1", "r.typ = " + p.Arg(p.typeName), "NOT r.deleted", "NOT " + p.hasSortValue(key)}, guards...)
 	where = append(append(where, ofRid...), ofRow...)
 	after := p.after
 	if after != nil && !after.Ranks[0].Missing {
@@ -188,6 +207,16 @@ func (p *planner) scanMissing(key string, guards []string) (string, error) {
 	}
 	return "(SELECT " + p.columns("r.rid") + ", " + strings.Join(r.columns, ", ") + " FROM res r" + r.lateral + whereAll(where) +
 		" ORDER BY " + r.orderBy() + " LIMIT " + p.limit + ")", nil
+}
+
+// hasSortValue returns the test whether the row r has a value of the first sort key, whose key is
+// given.
+func (p *planner) hasSortValue(key string) string {
+	if p.order[0].Field == store.SortText && !p.hasWideTexts {
+		return p.hasText(candidateRow(p.typeName, "r"), p.order[0].Param)
+	}
+	table, _, _ := p.valuesOf(p.order[0])
+	return exists(table + " x WHERE x.site = $1 AND x.key = " + key + " AND x.rid = r.rid")
 }
 
 // rowOf returns the SQL that joins the row of res, named r, for the rid of d.

@@ -14,9 +14,11 @@ import (
 // accessPath, which finds the candidates.
 type compiler struct {
 	*Statement
-	ctx    context.Context
-	index  *Index
-	access store.Access
+	ctx   context.Context
+	index *Index
+	// hasWideTexts is Database.HasWideTexts.
+	hasWideTexts bool
+	access       store.Access
 	// local are the hashes of the site's own base URLs. localArg is the placeholder of the argument
 	// with them, or empty before the first use.
 	local    []int64
@@ -28,9 +30,13 @@ type compiler struct {
 	resolved *resolvedTypes
 	with     []string
 	names    int
-	// facets has the bits (indexrow.FacetBit) of the facets that all matches have.
-	facets int64
+	// facets are the facets that all matches have.
+	facets facetBits
 }
+
+// facetBits are facets as bits of the column facets: for periods (indexrow.FacetBit) and for texts
+// (indexrow.TextFacetBit).
+type facetBits struct{ periods, texts int64 }
 
 // bases returns the placeholder of the argument with the hashes of the site's own base URLs.
 func (c *compiler) bases() string {
@@ -110,7 +116,7 @@ func (c *compiler) test(n candidate, condition store.Condition) (string, error) 
 		groups, rest := c.grouped(condition)
 		parts := make([]string, 0, len(groups))
 		for _, g := range groups {
-			parts = append(parts, exists(g.rowsOfCandidate(c, n)))
+			parts = append(parts, g.test(c, n))
 		}
 		more, err := c.joinTests(n, rest, never, " OR ")
 		if len(parts) > 0 && more != never {
@@ -174,6 +180,9 @@ func (c *compiler) testOwn(n candidate, condition store.Condition) string {
 	case store.PairIs:
 		return exists("ix_tok x WHERE " + c.pair(n.typ, condition) + " AND x.rid = " + n.rid)
 	case store.TextIs:
+		if !c.hasWideTexts {
+			return c.testText(n, condition)
+		}
 		return exists("ix_str x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
 			" AND " + text(c.Statement, condition, false))
 	case store.PeriodIs:

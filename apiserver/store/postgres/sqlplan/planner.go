@@ -78,16 +78,18 @@ func (c *compiler) splitPredicates(typeName string, condition store.Condition) (
 }
 
 // facetsOf returns the bits of the facets that a condition requires of every record.
-func (c *compiler) facetsOf(typeName string, condition store.Condition) int64 {
-	var bits int64
+func (c *compiler) facetsOf(typeName string, condition store.Condition) facetBits {
+	var bits facetBits
 	switch condition := condition.(type) {
 	case store.All:
 		for _, part := range condition {
-			bits |= c.facetsOf(typeName, part)
+			more := c.facetsOf(typeName, part)
+			bits.periods, bits.texts = bits.periods|more.periods, bits.texts|more.texts
 		}
 	case store.TokenIs:
 		if condition.Code != nil && c.index.Extractor.IsFacet(condition.Param) {
-			bits = indexrow.FacetBit(c.index.Hash.FacetMark(c.index.Hash.Param(typeName, condition.Param), condition))
+			mark := c.index.Hash.FacetMark(c.index.Hash.Param(typeName, condition.Param), condition)
+			bits = facetBits{indexrow.FacetBit(mark), indexrow.TextFacetBit(mark)}
 		}
 	}
 	return bits
@@ -244,8 +246,15 @@ func (p *planner) tests(rid string, ensured int, candidates *materializedList) (
 		if err != nil {
 			return nil, nil, err
 		}
-		if test, err = p.semiJoinTest(i, rid, test, candidates); err != nil {
-			return nil, nil, err
+		hasRow := rid == "r.rid"
+		if usesRow && !hasRow && part.path.allowsSemiJoin() {
+			// Only the records of the page are read, so the row is looked up for the test alone.
+			test, usesRow = exists("(SELECT * FROM res x WHERE x.site = $1 AND x.typ = "+p.Arg(p.typeName)+" AND x.rid = "+rid+" LIMIT 1) r WHERE "+test), false
+		}
+		if !usesRow { // a test of the row at hand costs less than a semi-join
+			if test, err = p.semiJoinTest(i, rid, test, candidates); err != nil {
+				return nil, nil, err
+			}
 		}
 		if usesRow {
 			ofRow = append(ofRow, test)
@@ -354,10 +363,14 @@ func (p *planner) byScan(guards []string) (string, error) {
 	return p.fullScan(guards)
 }
 
-// scanPath returns the access path to scan and the index of its predicate, or nil if there is none.
+// scanPath returns the access path to scan and the index of its predicate, or nil if the rows of res
+// are scanned.
 // It returns the path of a facet only if there is no other one.
 func (p *planner) scanPath() (path *accessPath, predicate int) {
 	for i, part := range p.predicates {
+		if part.path != nil && part.path.scansSignatures {
+			return nil, 0
+		}
 		if part.path != nil && part.path.scan != nil && (part.path.sizeClass != classFacet || p.pathCount == 1) {
 			return part.path, i
 		}
@@ -367,6 +380,11 @@ func (p *planner) scanPath() (path *accessPath, predicate int) {
 
 // fullScan returns the branch that tests all records of the type.
 func (p *planner) fullScan(guards []string) (string, error) {
+	if p.order.ByCreation() && !p.hasWideTexts {
+		if test := p.signatureTest(); test != "" {
+			return p.scanSignatures(test, guards)
+		}
+	}
 	ofRid, ofRow, err := p.tests("r.rid", -1, nil)
 	if err != nil {
 		return "", err

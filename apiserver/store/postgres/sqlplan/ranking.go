@@ -5,6 +5,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
 // ranking is the ORDER BY of a statement, with the joins and columns that it needs.
@@ -78,9 +79,13 @@ func (r *ranking) number(expression string, part store.Sort, last order.Rank) {
 
 // valuesOf returns the table and the column with the values of a sort key, and the SQL of the value
 // that replaces a missing one.
-func valuesOf(part store.Sort) (table, column, zero string) {
-	if part.Field == store.SortText {
-		return "ix_str", "val", "''"
+func (c *compiler) valuesOf(part store.Sort) (table, column, zero string) {
+	switch {
+	case part.Field != store.SortText:
+	case c.hasWideTexts:
+		return indexrow.WideTexts, "val", "''"
+	default:
+		return "ix_text", "val", "''"
 	}
 	return "ix_date", "lo", "0"
 }
@@ -98,13 +103,23 @@ func rankColumns(part store.Sort, missing, value string, last order.Rank) (colum
 // the direction of the key counts.
 func (c *compiler) rankParam(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
 	k := c.name("k")
-	table, value, zero := valuesOf(part)
-	r.lateral += " CROSS JOIN LATERAL (SELECT (SELECT x." + value + " FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.key(typeName, part.Param) +
-		" AND x.rid = " + rid + " ORDER BY x." + value + " " + direction(part.Descending) + " LIMIT 1) AS " + value + " OFFSET 0) " + k
+	table, value, zero := c.valuesOf(part)
+	if part.Field == store.SortText && !c.hasWideTexts {
+		r.usesRow = true
+		r.lateral += " CROSS JOIN LATERAL (SELECT " + c.endText(typeName, part) + " AS val OFFSET 0) " + k
+	} else {
+		r.lateral += c.endValue(part, typeName, rid, table, value, k)
+	}
 	missing, ranked := "("+k+"."+value+" IS NULL)", "COALESCE("+k+"."+value+", "+zero+")"
 	columns, at := rankColumns(part, missing, ranked, last)
 	r.columns = append(r.columns, columns...)
 	r.by = append(r.by, directedExpression{missing, false, last.Missing, false}, directedExpression{ranked, part.Descending, at, false})
+}
+
+// endValue returns the join, named k, of the value in an index table by which a record is sorted.
+func (c *compiler) endValue(part store.Sort, typeName, rid, table, value, k string) string {
+	return " CROSS JOIN LATERAL (SELECT (SELECT x." + value + " FROM " + table + " x WHERE x.site = $1 AND x.key = " + c.key(typeName, part.Param) +
+		" AND x.rid = " + rid + " ORDER BY x." + value + " " + direction(part.Descending) + " LIMIT 1) AS " + value + " OFFSET 0) " + k
 }
 
 func direction(descending bool) string {

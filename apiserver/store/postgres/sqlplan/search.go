@@ -34,6 +34,7 @@ type Index struct {
 type Extractor interface {
 	IsFacet(param string) bool
 	Fold(original string) string
+	Parts(recordType, param string) []string
 }
 
 // Database provides the facts about a site's database on which plans depend. It must be safe for
@@ -42,6 +43,11 @@ type Database interface {
 	// EntryCount returns the estimated number of index entries of the text or period parameter with a
 	// key. It returns infinity if the number is not known.
 	EntryCount(ctx context.Context, key int64) float64
+	// RecordCount returns the estimated number of records of a type. It returns infinity if the number
+	// is not known.
+	RecordCount(ctx context.Context, typeName string) float64
+	// HasWideTexts reports whether texts are searched in the table ix_str of earlier releases.
+	HasWideTexts() bool
 	// LongList returns the entry of a list in the cache of long lists. known reports whether the list
 	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
 	// it was slow.
@@ -76,7 +82,7 @@ func (x *Index) bases(urls []string) []int64 {
 
 func (s *Search) compiler() *compiler {
 	return &compiler{
-		Statement: s.Index.Statement(), ctx: s.Context, index: s.Index, access: s.Query.Access, local: s.Index.bases(s.Query.Bases), referencePaths: s.ReferencePaths, resolved: &s.resolved,
+		Statement: s.Index.Statement(), ctx: s.Context, index: s.Index, hasWideTexts: s.Index.Database.HasWideTexts(), access: s.Query.Access, local: s.Index.bases(s.Query.Bases), referencePaths: s.ReferencePaths, resolved: &s.resolved,
 	}
 }
 
@@ -146,7 +152,8 @@ func (s *Search) Count(typeName string, limit int) (sql string, args []any, err 
 // CountConditions returns the number of conditions on a type. The caller must not plan a search
 // with more than MaxConditions.
 func (s *Search) CountConditions(typeName string) int {
-	return s.compiler().countConditions(s.Query.WhereOf(typeName))
+	c := &compiler{index: s.Index, local: s.Index.bases(s.Query.Bases)}
+	return c.countConditions(s.Query.WhereOf(typeName))
 }
 
 // NeedsReferencePaths reports whether a condition or an include does not specify the parameter or

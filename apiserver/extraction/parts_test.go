@@ -1,0 +1,86 @@
+package extraction_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+)
+
+// TestTextKeys shows that the keys of all parameters that may have texts differ.
+func TestTextKeys(t *testing.T) {
+	keys := map[int32]string{}
+	add := func(recordType, param string) {
+		name, key := recordType+" "+param, indexrow.TextKey(recordType, param)
+		if other, taken := keys[key]; taken && other != name {
+			t.Errorf("%s and %s have the same key; choose another name", other, name)
+		}
+		keys[key] = name
+	}
+	for _, kind := range r4.Types {
+		for _, p := range r4.SearchParameters(kind.Name) {
+			for _, param := range []string{p.Name, p.Name + ":text"} {
+				add(kind.Name, param)
+			}
+		}
+	}
+	eachSample(t, func(recordType string, body []byte) { // also records of AHDS
+		for _, value := range extractor.Extract(recordType, body) {
+			if _, ok := value.Value.(store.Text); ok {
+				add(recordType, value.Param)
+			}
+		}
+	})
+}
+
+// TestParts shows which parameters are parts, and that each text of a part is also one of the whole.
+func TestParts(t *testing.T) {
+	got := map[string][]string{}
+	for _, param := range []string{"name", "address", "phonetic", "family", "identifier"} {
+		got[param] = extractor.Parts("Patient", param)
+		slices.Sort(got[param])
+	}
+	want := map[string][]string{
+		"name": {"family", "given"}, "address": {"address-city", "address-country", "address-postalcode", "address-state"},
+		"phonetic": nil, "family": nil, "identifier": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parts of Patient's parameters (-want +got):\n%s", diff)
+	}
+	for _, kind := range r4.Types {
+		of := map[string]string{}
+		for _, p := range r4.SearchParameters(kind.Name) {
+			for _, part := range extractor.Parts(kind.Name, p.Name) {
+				if whole, taken := of[part]; taken || len(extractor.Parts(kind.Name, part)) > 0 {
+					t.Errorf("%s: %s is a part of %s, of %s, or has parts", kind.Name, part, p.Name, whole)
+				}
+				of[part] = p.Name
+			}
+		}
+	}
+	found := 0
+	eachSample(t, func(recordType string, body []byte) {
+		values := extractor.Extract(recordType, body)
+		for _, p := range r4.SearchParameters(recordType) {
+			for _, part := range extractor.Parts(recordType, p.Name) {
+				for _, value := range values {
+					text, ok := value.Value.(store.Text)
+					if !ok || value.Param != part {
+						continue
+					}
+					found++
+					if !slices.Contains(values, store.IndexValue{Param: p.Name, Value: text}) {
+						t.Errorf("%s: %q of %s is no text of %s", recordType, text.Original, part, p.Name)
+					}
+				}
+			}
+		}
+	})
+	if found < 100 {
+		t.Errorf("%d texts of parts in the samples", found)
+	}
+}

@@ -1,0 +1,235 @@
+package indexrow
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// Texts of a record are stored twice. Each value has a row in ix_text, which finds records by value.
+// The column vals of the record's row has all of them. It is what tests and orders read.
+//
+// A parameter may be a union (store.Extractor.Parts), as name is of family and given. A text of a
+// union that is also one of a part is stored for the part only.
+
+// textKeyBits is the number of bits of a text key.
+const textKeyBits = 24
+
+// TextKey returns the key that a text parameter of a type has in ix_text and vals. It is a hash
+// without a secret, because its input is public. A test of package extraction shows that no two
+// parameters have the same key.
+func TextKey(typeName, param string) int32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(typeName + "\x00" + param)) // never fails
+	hash := sum.Sum32()
+	return int32((hash ^ hash>>textKeyBits) & (1<<textKeyBits - 1))
+}
+
+// TextKeys returns the keys under which the texts of a parameter are stored: its own and those of
+// its parts.
+func TextKeys(typeName, param string, parts []string) []int32 {
+	keys := make([]int32, 0, 1+len(parts))
+	keys = append(keys, TextKey(typeName, param))
+	for _, part := range parts {
+		keys = append(keys, TextKey(typeName, part))
+	}
+	return keys
+}
+
+// The bytes that separate the texts in vals. None of them occurs in UTF-8.
+const (
+	// startOfText begins a folded text. A code of the key (keyCode) and one of the two following
+	// bytes come before the text.
+	startOfText = 0xff
+	// isOriginal means that the original text is equal to the folded one. isFolded means that it
+	// differs. It then follows as another text, which startOfOriginal and the code begin.
+	isOriginal, isFolded = 0xfa, 0xfb
+	startOfOriginal      = 0xf8
+	endOfText            = 0xfe
+	// lastOfKey comes before the startOfText of the greatest folded text of a key. The texts of a key
+	// are in ascending order. endOfKey comes after the greatest one.
+	lastOfKey, endOfKey = 0xfd, 0xf9
+)
+
+// appendKeyCode appends a key as four bytes with six bits each. No text in UTF-8 begins with such a
+// byte, so no text is found in a code.
+func appendKeyCode(to []byte, key int32) []byte {
+	return append(to, 0x80|byte(key>>18&0x3f), 0x80|byte(key>>12&0x3f), 0x80|byte(key>>6&0x3f), 0x80|byte(key&0x3f))
+}
+
+// validText returns a text in which each sequence that is not UTF-8 is replaced.
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// indexedText returns the column val of a folded text.
+func indexedText(folded string) string { return folded[:min(len(folded), MaxIndexedBytes)] }
+
+// paramTexts are the texts of one parameter, sorted and without duplicates.
+type paramTexts struct {
+	param string
+	texts []store.Text
+}
+
+// textsOfParams collects the texts of a record by parameter.
+type textsOfParams []paramTexts
+
+// add adds a text of a parameter.
+func (t *textsOfParams) add(param string, text store.Text) {
+	text.Folded, text.Original = validText(text.Folded), validText(text.Original)
+	for i := len(*t) - 1; i >= 0; i-- {
+		if (*t)[i].param == param {
+			(*t)[i].texts = append((*t)[i].texts, text)
+			return
+		}
+	}
+	*t = append(*t, paramTexts{param, []store.Text{text}})
+}
+
+func (t textsOfParams) of(param string) []store.Text {
+	for i := range t {
+		if t[i].param == param {
+			return t[i].texts
+		}
+	}
+	return nil
+}
+
+func compareTexts(a, b store.Text) int {
+	return cmp.Or(cmp.Compare(a.Folded, b.Folded), cmp.Compare(a.Original, b.Original))
+}
+
+// addTexts adds the rows of ix_text and the column vals.
+func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
+	for i := range all {
+		sortUnique(&all[i].texts, compareTexts)
+	}
+	type place struct {
+		key int32
+		val string
+	}
+	at := map[place]int{}
+	var originals []byte
+	for _, p := range all {
+		key, parts := TextKey(typeName, p.param), x.Extractor.Parts(typeName, p.param)
+		own := p.texts
+		if len(parts) > 0 {
+			own = slices.DeleteFunc(slices.Clone(own), func(text store.Text) bool {
+				return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(all.of(part), text) })
+			})
+		}
+		for i, text := range own {
+			originals = r.packText(key, text, i+1 == len(own), originals)
+			val := indexedText(text.Folded)
+			if _, known := at[place{key, val}]; !known && !isTextOf(all, parts, val) {
+				at[place{key, val}] = len(r.indexed)
+				r.indexed = append(r.indexed, indexedTextRow{key: key, val: val, facets: r.textFacets})
+			}
+		}
+	}
+	r.Vals = append(r.Vals, originals...)
+	for _, p := range all {
+		keys := TextKeys(typeName, p.param, x.Extractor.Parts(typeName, p.param))
+		for _, descending := range []bool{false, true} {
+			end := p.texts[0]
+			if descending {
+				end = p.texts[len(p.texts)-1]
+			}
+			for _, key := range keys {
+				if i, known := at[place{key, indexedText(end.Folded)}]; known {
+					r.indexed[i].facets |= TextEndMark(len(keys) > 1, descending)
+					break
+				}
+			}
+		}
+	}
+}
+
+// isTextOf reports whether one of the parameters has a text with a val.
+func isTextOf(all textsOfParams, params []string, val string) bool {
+	return slices.ContainsFunc(params, func(param string) bool {
+		return slices.ContainsFunc(all.of(param), func(text store.Text) bool { return indexedText(text.Folded) == val })
+	})
+}
+
+// packText appends a text to Vals, and its original text to originals if it differs.
+func (r *Rows) packText(key int32, text store.Text, isLast bool, originals []byte) []byte {
+	r.Signature = r.Signature.With(TextSignature(key, text.Folded))
+	if isLast {
+		r.Vals = append(r.Vals, lastOfKey)
+	}
+	r.Vals = appendKeyCode(append(r.Vals, startOfText), key)
+	if text.Original == text.Folded {
+		r.Vals = append(r.Vals, isOriginal)
+	} else {
+		r.Vals = append(r.Vals, isFolded)
+		originals = appendKeyCode(append(originals, startOfOriginal), key)
+		originals = append(append(originals, text.Original...), endOfText)
+	}
+	r.Vals = append(append(r.Vals, text.Folded...), endOfText)
+	if isLast {
+		r.Vals = append(r.Vals, endOfKey)
+	}
+	return originals
+}
+
+// TextPatterns returns the LIKE patterns of which vals matches one if a text of a key meets a
+// condition. It returns none for store.Contains.
+func TextPatterns(key int32, is store.TextIs) [][]byte {
+	text := validText(is.Text)
+	same := textPattern(startOfText, key, isOriginal, text)
+	original := textPattern(startOfOriginal, key, 0, text)
+	switch is.Match {
+	case store.StartsWith:
+		return [][]byte{append(textPattern(startOfText, key, '_', text), '%')}
+	case store.Exactly:
+		return [][]byte{append(same, endOfText, '%'), append(original, endOfText, '%')}
+	case store.StartsExactly:
+		return [][]byte{append(same, '%'), append(original, '%')}
+	default:
+		return nil
+	}
+}
+
+// PresencePattern returns the LIKE pattern that vals matches if there is a text of a key.
+func PresencePattern(key int32) []byte { return append(textPattern(startOfText, key, 0, ""), '%') }
+
+// textPattern returns a LIKE pattern of a text that begins with start, key and flag. A flag of 0 is
+// left out.
+func textPattern(start byte, key int32, flag byte, text string) []byte {
+	pattern := appendKeyCode([]byte{'%', start}, key)
+	if flag != 0 {
+		pattern = append(pattern, flag)
+	}
+	return append(pattern, likeEscapes.Replace(text)...)
+}
+
+var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// ContainedPattern returns the LIKE pattern of a text among the texts of a key (TextStart, KeyEnd).
+func ContainedPattern(text string) []byte {
+	return []byte("%" + likeEscapes.Replace(validText(text)) + "%")
+}
+
+// TextStart is what comes in vals before the least text of a key, or before the greatest one, and
+// the distance from there to the text.
+func TextStart(key int32, greatest bool) (start []byte, distance int) {
+	if greatest {
+		start = append(start, lastOfKey)
+	}
+	start = appendKeyCode(append(start, startOfText), key)
+	return start, len(start) + 1
+}
+
+// The bytes that end a text, and all texts of a key.
+var (
+	TextEnd = []byte{endOfText}
+	KeyEnd  = []byte{endOfKey}
+)
+
+func (r *Rows) sortIndexedTexts() {
+	slices.SortFunc(r.indexed, func(a, b indexedTextRow) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.of, b.of))
+	})
+}

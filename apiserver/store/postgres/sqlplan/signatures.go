@@ -1,0 +1,105 @@
+package sqlplan
+
+import (
+	"strings"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
+)
+
+// maxSignatures is the maximum number of signatures of one condition that a scan tests. A condition
+// with more alternatives is tested on the rows alone.
+const maxSignatures = 8
+
+// signatures returns signatures of which each record that meets a condition has at least one. ok is
+// false if there are none, or more than maxSignatures.
+func (c *compiler) signatures(typeName string, condition store.Condition) (all []indexrow.Signature, ok bool) {
+	switch condition := condition.(type) {
+	case store.TextIs:
+		if condition.Match == store.Contains || condition.Text == "" {
+			return nil, false
+		}
+		for _, form := range c.textForms(condition) {
+			for _, key := range c.textKeys(typeName, condition.Param) {
+				all = append(all, indexrow.TextSignature(key, form))
+			}
+		}
+	case store.TokenIs:
+		if condition.Code == nil || !c.index.Extractor.IsFacet(condition.Param) {
+			return nil, false
+		}
+		all = append(all, c.index.Hash.FacetSignature(c.index.Hash.Param(typeName, condition.Param), *condition.Code))
+	case store.Any:
+		for _, part := range condition {
+			more, ok := c.signatures(typeName, part)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, more...)
+		}
+	}
+	return all, len(all) > 0 && len(all) <= maxSignatures
+}
+
+// signatureTest returns the test whether the signature of a row of res, named x, is that of a
+// record that may meet all predicates. It returns "" if no predicate on texts has a signature. It is
+// true of no tombstone.
+func (p *planner) signatureTest() string {
+	var ofAll indexrow.Signature
+	var alternatives [][]indexrow.Signature
+	hasText := false
+	for _, part := range p.predicates {
+		all, ok := p.signatures(p.typeName, part.condition)
+		if !ok {
+			continue
+		}
+		if _, isFacet := part.condition.(store.TokenIs); !isFacet {
+			hasText = true
+		}
+		if len(all) == 1 {
+			ofAll = ofAll.With(all[0])
+		} else {
+			alternatives = append(alternatives, all)
+		}
+	}
+	if !hasText {
+		return ""
+	}
+	var tests []string
+	if ofAll != (indexrow.Signature{}) {
+		tests = append(tests, p.hasSignature("x", ofAll))
+	}
+	for _, all := range alternatives {
+		parts := make([]string, len(all))
+		for i, s := range all {
+			parts[i] = p.hasSignature("x", s)
+		}
+		tests = append(tests, "("+strings.Join(parts, " OR ")+")")
+	}
+	return strings.Join(tests, " AND ")
+}
+
+// hasSignature returns the test whether a row of res has all bits of a signature.
+func (c *compiler) hasSignature(row string, s indexrow.Signature) string {
+	var parts []string
+	for i, column := range []string{"sig", "sig2", "sig3"} {
+		if s[i] != 0 {
+			bits := c.Arg(s[i])
+			parts = append(parts, "("+row+"."+column+" & "+bits+") = "+bits)
+		}
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// scanSignatures returns the branch that reads the records in the order of creation whose signature
+// passes a test (signatureTest). It tests signatures in the index, and the rest on the row.
+func (p *planner) scanSignatures(test string, guards []string) (string, error) {
+	where := append([]string{"x.site = $1", "x.typ = " + p.Arg(p.typeName)}, guards...)
+	where = append(append(where, p.afterRid("x.rid")...), test)
+	driver := "(SELECT x.rid FROM res x" + whereAll(where) + " ORDER BY x.rid " + p.direction() + ") d" + p.rowOf()
+	ofRid, ofRow, err := p.tests("r.rid", -1, nil)
+	if err != nil {
+		return "", err
+	}
+	return "(SELECT " + p.columns("d.rid") + " FROM " + driver + whereAll(append(ofRow, ofRid...)) + " ORDER BY d.rid " + p.direction() + " LIMIT " + p.limit + ")", nil
+}

@@ -1,0 +1,221 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	tern "github.com/jackc/tern/v2/migrate"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/store/storetest"
+)
+
+// upgraded returns a database of a release without ix_text, with one site, that was then migrated.
+func upgraded(t *testing.T, siteKey string) *pgxpool.Pool {
+	t.Helper()
+	name := "upgraded_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	migrateFromWideTexts(t, server.URL(name), siteKey)
+	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// migrateFromWideTexts migrates an empty database as a release without ix_text did, adds a site, and
+// migrates the database to the newest schema.
+func migrateFromWideTexts(t *testing.T, uri, siteKey string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	earlier, err := tern.NewMigrator(t.Context(), conn, schema.VersionTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, earlier.LoadMigrations(os.DirFS("schema/migrations")))
+	const beforeTexts = 8
+	must(t, earlier.MigrateTo(t.Context(), beforeTexts))
+	if _, err := conn.Exec(t.Context(), `INSERT INTO sites (key, hash_key) VALUES ($1, '0123456789abcdef')`, siteKey); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Migrate(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoreDuringUpgrade runs the suite in a database that has the texts of earlier releases.
+func TestStoreDuringUpgrade(t *testing.T) {
+	t.Parallel()
+	pool := upgraded(t, "another")
+	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
+		key := uuid.NewString()
+		return open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+	})
+}
+
+// TestUpgradeOfTexts upgrades a database while a server of an earlier release writes. What that
+// server does is imitated by statements that leave out the new columns.
+func TestUpgradeOfTexts(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(sql string) (n int) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	named := func(id, name string) store.Op {
+		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"` + name + `","Original":"` + name + `"}]}}`)}}
+	}
+	site := open(t, pool, key, postgres.Options{})
+	found := func(s *postgres.Store, name string) int {
+		t.Helper()
+		page, err := s.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: name}, Count: 10, Total: store.TotalAccurate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int(page.Total) != len(page.Records) {
+			t.Errorf("%d records of %d were found", len(page.Records), page.Total)
+		}
+		return len(page.Records)
+	}
+	writeAll(t, site, named("a", "smith"), named("b", "smith"), named("c", "smith"), named("d", "smith"))
+	execute(`UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores them
+	if n := count(`SELECT count(*) FROM ix_text`); n > 0 {
+		t.Errorf("%d rows of records that an earlier release wrote", n)
+	}
+	earlier, err := pgx.Connect(t.Context(), server.URL(pool.Config().ConnConfig.Database)+"&application_name=paddock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew := func(want postgres.Renewal) {
+		t.Helper()
+		site.SetRenewPause(0)
+		if state, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != want {
+			t.Errorf("renewed: %v, %v, want %v", state, err, want)
+		}
+	}
+	renew(postgres.Waiting)
+	if n := count(`SELECT count(*) FROM ix_text`); n != 4 {
+		t.Errorf("%d rows after reindexing, want 4", n)
+	}
+	// A server of an earlier release updates a record, deletes one, and purges one.
+	for _, sql := range []string{
+		`UPDATE ix_str SET val = 'jones' WHERE rid = (SELECT rid FROM res WHERE id = 'a')`,
+		`UPDATE res SET ver = ver + 1, ixsum = ixsum + 1, body = (SELECT body FROM res WHERE id = 'b') WHERE id = 'a'`,
+		`DELETE FROM ix_str WHERE rid IN (SELECT rid FROM res WHERE id IN ('b', 'c'))`,
+		`UPDATE res SET ver = ver + 1, deleted = true, marks = '{}', body = '\x00' WHERE id = 'b'`, `DELETE FROM res WHERE id = 'c'`,
+	} {
+		if _, err := earlier.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count(`SELECT count(*) FROM ix_text`); n != 1 {
+		t.Errorf("%d rows after writes of an earlier release, want 1", n)
+	}
+	if n := count(`SELECT count(*) FROM res WHERE packed IS NULL AND (sig, sig2, sig3) <> (0, 0, 0)`); n != 0 {
+		t.Errorf("%d records have the signature of texts that an earlier release replaced", n)
+	}
+	if n := found(site, "jones"); n != 1 {
+		t.Errorf("%d records have the text of an earlier release, want 1", n)
+	}
+	renew(postgres.Waiting)
+	stale := open(t, pool, key, postgres.Options{})
+	must(t, earlier.Close(t.Context()))
+	for count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'paddock'`) > 0 {
+		time.Sleep(10 * time.Millisecond) // Postgres ends a session after its connection
+	}
+	renew(postgres.Waiting) // a rollback is possible
+	execute(`UPDATE requirement SET texts_until = now()`)
+	renew(postgres.Current)
+	if n := count(`SELECT count(to_regclass('ix_str')) + count(to_regclass('unpacked')) FROM sites`); n != 0 {
+		t.Error("the tables of earlier releases are still there")
+	}
+	if level := count(`SELECT oldest_server FROM requirement`); level != schema.Server {
+		t.Errorf("servers of level %d may use the database, want %d", level, schema.Server)
+	}
+	for _, s := range []*postgres.Store{site, stale} {
+		if n := found(s, "smith"); n != 2 {
+			t.Errorf("%d records found by text, want 2", n)
+		}
+	}
+	writeAll(t, stale, named("d", "brown"), named("e", "brown"))
+	if n := found(site, "brown") + 10*found(site, "smith"); n != 12 {
+		t.Errorf("records by two texts: %d, want 2 and 1", n)
+	}
+}
+
+// TestWriteDuringReindex updates a record of an earlier release that was reindexed after the update
+// was decided.
+func TestWriteDuringReindex(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	site := open(t, pool, key, postgres.Options{})
+	text := func(name string) store.Op {
+		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"` + name + `","Original":"X"}]}}`)}}
+	}
+	writeAll(t, site, text("x"))
+	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, _ := site.WriteTogether(t.Context(), []store.Op{text("y")}, func() {
+		must(t, site.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {}))
+	})
+	if !errors.Is(errs[0], postgres.ErrStale) {
+		t.Errorf("the update of a record that was reindexed: %v", errs[0])
+	}
+	writeAll(t, site, text("y"))
+	var vals string
+	if err := pool.QueryRow(t.Context(), `SELECT string_agg(convert_from(val, 'UTF8'), ' ') FROM ix_text`).Scan(&vals); err != nil || vals != "y" {
+		t.Errorf("texts %q, %v", vals, err)
+	}
+}
+
+// TestWriteAfterUpgrade writes by a server that does not know yet that another one has dropped the
+// texts of earlier releases.
+func TestWriteAfterUpgrade(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	site, stale := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+	text := func(id string) store.Op {
+		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"x","Original":"X"}]}}`)}}
+	}
+	writeAll(t, stale, text("a"))
+	if _, err := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != postgres.Current {
+		t.Fatalf("renewed: %v, %v", state, err)
+	}
+	writeAll(t, stale, text("a"), text("b"))
+	page, err := stale.Search(t.Context(), store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Match: store.Exactly, Text: "X"}, Count: 10})
+	if err != nil || len(page.Records) != 2 {
+		t.Errorf("%d records, %v", len(page.Records), err)
+	}
+}

@@ -103,18 +103,20 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 		}
 		batch, reindexed := &pgx.Batch{}, &pgx.Batch{}
 		var rids []int64
+		hasTexts := false
 		for _, at := range states {
 			stored, outdated := s.indexRows(at)
 			switch {
 			case outdated:
 				rids, stored = append(rids, at.rid), indexrow.Rows{}
+				hasTexts = hasTexts || at.isPacked
 			case at.isPacked || at.deleted:
 				continue
 			}
 			s.queueReindexed(reindexed, at, &stored)
 		}
 		if len(rids) > 0 {
-			for _, sql := range indexrow.RemoveAll(s.hasWideTexts()) {
+			for _, sql := range indexrow.RemoveAll(s.hasWideTexts(), hasTexts) {
 				batch.Queue(sql, s.site, rids)
 			}
 		}

@@ -88,6 +88,29 @@ func (s *Store) isPacked(ctx context.Context) (packed bool, err error) {
 	return packed, err
 }
 
+// forgetUnpackedBatch is the number of rows of unpacked that one statement deletes, so that it ends
+// within a second.
+const forgetUnpackedBatch = 10_000
+
+// forgetUnpacked deletes the notes of writes by an earlier release, before a pass reads the records.
+// Such writes also begin the time for a rollback anew: the release may be in use again.
+func (s *Store) forgetUnpacked(ctx context.Context) error {
+	for s.hasWideTexts() {
+		const forget = `WITH d AS (DELETE FROM unpacked WHERE site = $1 AND self = ANY(ARRAY(SELECT self FROM unpacked WHERE site = $1 LIMIT $2)) RETURNING self),
+			r AS (UPDATE requirement SET texts_until = GREATEST(texts_until, now() + interval '7 days') WHERE EXISTS (SELECT FROM d))
+			SELECT EXISTS (SELECT FROM d)`
+		var more bool
+		err := s.pool.QueryRow(ctx, forget, s.site, forgetUnpackedBatch).Scan(&more)
+		if err != nil && !s.lostWideTexts(ctx, err) {
+			return err
+		}
+		if !more {
+			return nil
+		}
+	}
+	return nil
+}
+
 // leaveWideTexts drops the table ix_str if nothing needs it any more.
 func (s *Store) leaveWideTexts(ctx context.Context, conn *pgxpool.Conn) (Renewal, error) {
 	if !s.hasWideTexts() {
@@ -126,10 +149,8 @@ func (s *Store) renewalPass(ctx context.Context, version int64, report func(Rein
 		return 0, storeError("reindex site", err)
 	}
 	whole := after == store.Key{}
-	if s.hasWideTexts() {
-		if _, err := s.pool.Exec(ctx, `DELETE FROM unpacked WHERE site = $1`, s.site); err != nil && !s.lostWideTexts(ctx, err) {
-			return 0, storeError("reindex site", err)
-		}
+	if err := s.forgetUnpacked(ctx); err != nil {
+		return 0, storeError("reindex site", err)
 	}
 	report(Reindexed{After: after})
 	err = s.Reindex(ctx, after, func(done Reindexed) {

@@ -380,6 +380,7 @@ func TestReplicaBehindUpgrade(t *testing.T) {
 	}
 	expect()
 	r.pauseReplay(t)
+	r.renew(t, postgres.Waiting) // from here on the time for a rollback is counted
 	execute(`UPDATE requirement SET texts_until = now()`)
 	r.renew(t, postgres.Current)
 	expect()

@@ -208,6 +208,9 @@ func (r *restore) addVersions(d *store.Dumped, current *state, missing []store.R
 	}
 	before, outdated := s.indexRows(current)
 	rows, labels := before, versionLabels{before.Labels, before.Links, current != nil && !current.deleted}
+	if labels.known && !current.isPacked {
+		rows = s.index.Rows(d.Key.Type, current.body) // before lacks the rows that are not stored yet
+	}
 	for i := range missing {
 		v := &missing[i]
 		if i == 0 && current == nil || !v.Created.Equal(indexrow.CreatedAt(at.rid)) {
@@ -286,7 +289,7 @@ func (r *restore) replace(current *state, before indexrow.Rows, outdated bool, m
 	}
 	parts = append(parts, "c AS (DELETE FROM claim WHERE "+at+")")
 	if outdated {
-		for _, sql := range indexrow.RemoveAll(r.site.hasWideTexts()) {
+		for _, sql := range indexrow.RemoveAll(r.site.hasWideTexts(), current.isPacked) {
 			r.replaced.Queue(sql, r.site.site, []int64{current.rid})
 		}
 	} else {

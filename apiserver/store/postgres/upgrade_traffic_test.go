@@ -31,9 +31,6 @@ func TestUpgradeDuringTraffic(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL, vals = ''`); err != nil { // as the earlier release stores them
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`); err != nil {
-		t.Fatal(err)
-	}
 	other.SetPlanLimits(1, 1, 1, 1) // scans instead of lists
 	count := func(ctx context.Context, s *postgres.Store, name string) (int, error) {
 		page, err := s.Search(ctx, store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: name}, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}, Count: 10, Total: store.TotalNone})
@@ -71,11 +68,15 @@ func TestUpgradeDuringTraffic(t *testing.T) {
 		})
 	}
 	server.SetRenewPause(0)
+	if state, err := server.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != postgres.Waiting {
+		t.Errorf("renewed: %v, %v, want the time for a rollback to begin", state, err)
+	}
+	_, ended := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`)
 	state, err := server.Renew(t.Context(), 1, func(postgres.Reindexed) {})
 	isUpgraded.Store(true)
 	group.Wait()
-	if err != nil || state != postgres.Current {
-		t.Errorf("renewed: %v, %v", state, err)
+	if err != nil || ended != nil || state != postgres.Current {
+		t.Errorf("renewed: %v, %v, %v", state, err, ended)
 	}
 	const indexes = `SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE tablename = 'res' AND indexdef LIKE '%rid)%' AND indexdef LIKE '%UNIQUE%'`
 	var names string

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	tern "github.com/jackc/tern/v2/migrate"
 
+	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
@@ -151,6 +152,13 @@ func TestUpgradeOfTexts(t *testing.T) {
 	}
 	renew(postgres.Waiting) // a rollback is possible
 	execute(`UPDATE requirement SET texts_until = now()`)
+	// An earlier release that is in use again writes, and erases a site.
+	execute(`UPDATE res SET packed = NULL WHERE id = 'd'; INSERT INTO unpacked VALUES (1000000, 1)`)
+	renew(postgres.Waiting)
+	if n := count(`SELECT count(*) FROM requirement WHERE texts_until > now() + interval '6 days'`); n != 1 {
+		t.Error("the time for a rollback does not begin anew after a write of an earlier release")
+	}
+	execute(`UPDATE requirement SET texts_until = now()`)
 	renew(postgres.Current)
 	if n := count(`SELECT count(to_regclass('ix_str')) + count(to_regclass('unpacked')) FROM sites`); n != 0 {
 		t.Error("the tables of earlier releases are still there")
@@ -166,6 +174,88 @@ func TestUpgradeOfTexts(t *testing.T) {
 	writeAll(t, stale, named("d", "brown"), named("e", "brown"))
 	if n := found(site, "brown") + 10*found(site, "smith"); n != 12 {
 		t.Errorf("records by two texts: %d, want 2 and 1", n)
+	}
+}
+
+// TestForgetUnpacked shows that a write by an earlier release is not forgotten if it ends after a pass has
+// begun.
+func TestForgetUnpacked(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	site := open(t, pool, key, postgres.Options{})
+	writeAll(t, site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"x","Original":"X"}]}}`)}})
+	const asEarlier = `UPDATE res SET packed = NULL`
+	if _, err := pool.Exec(t.Context(), asEarlier); err != nil {
+		t.Fatal(err)
+	}
+	must(t, site.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {})) // its note remains
+	open, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Exec(t.Context(), asEarlier); err != nil {
+		t.Fatal(err)
+	}
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {})
+		renewed <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	must(t, open.Commit(t.Context()))
+	must(t, <-renewed)
+	var packed bool
+	if err := pool.QueryRow(t.Context(), `SELECT bool_and(r.packed IS NOT NULL) OR EXISTS (SELECT FROM unpacked) FROM res r`).Scan(&packed); err != nil || !packed {
+		t.Errorf("a record without rows in ix_text is forgotten: %v, %v", packed, err)
+	}
+}
+
+// TestRestoreUnpacked restores other metadata of a record that an earlier release wrote.
+func TestRestoreUnpacked(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	site := open(t, pool, key, postgres.Options{})
+	writeAll(t, site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"x","Original":"X"}]}}`)}})
+	page, err := site.Dump(t.Context(), store.DumpQuery{MaxRecords: 10, MaxBytes: 1 << 20})
+	if err != nil || len(page.Records) != 1 {
+		t.Fatalf("%d records, %v", len(page.Records), err)
+	}
+	dumped := page.Records
+	dumped[0].Versions[0].Metadata, dumped[0].Versions[0].MetadataVersion = []byte(`{"labels":{"a":"b"}}`), 1
+	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	results, err := site.Restore(t.Context(), dumped)
+	if err != nil || len(results) != 1 || results[0].Err != nil || results[0].Outcome != store.Updated {
+		t.Fatalf("restored: %+v, %v", results, err)
+	}
+	var texts int
+	var packed bool
+	if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM ix_text), bool_and(packed IS NOT NULL) FROM res`).Scan(&texts, &packed); err != nil || packed && texts != 1 {
+		t.Errorf("%d texts of a record that counts as packed: %v, %v", texts, packed, err)
+	}
+}
+
+// TestTextForms searches for original texts whose folded form is empty or very long.
+func TestTextForms(t *testing.T) {
+	t.Parallel()
+	site := open(t, shared, uuid.NewString(), postgres.Options{Extractor: extraction.Extractor{}})
+	writeAll(t, site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"resourceType":"Patient","name":[{"family":"a"}]}`)}})
+	for _, match := range []store.TextMatch{store.StartsWith, store.Exactly, store.StartsExactly, store.Contains} {
+		for _, text := range []string{" ", "\u0301", strings.Repeat("½", 300), strings.Repeat("a", 2000)} {
+			for _, facet := range []store.Condition{nil, store.TokenIs{Param: "gender", Code: new("male")}} {
+				where := store.All{store.TextIs{Param: "family", Match: match, Text: text}}
+				if facet != nil {
+					where = append(where, facet)
+				}
+				page, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: where, Count: 10, Total: store.TotalAccurate})
+				if err != nil || len(page.Records) > 0 && text != "" {
+					t.Errorf("match %d of %.10q: %d records, %v", match, text, len(page.Records), err)
+				}
+			}
+		}
 	}
 }
 

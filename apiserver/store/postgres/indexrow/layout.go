@@ -12,7 +12,7 @@ type Arguments interface {
 }
 
 // Tables are the names of the tables of index rows.
-var Tables = []string{"ix_tok", "ix_ref", WideTexts, "ix_text", "ix_date", "ix_pos"}
+var Tables = []string{"ix_tok", "ix_ref", WideTexts, narrowTexts, "ix_date", "ix_pos"}
 
 // CopyRows returns the index rows of several records for COPY, by the name of the table. The record
 // with the rows all[i] has the rid rids[i].
@@ -81,7 +81,7 @@ func (r *Rows) tables() []tableRows {
 		}})
 	}
 	if t := r.indexed; len(t) > 0 {
-		all = append(all, tableRows{"ix_text", 2, func() []int32 { return each(t, func(t *indexedTextRow) int32 { return t.of }) }, []column{
+		all = append(all, tableRows{narrowTexts, 2, func() []int32 { return each(t, func(t *indexedTextRow) int32 { return t.of }) }, []column{
 			{"key", "int4", each(t, func(t *indexedTextRow) int32 { return t.key })},
 			{"val", "bytea", each(t, func(t *indexedTextRow) []byte { return []byte(t.val) })},
 			{"facets", "int8", each(t, func(t *indexedTextRow) int64 { return t.facets })},
@@ -197,16 +197,19 @@ func InsertPaths(st Arguments, paths []ReferencePath) string {
 // RemoveAll returns the statements that delete all index rows of some records. They are for rows
 // that a release with another extraction wrote. They are slow: they scan all of the site's rows in
 // ix_tok and ix_text, which have no index by record. hasWideTexts reports whether there is a table
-// ix_str.
-func RemoveAll(hasWideTexts bool) []string {
+// ix_str, and hasTexts whether one of the records may have rows in ix_text.
+func RemoveAll(hasWideTexts, hasTexts bool) []string {
 	var statements []string
 	for _, table := range Tables {
-		if table != WideTexts || hasWideTexts {
+		if (table != WideTexts || hasWideTexts) && (table != narrowTexts || hasTexts) {
 			statements = append(statements, "DELETE FROM "+table+" WHERE site = $1 AND rid = ANY($2::int8[])")
 		}
 	}
 	return statements
 }
 
-// WideTexts is the table of texts of releases before ix_text.
-const WideTexts = "ix_str"
+// WideTexts is the table of texts of releases before narrowTexts.
+const (
+	WideTexts   = "ix_str"
+	narrowTexts = "ix_text"
+)

@@ -52,7 +52,7 @@ func dropWideTexts(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	if _, err := tx.Exec(ctx, `LOCK TABLE res, ix_str IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return false, err
 	}
-	if err := tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM unpacked)`).Scan(&ready); err != nil || !ready {
+	if _, ready, err = findWideTexts(ctx, tx); err != nil || !ready {
 		return false, err
 	}
 	_, err = tx.Exec(ctx, `ALTER TABLE res DROP CONSTRAINT res_site_typ_rid_deleted_key; DROP TRIGGER unpacked_insert ON res; DROP TRIGGER unpacked_update ON res; DROP TRIGGER unpacked_delete ON res;
@@ -69,7 +69,12 @@ type rowQuerier interface {
 func findWideTexts(ctx context.Context, db rowQuerier) (gone, ready bool, err error) {
 	const find = `SELECT to_regclass('ix_str') IS NULL, (SELECT texts_until <= now() FROM requirement) AND NOT EXISTS (SELECT FROM sites WHERE layout < 1) AND NOT EXISTS (
 		SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'paddock')`
-	err = db.QueryRow(ctx, find).Scan(&gone, &ready)
+	if err := db.QueryRow(ctx, find).Scan(&gone, &ready); err != nil || gone || !ready {
+		return gone, false, err
+	}
+	// Rows of a site that an earlier release has erased remain, because it does not know the table.
+	const isPacked = `SELECT NOT EXISTS (SELECT FROM unpacked u JOIN sites s USING (site))`
+	err = db.QueryRow(ctx, isPacked).Scan(&ready)
 	return gone, ready, err
 }
 
@@ -85,10 +90,11 @@ func createIndexOfSignatures(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, find).Scan(&exists, &isValid); err != nil || isValid {
 		return err
 	}
-	statements := []string{`SET statement_timeout = 0`, `CREATE UNIQUE INDEX CONCURRENTLY res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3)`, `RESET statement_timeout`}
+	statements := []string{`CREATE UNIQUE INDEX CONCURRENTLY res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3)`}
 	if exists {
 		statements = append([]string{`DROP INDEX CONCURRENTLY res_created`}, statements...)
 	}
+	statements = append(append([]string{`SET statement_timeout = 0`}, statements...), `RESET statement_timeout`)
 	for _, statement := range statements {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			_ = conn.Close(context.WithoutCancel(ctx)) // because its timeout may be off

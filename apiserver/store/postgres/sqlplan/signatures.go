@@ -16,10 +16,13 @@ const maxSignatures = 8
 func (c *compiler) signatures(typeName string, condition store.Condition) (all []indexrow.Signature, ok bool) {
 	switch condition := condition.(type) {
 	case store.TextIs:
-		if condition.Match == store.Contains || condition.Text == "" {
+		if condition.Match == store.Contains {
 			return nil, false
 		}
 		for _, form := range c.textForms(condition) {
+			if form == "" { // any text of the parameter may begin with it
+				return nil, false
+			}
 			for _, key := range c.textKeys(typeName, condition.Param) {
 				all = append(all, indexrow.TextSignature(key, form))
 			}

@@ -121,7 +121,7 @@ func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath
 				if condition.Match == store.Exactly {
 					where = "x.val = " + c.Arg([]byte(form[:min(len(form), indexrow.MaxIndexedBytes)]))
 				} else {
-					where = text(c.Statement, store.TextIs{Match: store.StartsWith, Text: form}, true)
+					where = text(c.Statement, store.TextIs{Match: store.StartsWith, Text: form[:min(len(form), indexrow.MaxIndexedBytes)]}, true)
 				}
 				if facets != 0 {
 					bits := c.Arg(facets)

@@ -65,7 +65,8 @@ BEGIN
   NEW.sig3 := 0;
   NEW.packed := NULL;
   IF NOT NEW.deleted THEN
-    INSERT INTO unpacked VALUES (NEW.site, NEW.self) ON CONFLICT DO NOTHING;
+    -- A deletion of a row that exists must wait for this transaction, so the row is locked.
+    INSERT INTO unpacked VALUES (NEW.site, NEW.self) ON CONFLICT (site, self) DO UPDATE SET self = EXCLUDED.self;
   END IF;
   RETURN NEW;
 END $$;

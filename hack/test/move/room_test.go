@@ -44,13 +44,13 @@ func startFull(ctx context.Context, secret string) fullDatabase {
 	Expect(server.LimitFiles(localpostgres.WALSegmentSize)).To(Succeed())
 	DeferCleanup(server.RemoveLimit) // before the server stops, because it then writes its tables
 
-	// Rows of no site, first many and large ones, then one small one at a time, until none has room.
+	// Rows of no site, first many and large ones, then those that fit into the rest of a page, until not even the smallest has room.
 	const insert = `INSERT INTO res (site, typ, id, rid, self, ver, upd, ixsum, method, deleted, marks, body)
 		SELECT -1, 'Filler', n::text, n, n, 1, 0, 0, 0, false, '{}', convert_to(repeat('x', $3), 'UTF8') FROM generate_series($1::int, $1 + $2 - 1) n`
 	next := 1
-	for _, rows := range []struct{ count, size int }{{1000, 1500}, {1, 1500}, {1, 0}} {
+	for _, rows := range []struct{ count, size int }{{1000, 1500}, {1, 1500}, {100, 150}, {1, 0}} {
 		for {
-			Expect(next).To(BeNumerically("<", 20_000), "16 MB are full")
+			Expect(next).To(BeNumerically("<", 100_000), "16 MB are full")
 			_, err := conn.Exec(ctx, insert, next, rows.count, rows.size)
 			if next += rows.count; err != nil {
 				Expect(err).To(MatchError(ContainSubstring(noRoom)))

@@ -166,19 +166,19 @@ func nonNilBytes(vals []byte) []byte {
 	return vals
 }
 
-// indexRows returns the stored index rows of a record. It extracts them from the record's body.
-// outdated reports whether the stored rows differ, because a release with another extraction wrote
-// them.
-func (s *Store) indexRows(current *state) (r indexrow.Rows, outdated bool) {
+// indexRows returns the index rows that this release extracts from a record's body, and those of
+// them that are stored. outdated reports whether other rows are stored, because a release with
+// another extraction wrote them.
+func (s *Store) indexRows(current *state) (extracted, stored indexrow.Rows, outdated bool) {
 	if current == nil || current.deleted {
-		return indexrow.Rows{}, false
+		return indexrow.Rows{}, indexrow.Rows{}, false
 	}
-	r = s.index.Rows(current.key.Type, current.body)
-	outdated = r.Sum() != current.sum
+	extracted = s.index.Rows(current.key.Type, current.body)
+	stored = extracted
 	if !current.isPacked {
-		r = r.WithoutIndexedTexts()
+		stored = extracted.WithoutIndexedTexts()
 	}
-	return r, outdated
+	return extracted, stored, extracted.Sum() != current.sum
 }
 
 func (s *Store) unknownReferencePaths(paths []indexrow.ReferencePath) []indexrow.ReferencePath {

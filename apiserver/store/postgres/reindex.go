@@ -105,7 +105,7 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 		var rids []int64
 		hasTexts := false
 		for _, at := range states {
-			stored, outdated := s.indexRows(at)
+			extracted, stored, outdated := s.indexRows(at)
 			switch {
 			case outdated:
 				rids, stored = append(rids, at.rid), indexrow.Rows{}
@@ -113,7 +113,7 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 			case at.isPacked || at.deleted:
 				continue
 			}
-			s.queueReindexed(reindexed, at, &stored)
+			s.queueReindexed(reindexed, at, &extracted, &stored)
 		}
 		if len(rids) > 0 {
 			for _, sql := range indexrow.RemoveAll(s.hasWideTexts(), hasTexts) {
@@ -128,16 +128,12 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 
 // needsReindex reports whether the index rows of a record are not those that this release writes.
 func (s *Store) needsReindex(at *state) bool {
-	_, outdated := s.indexRows(at)
+	_, _, outdated := s.indexRows(at)
 	return outdated || !at.isPacked && !at.deleted
 }
 
 // queueReindexed adds the statement that adds those of a record's index rows that are not stored.
-func (s *Store) queueReindexed(batch *pgx.Batch, at *state, stored *indexrow.Rows) {
-	fresh := indexrow.Rows{}
-	if !at.deleted {
-		fresh = s.index.Rows(at.key.Type, at.body)
-	}
+func (s *Store) queueReindexed(batch *pgx.Batch, at *state, fresh, stored *indexrow.Rows) {
 	added := fresh.Without(stored)
 	st, sum := s.planIndex.Statement(), fresh.Sum()
 	parts := []string{"w AS (UPDATE res SET ixsum = " + st.Arg(sum) + ", marks = " + st.Arg(nonNil(fresh.Marks)) +

@@ -206,11 +206,8 @@ func (r *restore) addVersions(d *store.Dumped, current *state, missing []store.R
 	if err := r.claim(&at, claims); err != nil {
 		return err
 	}
-	before, outdated := s.indexRows(current)
-	rows, labels := before, versionLabels{before.Labels, before.Links, current != nil && !current.deleted}
-	if labels.known && !current.isPacked {
-		rows = s.index.Rows(d.Key.Type, current.body) // before lacks the rows that are not stored yet
-	}
+	rows, before, outdated := s.indexRows(current)
+	labels := versionLabels{rows.Labels, rows.Links, current != nil && !current.deleted}
 	for i := range missing {
 		v := &missing[i]
 		if i == 0 && current == nil || !v.Created.Equal(indexrow.CreatedAt(at.rid)) {

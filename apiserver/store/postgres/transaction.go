@@ -186,7 +186,7 @@ func (t *transaction) dropClaims(self int64) {
 }
 
 func (t *transaction) write(p *decision, current *state) {
-	before, outdated := t.site.indexRows(current)
+	_, before, outdated := t.site.indexRows(current)
 	if outdated && p.Action != store.ActionAnnotate {
 		before = indexrow.Rows{}
 		for _, sql := range indexrow.RemoveAll(t.site.hasWideTexts(), current.isPacked) {

@@ -190,11 +190,11 @@ func TestForgetUnpacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, site.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {})) // its note remains
-	open, err := pool.Begin(t.Context())
+	earlier, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open.Exec(t.Context(), asEarlier); err != nil {
+	if _, err := earlier.Exec(t.Context(), asEarlier); err != nil {
 		t.Fatal(err)
 	}
 	renewed := make(chan error, 1)
@@ -202,8 +202,11 @@ func TestForgetUnpacked(t *testing.T) {
 		_, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {})
 		renewed <- err
 	}()
-	time.Sleep(300 * time.Millisecond)
-	must(t, open.Commit(t.Context()))
+	for isWaiting := false; !isWaiting && len(renewed) == 0; {
+		time.Sleep(time.Millisecond)
+		must(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&isWaiting))
+	}
+	must(t, earlier.Commit(t.Context()))
 	must(t, <-renewed)
 	var packed bool
 	if err := pool.QueryRow(t.Context(), `SELECT bool_and(r.packed IS NOT NULL) OR EXISTS (SELECT FROM unpacked) FROM res r`).Scan(&packed); err != nil || !packed {

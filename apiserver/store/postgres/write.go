@@ -118,7 +118,7 @@ func (s *Store) prepare(ctx context.Context, op store.Op, attempt int) (*edit, e
 	if p.Action == store.ActionNone {
 		return &edit{decision: &p}, nil
 	}
-	before, outdated := s.indexRows(current)
+	_, before, outdated := s.indexRows(current)
 	if outdated && p.Action != store.ActionAnnotate {
 		return nil, errNeedsTransaction
 	}

@@ -63,8 +63,8 @@ func appendKeyCode(to []byte, key int32) []byte {
 // validText returns a text in which each sequence that is not UTF-8 is replaced.
 func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// indexedText returns the column val of a folded text.
-func indexedText(folded string) string { return folded[:min(len(folded), MaxIndexedBytes)] }
+// IndexedText returns the column val of a folded text.
+func IndexedText(folded string) string { return folded[:min(len(folded), MaxIndexedBytes)] }
 
 // paramTexts are the texts of one parameter, sorted and without duplicates.
 type paramTexts struct {
@@ -121,7 +121,7 @@ func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
 		}
 		for i, text := range own {
 			originals = r.packText(key, text, i+1 == len(own), originals)
-			val := indexedText(text.Folded)
+			val := IndexedText(text.Folded)
 			if _, known := at[place{key, val}]; !known && !isTextOf(all, parts, val) {
 				at[place{key, val}] = len(r.indexed)
 				r.indexed = append(r.indexed, indexedTextRow{key: key, val: val, facets: r.textFacets})
@@ -137,7 +137,7 @@ func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
 				end = p.texts[len(p.texts)-1]
 			}
 			for _, key := range keys {
-				if i, known := at[place{key, indexedText(end.Folded)}]; known {
+				if i, known := at[place{key, IndexedText(end.Folded)}]; known {
 					r.indexed[i].facets |= TextEndMark(len(keys) > 1, descending)
 					break
 				}
@@ -149,7 +149,7 @@ func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
 // isTextOf reports whether one of the parameters has a text with a val.
 func isTextOf(all textsOfParams, params []string, val string) bool {
 	return slices.ContainsFunc(params, func(param string) bool {
-		return slices.ContainsFunc(all.of(param), func(text store.Text) bool { return indexedText(text.Folded) == val })
+		return slices.ContainsFunc(all.of(param), func(text store.Text) bool { return IndexedText(text.Folded) == val })
 	})
 }
 

@@ -20,8 +20,7 @@ import (
 const RelayLock = 0x70616465
 
 // EraseLock is the first key of the advisory lock that a transaction shares while it erases events and
-// deliveries of a site. A transaction that restores deliveries
-// holds it alone.
+// deliveries of a site. A transaction that restores deliveries holds it alone.
 const EraseLock = RelayLock + 2
 
 // head is the JSON in the column "event": all fields of an event except its envelope.

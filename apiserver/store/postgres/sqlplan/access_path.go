@@ -156,10 +156,7 @@ func (c *compiler) exactTextPath(typeName string, condition store.TextIs) *acces
 	if len(condition.Text) > indexrow.MaxIndexedBytes {
 		return nil
 	}
-	forms := []string{condition.Text}
-	if folded := c.index.Extractor.Fold(condition.Text); folded != condition.Text {
-		forms = append(forms, folded)
-	}
+	forms := c.textForms(condition)
 	return &accessPath{isExact: true, sizeClass: classText, list: func() (string, error) {
 		parts := make([]string, len(forms))
 		for i, form := range forms {
@@ -167,7 +164,7 @@ func (c *compiler) exactTextPath(typeName string, condition store.TextIs) *acces
 			if condition.Match == store.StartsExactly {
 				leads = text(c.Statement, store.TextIs{Match: store.StartsWith, Text: form}, true)
 			} else {
-				leads = "x.val = " + c.Arg([]byte(form[:min(len(form), indexrow.MaxIndexedBytes)]))
+				leads = "x.val = " + c.Arg([]byte(indexrow.IndexedText(form)))
 			}
 			parts[i] = "SELECT x.rid FROM ix_str x WHERE x.site = $1 AND x.key = " + c.key(typeName, condition.Param) + " AND " + leads +
 				" AND " + text(c.Statement, condition, false)

@@ -117,11 +117,12 @@ func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath
 		list: func() (string, error) {
 			var parts []string
 			for _, form := range forms {
+				val := indexrow.IndexedText(form)
 				var where string
 				if condition.Match == store.Exactly {
-					where = "x.val = " + c.Arg([]byte(form[:min(len(form), indexrow.MaxIndexedBytes)]))
+					where = "x.val = " + c.Arg([]byte(val))
 				} else {
-					where = text(c.Statement, store.TextIs{Match: store.StartsWith, Text: form[:min(len(form), indexrow.MaxIndexedBytes)]}, true)
+					where = text(c.Statement, store.TextIs{Match: store.StartsWith, Text: val}, true)
 				}
 				if facets != 0 {
 					bits := c.Arg(facets)

@@ -87,7 +87,7 @@ func (h *handler) processBatch(entries []*bundleEntry) {
 func (e *bundleEntry) addSize(h *handler, size int) int {
 	switch {
 	case size+len(e.response.body) <= maxResponseSize:
-	case e.interaction.plan != nil:
+	case e.interaction.plan != nil, e.interaction.verb == verbPurge:
 		e.response.body = nil
 	default:
 		e.fail(h, &tooCostlyError{})

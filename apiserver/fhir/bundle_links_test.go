@@ -157,13 +157,15 @@ func TestAddSize(t *testing.T) {
 		e.response.status, e.response.body = 200, make([]byte, 100)
 		return e
 	}
-	read, write := interaction{run: h.read}, interaction{plan: h.create}
+	read, write, purge := interaction{run: h.read}, interaction{plan: h.create}, interaction{verb: verbPurge, run: h.purge}
 	fits, large := maxResponseSize-100, maxResponseSize-99
 	if e := answered(read); e.addSize(h, fits) != maxResponseSize || e.response.status != 200 {
 		t.Errorf("what fits: %+v", e.response)
 	}
-	if e := answered(write); e.addSize(h, large) != large || e.response.status != 200 || len(e.response.body) > 0 {
-		t.Errorf("what was written: %+v", e.response)
+	for name, what := range map[string]interaction{"written": write, "purged": purge} {
+		if e := answered(what); e.addSize(h, large) != large || e.response.status != 200 || len(e.response.body) > 0 {
+			t.Errorf("what was %s: %+v", name, e.response)
+		}
 	}
 	if e := answered(read); e.addSize(h, large) <= large || e.response.status != 422 || !e.request.isOutcome {
 		t.Errorf("what was read: %+v", e.response)

@@ -21,7 +21,8 @@ import (
 const (
 	// importTimeout is how long an import may take. A longer one is answered with 503.
 	importTimeout = 10 * time.Minute
-	// importIdle is how long an import may wait for the client to send or receive.
+	// importIdle is how long the client may take to send the lines of one batch. The client must
+	// receive the response at most requestTimeout after this time.
 	importIdle = time.Minute
 	// maxImportLines is the maximum number of lines of an import. Further lines are not read, and the
 	// response says so.
@@ -35,10 +36,11 @@ const (
 // importTypes are the media types of NDJSON.
 var importTypes = []string{ndjson, "application/ndjson", "application/x-ndjson"}
 
-// importLines serves POST …/$import: it writes each line of the body as an update as create would,
-// and responds with Parameters: how many records were created, updated, unchanged and failed, and
-// the errors by line. A line that fails does not stop the others. An import that is sent again
-// changes nothing.
+// importLines serves POST …/$import: it writes the resource on each line of the body as PUT with its
+// id does, and responds with Parameters: how many records were created, updated, unchanged and
+// failed, and the errors by line. A line that fails does not stop the others. An error that concerns
+// no line, such as a timeout, ends the import when a part of it may be written already. It can then
+// be sent again, because a line whose record has the same content changes nothing.
 func (h *handler) importLines(w http.ResponseWriter, r *request) error {
 	if r.inBundle {
 		return &operationUnknownError{name: "$import"}
@@ -109,7 +111,7 @@ type lineReader struct {
 }
 
 // newLineReader returns a reader of the lines of a body, decompressed. limit is the maximum size of a
-// line in bytes. Errors: *web.EncodingError, *web.BrokenBodyError.
+// line in bytes, without its line break. Errors: *web.EncodingError, *web.BrokenBodyError.
 func newLineReader(r *http.Request, limit int64) (*lineReader, error) {
 	var source io.Reader = r.Body
 	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
@@ -127,7 +129,8 @@ func newLineReader(r *http.Request, limit int64) (*lineReader, error) {
 }
 
 // next returns the next line without white space around it. The caller owns it. Errors:
-// *web.TooLargeError for a line that is too long, after which the next one can be read, and io.EOF.
+// *web.TooLargeError for a line that is too long, after which the next one can be read, io.EOF, and
+// those of the body.
 func (l *lineReader) next() ([]byte, error) {
 	var line []byte
 	tooLong := false
@@ -136,7 +139,7 @@ func (l *lineReader) next() ([]byte, error) {
 		if !tooLong {
 			line = append(line, part...)
 		}
-		if int64(len(line)) > l.max {
+		if int64(len(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))) > l.max {
 			line, tooLong = nil, true
 		}
 		switch {

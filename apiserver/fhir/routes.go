@@ -16,10 +16,12 @@ import (
 // interaction is a FHIR interaction: what one method does at one path.
 type interaction struct {
 	// verb is the right that the interaction needs, a verb of Kubernetes RBAC. If it is empty, the
-	// interaction checks rights itself.
+	// interaction checks rights itself, or is public. A search that names no type also checks them
+	// itself.
 	verb string
-	// searches is true for searches and histories of several types, to which the limits of searches
-	// apply. They also apply to each interaction with the verb list.
+	// searches is true for interactions without the verb list to which the limits of searches apply:
+	// searches and histories of several types, and the status and the files of exports. The limits
+	// also apply to each interaction with the verb list.
 	searches bool
 	// public is true for interactions that need neither a token nor the storage.
 	public bool
@@ -27,13 +29,16 @@ type interaction struct {
 	allTypes bool
 	// timeout is how long the interaction may take. 0 is requestTimeout.
 	timeout time.Duration
-	// run serves an interaction that does not write. One that writes has plan and respond instead:
-	// plan reads the request and returns the steps of the write, respond writes the response to its
-	// result.
+	// run serves an interaction. One that writes a single record, other than $purge, has plan and
+	// respond instead: plan reads the request and returns the steps of the write, respond writes the
+	// response to its result.
 	run     func(w http.ResponseWriter, r *request) error
 	plan    func(w http.ResponseWriter, r *request) (stepFunc, error)
 	respond func(w http.ResponseWriter, r *request, done store.Result) error
 }
+
+// verbPurge is the right to remove a record with its history ($purge).
+const verbPurge = "purge"
 
 // methods are the interactions of one path, by method.
 type methods = web.Methods[interaction]
@@ -48,7 +53,7 @@ func (h *handler) paths() map[string]methods {
 	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
 	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
-	purge := methods{http.MethodPost: {verb: "purge", run: h.purge}}
+	purge := methods{http.MethodPost: {verb: verbPurge, run: h.purge}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
 	exportSite := methods{http.MethodGet: {run: h.export}}
 	exportPatients := methods{http.MethodGet: {verb: "list", run: h.export}}

@@ -24,6 +24,7 @@ func TestPreference(t *testing.T) {
 		"an invalid item":           {[]string{";;, text/csv"}, 1, 1},
 		"an invalid quality":        {[]string{"text/csv;q=x"}, 1, 0},
 		"a quality out of range":    {[]string{"text/csv;q=7"}, 1, 0},
+		"a quality not a number":    {[]string{"text/csv;q=NaN"}, 1, 0},
 		"an invalid item by itself": {[]string{";;"}, 0, 1},
 	}
 	for name, test := range tests {

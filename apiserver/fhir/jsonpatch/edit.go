@@ -91,7 +91,7 @@ func (e *editor) remove(path pointer) (problem string) {
 	parent, _ := e.find(path.parent())
 	at := e.childIndex(parent, path.last())
 	e.visited += len(parent.children) - at
-	e.size -= e.sizeOf(n)
+	e.size -= len(parent.children[at].before) + e.sizeOf(n) + len(parent.children[at].after)
 	parent.children = slices.Delete(parent.children, at, at+1)
 	return ""
 }

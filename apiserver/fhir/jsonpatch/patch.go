@@ -46,8 +46,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("operation %d of the patch (counted from 0) cannot be applied to the resource: %s", e.Operation, e.problem)
 }
 
-// SizeError is the error of a patch whose result, or whose copied values together, exceed Max
-// bytes.
+// SizeError is the error of a patch whose copied values together exceed Max bytes, or with which the
+// document could exceed Max bytes after one of its operations.
 type SizeError struct{ Max int }
 
 func (e *SizeError) Error() string {
@@ -142,8 +142,10 @@ func parseOperation(name, path, from *string, value jsontext.Value) (operation, 
 	return op, nil
 }
 
-// Apply returns the patched document, which may have up to limit bytes. document must be valid
-// JSON. Apply neither changes nor retains document. Errors: *ConflictError, *SizeError, *CostError.
+// Apply returns the patched document. document must be valid JSON. Apply neither changes nor retains
+// document. limit is the maximum size of the document in bytes after each operation that puts a value.
+// The size is estimated: it can be above the true one by the commas of removed values. Errors:
+// *ConflictError, *SizeError, *CostError.
 func (p Patch) Apply(document []byte, limit int) ([]byte, error) {
 	const space = " \t\r\n"
 	start := len(document) - len(bytes.TrimLeft(document, space))

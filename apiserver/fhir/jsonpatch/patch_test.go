@@ -211,7 +211,7 @@ func TestSizes(t *testing.T) {
 	for name, patch := range map[string]string{
 		"a value":        `[{"op":"add","path":"/b","value":"` + strings.Repeat("x", 1000) + `"}]`,
 		"copies":         `[` + double + strings.Repeat(","+double, 100) + `]`,
-		"copies removed": `[` + strings.Repeat(double+`,{"op":"remove","path":"/a"},`, 200) + double + `]`,
+		"copies removed": `[` + strings.Repeat(`{"op":"copy","from":"/a","path":"/b"},{"op":"remove","path":"/b"},`, 200) + double + `]`,
 	} {
 		_, err := apply(`{"a":"0123456789"}`, patch, 1000)
 		var size *SizeError
@@ -222,6 +222,11 @@ func TestSizes(t *testing.T) {
 	replaced := strings.Repeat(`{"op":"replace","path":"/a","value":"`+strings.Repeat("x", 500)+`"},`, 50)
 	if _, err := apply(`{"a":1}`, `[`+strings.TrimSuffix(replaced, ",")+`]`, 1000); err != nil {
 		t.Errorf("what replaces itself: %v", err)
+	}
+	name := strings.Repeat("n", 500)
+	moved := `{"op":"add","path":"/` + name + `","value":1},{"op":"remove","path":"/` + name + `"},`
+	if _, err := apply(`{"a":1}`, `[`+strings.TrimSuffix(strings.Repeat(moved, 50), ",")+`]`, 1000); err != nil {
+		t.Errorf("members that are removed: %v", err)
 	}
 }
 

@@ -341,6 +341,15 @@ func TestApproximatelyWidensByATenth(t *testing.T) {
 	}
 }
 
+func TestTimeRangeBeforeTheFirstYear(t *testing.T) {
+	for value, want := range map[string]store.TimeRange{"lt0001": {Until: time.Time{}.Add(1)}, "ge0001": {From: time.Time{}.Add(1)}} {
+		got, err := TimeRange(value, time.Time{}, nil)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v, %s", value, err, diff)
+		}
+	}
+}
+
 func conditionOf(t *testing.T, typeName, query string) store.Condition {
 	t.Helper()
 	q, err := Parse(values(t, query), Options{Type: typeName, Now: now, Bases: []string{"https://h.example/fhir"}})

@@ -19,13 +19,18 @@ var instantRanges = map[string]func(from, until time.Time) []store.TimeRange{
 	"le": func(_, until time.Time) []store.TimeRange { return []store.TimeRange{{Until: until}} },
 }
 
+// instants returns the ranges of instants that match: two for ne, otherwise one.
+func (d prefixedDate) instants() []store.TimeRange {
+	return instantRanges[d.prefix](bound(d.from), bound(d.until))
+}
+
 // parseInstants parses a date with an optional prefix into the ranges of instants that match.
 func (p *parser) parseInstants(item string) ([]store.TimeRange, error) {
 	searched, err := parsePrefixedDate(item, p.Now, p.Zone)
 	if err != nil {
 		return nil, err
 	}
-	return instantRanges[searched.prefix](bound(searched.from), bound(searched.until)), nil
+	return searched.instants(), nil
 }
 
 func (p *parser) updated(_ definition, item string) (store.Condition, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // Audit returns the storage of the site's audit log: the table audit, which is partitioned by day.
@@ -202,10 +203,6 @@ func (s auditLog) queryFor(query audit.Query) (sql string, args []any) {
 		) e WHERE n = 0` + end, args
 }
 
-// auditLock is the first key of the advisory lock that a process holds while it creates or drops
-// partitions.
-const auditLock = 0x70616175
-
 // The settings of partitions. Each partition has the entries of one day in UTC, which is part of
 // its name.
 const (
@@ -232,7 +229,7 @@ func (s auditLog) makePartition(ctx context.Context, at time.Time) error {
 	name := partitionPrefix + at.Format(partitionDay)
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		var there bool
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, 0)`, auditLock); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, 0)`, schema.AuditLock); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&there); err != nil || there {
@@ -295,7 +292,7 @@ func (s auditLog) dropPartitions(ctx context.Context, before time.Time) error {
 				return err
 			}
 			var ours bool
-			if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, 0)`, auditLock).Scan(&ours); err != nil || !ours {
+			if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, 0)`, schema.AuditLock).Scan(&ours); err != nil || !ours {
 				return err
 			}
 			_, err := tx.Exec(ctx, `DROP TABLE IF EXISTS `+name)

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // noteErased notes a record whose events and deliveries the transaction must delete (Op.Erase).
@@ -41,9 +42,9 @@ func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if len(t.erased) == 0 {
 		return nil
 	}
-	found, err := t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock_shared($1, $2)`, outbox.EraseLock)
+	found, err := t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock_shared($1, $2)`, schema.EraseLock)
 	if err == nil && len(found.accepted) > 0 {
-		found, err = t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock)
+		found, err = t.findEvents(ctx, tx, `SELECT pg_advisory_xact_lock($1, $2)`, schema.RelayLock)
 	}
 	if err != nil || len(found.accepted)+len(found.handedOn) == 0 {
 		return err

@@ -29,14 +29,12 @@ const (
 // because during a rolling update servers of the previous release still write outdated index rows.
 const renewPause = 10 * time.Second
 
-// renewalLock is the first key of the advisory lock that a process holds while it reindexes a site.
-const renewalLock = 0x7061646b
-
 // Renew reindexes the site unless its index was made with the given version of the extraction or a
 // later one (store.Extractor.Version). It resumes an interrupted pass, and repeats passes over all
-// records until one finds no record to change. It calls report before the first batch and after
-// each one. One process at a time reindexes a site. In other processes, Renew returns Elsewhere at
-// once. Errors: store.ErrUnavailable, ctx.Err().
+// records until one finds no record to change. It calls report before the first batch of each pass and
+// after each batch. When all records are indexed, it drops the texts of earlier releases
+// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew returns at
+// once: Current if there is nothing to do, else Elsewhere. Errors: store.ErrUnavailable, ctx.Err().
 func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -45,7 +43,7 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 	defer conn.Release()
 	const find = `SELECT extraction >= $2 AND layout >= 1, pg_try_advisory_lock($3, site) FROM sites WHERE site = $1`
 	var current, locked bool
-	if err := conn.QueryRow(ctx, find, s.site, version, renewalLock).Scan(&current, &locked); err != nil {
+	if err := conn.QueryRow(ctx, find, s.site, version, schema.RenewalLock).Scan(&current, &locked); err != nil {
 		return 0, storeError("reindex site", err)
 	}
 	if !locked {
@@ -131,14 +129,14 @@ func (s *Store) leaveWideTexts(ctx context.Context, conn *pgxpool.Conn) (Renewal
 func (s *Store) unlockRenewal(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($2, site) FROM sites WHERE site = $1`, s.site, renewalLock); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($2, site) FROM sites WHERE site = $1`, s.site, schema.RenewalLock); err != nil {
 		_ = conn.Conn().Close(ctx)
 	}
 }
 
 // renewalPass reindexes all records, or those after the point at which a pass for the same version
-// was interrupted. It returns the number of records that it changed. If a full pass changes none,
-// it stores the version as that of the site's index.
+// was interrupted. It returns the number of records that it changed, and at least 1 after an interrupted
+// pass. If a full pass changes none, it stores the version as that of the site's index.
 func (s *Store) renewalPass(ctx context.Context, version int64, report func(Reindexed)) (changed int64, err error) {
 	const begin = `UPDATE sites SET
 		reindexed_type = CASE WHEN reindexing = $2 THEN reindexed_type ELSE '' END,

@@ -8,11 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
-
-// retentionLock is the first key of the advisory lock that a process holds while it removes what a
-// site no longer keeps.
-const retentionLock = 0x70616467
 
 // retentionBatch is the maximum number of versions that one statement removes, so that it ends
 // within a second.
@@ -44,7 +41,7 @@ func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store
 	}
 	defer conn.Release()
 	var locked bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, retentionLock, s.site).Scan(&locked); err != nil || !locked {
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, schema.RetentionLock, s.site).Scan(&locked); err != nil || !locked {
 		return removed, storeError("enforce retention", err)
 	}
 	defer s.unlockRetention(ctx, conn)
@@ -76,7 +73,7 @@ func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store
 func (s *Store) unlockRetention(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1, $2)`, retentionLock, s.site); err != nil {
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1, $2)`, schema.RetentionLock, s.site); err != nil {
 		_ = conn.Conn().Close(ctx)
 	}
 }

@@ -14,15 +14,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// RelayLock is the first key of the advisory lock that a process holds while it moves the events of
-// a site from the table outbox to the tables event and delivery. The second key is the number of the
-// site.
-const RelayLock = 0x70616465
-
-// EraseLock is the first key of the advisory lock that a transaction shares while it erases events and
-// deliveries of a site. A transaction that restores deliveries holds it alone.
-const EraseLock = RelayLock + 2
-
 // head is the JSON in the column "event": all fields of an event except its envelope.
 type head struct {
 	ID         string   `json:"id"`

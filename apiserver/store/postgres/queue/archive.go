@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // archive copies the deliveries of a site.
@@ -89,7 +90,8 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 	return pending, archiveError("read the pending deliveries", err)
 }
 
-// DumpEnded implements delivery.Archive. The position is the id of the last delivery.
+// DumpEnded implements delivery.Archive. The position is the id of the last delivery that was read. A page
+// can have fewer than count deliveries, also none, because it leaves out pending ones.
 func (a archive) DumpEnded(ctx context.Context, after string, count int) ([]delivery.Archived, string, error) {
 	const find = `SELECT ` + archivedColumns + ` FROM (
 			SELECT * FROM delivery x WHERE x.site = $1 AND x.id > $2::text::uuid ORDER BY x.id LIMIT $3
@@ -114,10 +116,10 @@ func (a archive) DumpEnded(ctx context.Context, after string, count int) ([]deli
 	return ended, all[len(all)-1].ID, nil
 }
 
-// restoreBatch is the number of deliveries that one statement inserts.
+// restoreBatch is the maximum number of deliveries that one statement inserts.
 const restoreBatch = 1000
 
-// restoreTimeout is the statement_timeout of a restore, in milliseconds. That of the pool is for
+// restoreTimeout is the statement that sets the statement_timeout of a restore. That of the pool is for
 // requests.
 const restoreTimeout = `SET LOCAL statement_timeout = '60s'`
 
@@ -126,7 +128,8 @@ const deletePendingEvents = `DELETE FROM event e USING (SELECT DISTINCT seq FROM
 	WHERE e.site = $1 AND e.seq = p.seq AND NOT EXISTS (SELECT FROM delivery d WHERE d.site = $1 AND d.seq = e.seq AND d.status <> 0)`
 
 // RestorePending implements delivery.Archive, in one transaction. The breakers of webhooks are
-// closed: the next failure opens the breaker of a failing webhook again.
+// closed: the next failure opens the breaker of a failing webhook again. RestorePending sets the zero
+// values of NextAttempt in pending.Deliveries to the current time.
 func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, ordered func(string) bool) error {
 	now := time.Now()
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
@@ -190,7 +193,7 @@ func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) er
 		if _, err := tx.Exec(ctx, restoreTimeout); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, outbox.EraseLock, a.number); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, schema.EraseLock, a.number); err != nil {
 			return err
 		}
 		return a.insert(ctx, tx, ended, func(string) bool { return false })

@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // TestErasedBytes erases a record whose value is in every table, and searches the data files for the
@@ -149,7 +150,7 @@ func TestEraseDuringRelay(t *testing.T) {
 	relaying, err := d.pool.Begin(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = relaying.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = relaying.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1, $2)`, outbox.RelayLock, s.Number())
+	_, err = relaying.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1, $2)`, schema.RelayLock, s.Number())
 	g.Expect(err).NotTo(HaveOccurred())
 
 	purge := func(id string) chan error {
@@ -174,6 +175,20 @@ func TestEraseDuringRelay(t *testing.T) {
 		g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE site = $1`, s.Number()).Scan(&n)).To(Succeed())
 		g.Expect(n).To(BeZero(), "rows in %s", table)
 	}
+}
+
+// TestEraseDuringRetention shows that an erasure does not wait for the process that enforces the retention.
+func TestEraseDuringRetention(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	s := d.site()
+	retaining, err := d.pool.Begin(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = retaining.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = retaining.Exec(t.Context(), `SELECT pg_advisory_xact_lock($1, $2)`, schema.RetentionLock, s.Number())
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = s.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: "Patient", ID: "rex"}, Method: store.MethodDelete, Erase: true}})
+	g.Expect(err).NotTo(HaveOccurred())
 }
 
 // filesWith returns the files of the database server that contain a text, in any case, except the

@@ -29,7 +29,6 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
-	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
 // Sender makes the attempts of the deliveries of a site.
@@ -115,7 +114,7 @@ const (
 )
 
 // New returns a Queue on a pool that postgres.Config configured. It delivers nothing until Run is
-// called.
+// called. New opens another pool, for River, which Run closes.
 func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 	setDefault(&options.Workers, defaultWorkers)
 	setDefault(&options.Probes, defaultProbes)
@@ -274,8 +273,8 @@ func (q *Queue) Run(ctx context.Context) error {
 	return err
 }
 
-// every runs a task repeatedly until ctx ends, with a pause of period after each run. It logs
-// errors of the task.
+// every runs a task at once and then after each period until ctx ends. If a run takes longer than
+// period, the next one begins at its end. every logs errors of the task. Errors: ctx.Err().
 func (q *Queue) every(ctx context.Context, period time.Duration, task func(context.Context) error) error {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -300,15 +299,9 @@ func name(site int32, webhook string) string {
 	return fmt.Sprintf("s%d-%s", site, hex.EncodeToString(sum[:16]))
 }
 
-// The first keys of the advisory locks by which only one process at a time runs a task of a site.
-const (
-	relayLock = outbox.RelayLock
-	trimLock  = relayLock + 1 // outbox.EraseLock is the next
-)
-
 // tryLock tries to lock a task of a site until the transaction ends. It returns false if another
 // process has the lock.
-func tryLock(ctx context.Context, tx pgx.Tx, class int, site int32) (ours bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, class, site).Scan(&ours)
+func tryLock(ctx context.Context, tx pgx.Tx, lock int, site int32) (ours bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1, $2)`, lock, site).Scan(&ours)
 	return ours, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 // relayBatch is the maximum number of events that one transaction moves out of the outbox.
@@ -19,7 +20,7 @@ const relayBatch = 500
 func (q *Queue) relay(ctx context.Context, s *site) error {
 	var jobs []newJob
 	err := pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error {
-		if ours, err := tryLock(ctx, tx, relayLock, s.number); err != nil || !ours {
+		if ours, err := tryLock(ctx, tx, schema.RelayLock, s.number); err != nil || !ours {
 			return err
 		}
 		events, err := accepted(ctx, tx, s.number)

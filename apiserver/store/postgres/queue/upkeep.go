@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 const (
@@ -123,8 +124,8 @@ func (q *Queue) restart(ctx context.Context, stuck []chain) error {
 	return err
 }
 
-// trim deletes the events and deliveries of all sites that are older than the retention. Only one
-// process at a time does this for a site.
+// trim deletes the events and deliveries of the sites of this process that are older than the retention,
+// and the records of posted events. Only one process at a time deletes events and deliveries of a site.
 func (q *Queue) trim(ctx context.Context) error {
 	var errs []error
 	for _, number := range q.numbers() {
@@ -145,7 +146,7 @@ func (q *Queue) trimSite(ctx context.Context, s *site, before time.Time) error {
 	for after, more := int64(0), true; more; {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			more = false
-			if ours, err := tryLock(ctx, tx, trimLock, s.number); err != nil || !ours {
+			if ours, err := tryLock(ctx, tx, schema.TrimLock, s.number); err != nil || !ours {
 				return err
 			}
 			after, more, err = trimEvents(ctx, tx, s.number, after, before)

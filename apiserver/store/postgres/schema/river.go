@@ -10,9 +10,6 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// riverLock is the key of the advisory lock under which River's tables are migrated.
-const riverLock = 0x70617264
-
 // migrateRiver migrates the tables of River to the version that this release needs. It leaves newer
 // tables as they are. It must be called before the migrations of this package, so that a database
 // with their newest version always has River's tables.

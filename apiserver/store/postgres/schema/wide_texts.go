@@ -7,11 +7,12 @@ import (
 )
 
 // DropWideTexts drops ix_str, the table of texts of releases before server level 2, and what keeps
-// it in step with ix_text. From then on, only servers of level 2 can use the database. It returns
-// false, and changes nothing, as long as a record may lack its rows in ix_text, a server of an earlier
-// release is connected, the time for a rollback (requirement.texts_until) has not ended, or another
-// process does the same. It waits for locks as a migration does. Before that it creates the index
-// res_created, during writes, which takes some seconds for a million records.
+// it in step with ix_text. From then on, only servers of level 2 can use the database. It returns true
+// if the table is gone, also if it was gone before the call. It returns false, and drops nothing, as long
+// as a record may lack its rows in ix_text, a server of an earlier release is connected, the time for a
+// rollback (requirement.texts_until) has not ended, or another process does the same. It waits for locks
+// as a migration does. Before that it creates the index res_created, during writes, which takes some
+// seconds for a million records. After an error, conn may be closed.
 func DropWideTexts(ctx context.Context, conn *pgx.Conn) (done bool, err error) {
 	gone, ready, err := findWideTexts(ctx, conn)
 	if err != nil || gone || !ready {
@@ -78,12 +79,9 @@ func findWideTexts(ctx context.Context, db rowQuerier) (gone, ready bool, err er
 	return gone, ready, err
 }
 
-// wideTextsLock is the key of the advisory lock that a process holds while it runs DropWideTexts.
-const wideTextsLock = 0x7061646b74787473
-
-// createIndexOfSignatures creates the index res_created unless it is there. It replaces the unique
-// constraint on the same key. An index whose creation was interrupted is not valid. It is dropped and
-// created again.
+// createIndexOfSignatures creates the index res_created unless it is there. The index is to replace the
+// unique constraint on the same key, which dropWideTexts drops. An index whose creation was interrupted
+// is not valid. It is dropped and created again. After an error of these statements, conn is closed.
 func createIndexOfSignatures(ctx context.Context, conn *pgx.Conn) error {
 	const find = `SELECT to_regclass('res_created') IS NOT NULL, COALESCE((SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('res_created')), FALSE)`
 	var exists, isValid bool

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io"
 	"maps"
 	"os"
@@ -32,8 +34,8 @@ type goPackage struct {
 }
 
 // Digest returns a digest of the code that is linked into a program of the module in dir: its Go files
-// and migrations (SQL), and the versions of the modules that it uses. Tests, documents and other
-// programs do not count.
+// and migrations (SQL), and the versions of the modules that it uses. Tests, comments, white space,
+// documents and other programs do not count.
 func Digest(dir, program string) (string, error) {
 	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,EmbedFiles,Module", program)
 	list.Dir = dir
@@ -69,7 +71,7 @@ func Digest(dir, program string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:digestLength], nil
 }
 
-// addFiles adds the names and contents of the files of a package.
+// addFiles adds the names and contents of the files of a package. Of a Go file it adds what addGo adds.
 func addFiles(sum io.Writer, p goPackage) error {
 	files := slices.Clone(p.GoFiles)
 	for _, file := range p.EmbedFiles {
@@ -82,7 +84,29 @@ func addFiles(sum io.Writer, p goPackage) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%s/%s %d\n%s", p.ImportPath, file, len(content), content)
+		fmt.Fprintf(sum, "%s/%s\n", p.ImportPath, file)
+		if filepath.Ext(file) != ".go" {
+			fmt.Fprintf(sum, "%d\n%s", len(content), content)
+		} else if err := addGo(sum, file, content); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// addGo adds the tokens of a Go file, and its directives (//go:embed). Other comments and white space
+// do not change the program.
+func addGo(sum io.Writer, name string, content []byte) error {
+	var failures scanner.ErrorList
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile(name, -1, len(content)), content, failures.Add, scanner.ScanComments)
+	for {
+		_, kind, text := s.Scan()
+		switch {
+		case kind == token.EOF:
+			return failures.Err()
+		case kind != token.COMMENT || strings.HasPrefix(text, "//go:"):
+			fmt.Fprintf(sum, "%s %q\n", kind, text)
+		}
+	}
 }

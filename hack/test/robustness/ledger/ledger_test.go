@@ -129,6 +129,9 @@ func TestDigest(t *testing.T) {
 	}{
 		"code":             {"linked/linked.go", "package linked\n", true},
 		"a migration":      {"linked/schema.sql", "SELECT 2", true},
+		"a directive":      {"linked/linked.go", "package linked\n\nimport _ \"embed\"\n\n//go:embed *.sql\nvar Schema string\n", true},
+		"a comment":        {"linked/linked.go", "// Package linked has a schema.\npackage linked\n\nimport _ \"embed\"\n\n//go:embed schema.sql\nvar Schema string // of tables\n", false},
+		"white space":      {"linked/linked.go", "package linked\n\nimport _   \"embed\"\n//go:embed schema.sql\nvar Schema string", false},
 		"another file":     {"linked/more.go", "package linked\n", true},
 		"a test":           {"linked/linked_test.go", "package linked\n", false},
 		"another package":  {"other/other.go", "package other\n\nvar X int\n", false},

@@ -27,15 +27,18 @@ type Archive interface {
 	// DumpPending returns the Backlog of the site. Errors: store.ErrUnavailable.
 	DumpPending(ctx context.Context) (Backlog, error)
 	// DumpEnded returns a page of deliveries that have ended, in an order that the engine chooses. The
-	// page has count deliveries, or all of them if the engine keeps a limited number. after is the next
-	// of the previous page, or empty for the first page. next is empty after the last page. Errors:
-	// store.ErrUnavailable.
+	// page has at most count deliveries, or all of them if the engine keeps a limited number. A page
+	// other than the last one may have fewer or none. after is the next of the previous page, or empty
+	// for the first page. next is empty after the last page. Errors: store.ErrUnavailable.
 	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
-	// RestorePending replaces all pending deliveries of the site. Each delivery is due at its
-	// NextAttempt. ordered reports whether a webhook gets the events of a subject one at a time.
-	// Errors: store.ErrUnavailable.
+	// RestorePending replaces the pending deliveries of the site. A delivery is due at its NextAttempt,
+	// or at once if that is zero. ordered reports whether a webhook gets the events of a subject one at
+	// a time; of those deliveries, only the first of each subject is due. An engine that cannot restore
+	// deliveries changes nothing. Errors: store.ErrUnavailable, deliveries.ErrPending (Cluster engine,
+	// if there are any to restore).
 	RestorePending(ctx context.Context, backlog Backlog, ordered func(webhook string) bool) error
 	// RestoreEnded adds deliveries that have ended. If a delivery exists, the one that ended later
-	// is kept. Errors: store.ErrUnavailable.
+	// is kept, but a pending one always stays. The Cluster engine does nothing. Errors:
+	// store.ErrUnavailable.
 	RestoreEnded(ctx context.Context, ended []Archived) error
 }

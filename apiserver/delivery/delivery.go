@@ -22,7 +22,8 @@ const (
 	Delivered Status = "delivered"
 	// Failed means that the final attempt of the schedule failed.
 	Failed Status = "failed"
-	// Undelivered means that the webhook was disabled or deleted when an attempt was due.
+	// Undelivered means that the webhook was disabled or deleted when an attempt was due, or was
+	// disabled because the attempt failed.
 	Undelivered Status = "undelivered"
 )
 
@@ -148,16 +149,20 @@ type Minute struct {
 // API.
 type Log interface {
 	// Deliveries returns the matches of query that its Offset and Count select, the newest first. total
-	// is the number of all matches.
+	// is the number of all matches. Postgres counts at most 10,000 matches, and a page that starts after
+	// as many is empty.
 	Deliveries(ctx context.Context, query Query) (found []Delivery, total int64, err error)
 	// Delivery returns a delivery with the Envelope of its event, unless the log has removed that
 	// Envelope. Errors: store.ErrNotFound.
 	Delivery(ctx context.Context, webhook, id string) (Delivery, error)
 	// Redeliver makes a delivery of any status Pending, with an attempt due now. The schedule of the
-	// delivery restarts. Errors: store.ErrNotFound, also if the log has removed the Envelope of the
-	// event.
+	// delivery restarts. At an ordered webhook, the attempt waits for earlier Pending deliveries of the
+	// same subject. Errors: store.ErrNotFound, also if the log has removed the Envelope of the event;
+	// store.ErrMoving.
 	Redeliver(ctx context.Context, webhook, id string) (Delivery, error)
-	// Replay redelivers the matches of query that are not Pending, and returns their number.
+	// Replay redelivers the matches of query that are not Pending, and returns the number of those that
+	// it has redelivered, also with an error. Matches whose Envelope the log has removed are skipped.
+	// Errors: store.ErrMoving.
 	Replay(ctx context.Context, query Query) (int64, error)
 	// Recent counts the deliveries of events that were accepted at or after from, which is the start of
 	// a minute. Recent.From is later than from if the engine keeps or counts only newer deliveries.
@@ -169,9 +174,10 @@ type Log interface {
 // Attempter makes attempts. Engines call it for due deliveries and store the Outcome.
 type Attempter interface {
 	// Attempt sends an event to a webhook of the Site. attempts is the number of earlier attempts since
-	// the start of the schedule. Attempt returns after the response or the timeout, and stores nothing.
-	// If it returns an error, there was no attempt and the delivery stays due: ctx ended, or the
-	// webhook's settings cannot be read.
+	// the start of the schedule. Attempt returns after the response or the timeout. It stores nothing,
+	// but may disable the webhook (Outcome.Disable). If it returns an error, the attempt does not count
+	// and the delivery stays due: the webhook's settings or the Envelope cannot be read, or ctx ended.
+	// If ctx ended, the receiver may have the event already.
 	Attempt(ctx context.Context, webhook string, event store.AcceptedEvent, attempts int) (Outcome, error)
 }
 

@@ -31,7 +31,7 @@ var ownHeaders = map[string]bool{
 	"Proxy-Authenticate": true, "Proxy-Authorization": true, "Proxy-Connection": true,
 }
 
-// newRequest returns the request of an attempt.
+// newRequest returns the request of an attempt. Errors: *SecretError.
 func newRequest(ctx context.Context, webhook Webhook, userAgent, id string, at time.Time, body []byte) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, webhook.URL, bytes.NewReader(body))
 	if err != nil {

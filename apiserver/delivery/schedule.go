@@ -33,7 +33,8 @@ func pause(delays []time.Duration, attempts int, random float64) (time.Duration,
 }
 
 // retryAfter returns the pause that the header Retry-After requests, in seconds or by a date (RFC
-// 9110 §10.2.3). It is 0 without the header or for a date in the past, and at most maxRetryAfter.
+// 9110 §10.2.3). It is 0 without the header, for an invalid one or for a date in the past, and at most
+// maxRetryAfter.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if value == "" {

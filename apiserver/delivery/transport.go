@@ -37,7 +37,7 @@ const (
 
 // Egress restricts connections to receivers.
 type Egress struct {
-	// Allowed are the networks that are allowed in addition to public addresses.
+	// Allowed are the networks that are allowed in addition to public addresses (egress.NewDialer).
 	Allowed []netip.Prefix
 	// Refused are networks that are refused even within Allowed: those of pods and Services.
 	Refused []netip.Prefix

@@ -21,7 +21,8 @@ type Webhook struct {
 	Cleared bool
 	// Fields are the members of the event's data that are sent. If empty, all members are sent.
 	Fields []string
-	// Keys sign each delivery, the current one first. There is at least one.
+	// Keys sign each delivery, the current one first. There is at least one unless Disabled is set. Then
+	// Header and ClientCertificate are not set either.
 	Keys []signing.Key
 	// Header has additional header fields of requests. The case of their names is ignored.
 	Header map[string]string

@@ -23,7 +23,8 @@ type Entry struct {
 // them.
 var invariantForm = regexp.MustCompile(`^[a-z]{3}-[0-9]{1,2}$`)
 
-// Lookup returns the entry of a code, and false if no API has such a code.
+// Lookup returns the entry of a code, and false if there is none. Each code in the form of an
+// invariant's key has an entry, also if R4 has no such invariant.
 func Lookup(code string) (Entry, bool) {
 	at, found := slices.BinarySearchFunc(entries, code, func(e Entry, code string) int { return cmp.Compare(e.Code, code) })
 	switch {
@@ -40,8 +41,8 @@ func Lookup(code string) (Entry, bool) {
 	}
 }
 
-// All returns all entries, sorted by code. All FHIR invariants share one entry, whose code is the key
-// of one invariant as an example.
+// All returns the entries of all codes but the keys of FHIR invariants, sorted by code. Lookup has an
+// entry for each invariant.
 func All() []Entry { return slices.Clone(entries) }
 
 // Text returns Entry.Text of a code, or the code itself if it has no entry.

@@ -29,7 +29,8 @@ const (
 )
 
 // recordInteraction adds the interaction, its action, its record and the owner of its compartment
-// to the audit entry of the request. A request for a public interaction has no audit entry.
+// to the audit entry of the request. A request for a public interaction has no audit entry, unless it
+// is denied.
 func (r *request) recordInteraction(matched interaction) {
 	recorder := audit.From(r.Context())
 	name, action := r.interaction()

@@ -23,7 +23,7 @@ type linkResolver struct {
 	handler *handler
 	request *request
 	// written are the records that the transaction creates or updates, with their new values. It is
-	// empty if there are no conditional references.
+	// empty if there are no conditional references, and so is writtenKeys.
 	written []writtenRecord
 	// writtenKeys are the references, in lower case, to all records that the transaction writes or
 	// deletes.
@@ -110,7 +110,8 @@ func (w *entryWrite) reference() string {
 }
 
 // linkElements are the elements of type uri, url, oid, uuid or Reference.reference in the supported
-// types and the datatypes. Elements of type canonical are not resolved.
+// types and the datatypes, except Reference.type, which names a type. Elements of type canonical are
+// not resolved.
 var linkElements = []string{
 	"address", "implicitRules", "issuer", "jurisdiction", "onlineInformation", "reference", "source", "system",
 	"url", "valueOid", "valueUri", "valueUrl", "valueUuid",
@@ -159,8 +160,9 @@ func (l *linkResolver) resolveEntry(w *entryWrite) error {
 var absoluteReference = regexp.MustCompile(`^(https?://.+/)([A-Z][A-Za-z]+/[A-Za-z0-9\-.]{1,64})$`)
 
 // resolveLink returns the relative reference to the record that a link refers to. It returns the
-// link itself if that is neither the fullUrl of an entry nor a conditional reference. A relative
-// link is resolved against the base of the fullUrl of w. R4 bundle.html#references.
+// link itself if that is neither the fullUrl of an entry nor a conditional reference. Only if
+// isReference is set can the link be a conditional reference, or relative to the base of the fullUrl
+// of w. R4 bundle.html#references.
 func (l *linkResolver) resolveLink(w *entryWrite, link string, isReference bool) (string, error) {
 	if target, ok := l.targets[link]; ok {
 		return target, nil
@@ -196,7 +198,7 @@ func (l *linkResolver) resolveConditional(link, typeName, query string) (string,
 	}
 	values, err := web.ParseQuery(query)
 	if err != nil {
-		return "", invalidReference(link, "has an invalid query string: "+err.Error()+"; percent-encode it")
+		return "", invalidReference(link, "has an invalid query string: "+err.Error()+"; percent-encode its special characters")
 	}
 	options := l.handler.searchOptions(l.request)
 	options.Type = kind.Name

@@ -41,7 +41,7 @@ func (e *idTakenError) Error() string {
 func (h *handler) conditionalCreate(r *request, created step, header []string) (stepFunc, error) {
 	values, err := web.ParseQuery(r.criteriaIn(strings.Join(header, "&")))
 	if err != nil {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist: the query string is invalid: " + err.Error() + "; percent-encode it"}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist: the query string is invalid: " + err.Error() + "; percent-encode its special characters"}
 	}
 	criteria, err := h.criteria(r, search.WithoutPresentation(values))
 	if err != nil {
@@ -225,7 +225,7 @@ func (h *handler) criteria(r *request, values url.Values) (search.Query, error) 
 
 // findMatch returns the record that matches the criteria, or nil. failed is the error of the last
 // step. If a concurrent write caused it, that write's record is looked for. Errors:
-// *multipleMatchesError, failed, and those of the store.
+// *multipleMatchesError, failed, those of finding the caller's rights and of the store.
 func (r *request) findMatch(criteria search.Query, failed error) (*store.Record, error) {
 	var claimed *store.ClaimError
 	switch {

@@ -92,8 +92,8 @@ func canExport(r *http.Request) bool {
 
 func (r *request) exportURL(id string) string { return r.pagesURL() + exportPath + "/" + id }
 
-// newExportJob returns the job of a kick-off request. Errors: search.Errors, *invalidError, and those
-// of finding the caller's rights.
+// newExportJob returns the job of a kick-off request. Errors: search.Errors, and those of
+// exportTypes.
 func (r *request) newExportJob(now time.Time) (*exportJob, error) {
 	query := search.WithoutPresentation(r.query)
 	if handling := parsePreferences(r.Header).handling; handling == handlingLenient {
@@ -141,7 +141,8 @@ func (r *request) newExportJob(now time.Time) (*exportJob, error) {
 }
 
 // exportTypes returns the types to export: those in _type, or all of the level that the caller may
-// list. Errors: search.Errors, *access.ForbiddenError for a type in _type and if there is no other.
+// list. Errors: search.Errors, those of finding the caller's rights, and *access.ForbiddenError if the
+// caller may not list a type in _type or, without _type, may list none.
 func (r *request) exportTypes(given string) ([]string, error) {
 	available := typeNames()
 	if r.kind.Name != "" {

@@ -73,8 +73,9 @@ func (r *request) renderFile(job *exportJob, file plannedFile, plan plannedExpor
 }
 
 // versionAt returns the version of a live record that was current at the transaction time of an
-// export. It is the newest one if that version is not stored any more, or hidden from the caller. It
-// returns false if the record did not exist, or if the version is not later than _since.
+// export. It is the newest one if that version is not stored any more, is hidden from the caller, or
+// is not one of the newest maxVersionsBack. versionAt returns false if the record did not exist at that
+// time, or if the version is not later than _since.
 func (r *request) versionAt(rec store.Record, job *exportJob) (store.Record, bool, error) {
 	if rec.Created.UnixMilli() > job.Time {
 		return rec, false, nil

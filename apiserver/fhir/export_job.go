@@ -78,7 +78,8 @@ func exportSlot(n int) string { return "export " + strconv.Itoa(n) }
 // so the audit entry of the request does not name them.
 func (r *request) jobContext() context.Context { return audit.Without(r.Context()) }
 
-// startExport stores a job with the claim of a free slot. Errors: *limits.ExceededError.
+// startExport stores a job with the claim of a free slot. Errors: *limits.ExceededError if there is
+// none, and those of the store.
 func (r *request) startExport(id string, job *exportJob) error {
 	refused := &limits.ExceededError{Policy: "exports", RetryAfter: exportRetry}
 	for n := range settings.Int(r.site.Limits.ConcurrentExports, defaultMaxExports) {
@@ -104,7 +105,9 @@ func (r *request) storeExport(key store.Key, job *exportJob, condition store.Pre
 }
 
 // exportJob returns the job in the path. A job of another caller, or one that has expired, does not
-// exist. Errors: store.ErrNotFound and those of the store.
+// exist. Errors: store.ErrNotFound, *access.ForbiddenError if the caller may no longer list a type of
+// the job, *operationUnknownError for an entry of a Bundle, those of finding the caller's rights and
+// of the store.
 func (r *request) exportJob(now time.Time) (store.Record, *exportJob, error) {
 	if r.inBundle {
 		return store.Record{}, nil, &operationUnknownError{name: "$export"}
@@ -142,7 +145,7 @@ func decodeExport(rec store.Record) (*exportJob, error) {
 }
 
 // removeExpiredExports removes the jobs of the site that have expired, with their histories. Errors:
-// *limits.ExceededError if maxStoredExports remain.
+// *limits.ExceededError if maxStoredExports remain, and those of the store.
 func (r *request) removeExpiredExports(now time.Time) error {
 	page, err := r.site.Store.Search(r.jobContext(), store.Query{
 		Types: []string{store.JobType}, Access: store.Access{store.JobType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,

@@ -106,7 +106,7 @@ func (h *handler) exportQuery(r *request, job *exportJob, typeName string) (stor
 func parseTypeFilter(query string, options search.Options) (search.Query, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: "is not a valid query string: " + err.Error() + "; percent-encode it"}}
+		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: "is not a valid query string: " + err.Error() + "; percent-encode its special characters"}}
 	}
 	parsed, err := search.ParseCriteria(values, options)
 	var wrong search.Errors

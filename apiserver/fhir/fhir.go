@@ -32,7 +32,8 @@ const (
 	// defaultMaxBundleEntries is the maximum number of entries of a batch or transaction at a Site
 	// that does not set limits.maxBundleEntries. A larger Bundle is answered with 413.
 	defaultMaxBundleEntries = 1000
-	// requestTimeout is how long one request may take. A longer one is answered with 503.
+	// requestTimeout is how long a request may take if its interaction has no timeout of its own. A
+	// longer one is answered with 503.
 	requestTimeout = 30 * time.Second
 )
 
@@ -49,7 +50,8 @@ type Endpoint struct {
 	// If it is empty, BaseURL is used.
 	PagesURL string
 	// Store is the storage of the site, restricted to the records that the caller may see. It is
-	// nil while the storage is not open, and in an Endpoint that Find returns.
+	// nil while the storage is not open. An Endpoint that Find returns has no caller, so only
+	// Store.Atomic is called.
 	Store store.Restricted
 	// AuditLog is the audit log of the site. It is nil while the storage is not open.
 	AuditLog AuditLog
@@ -64,11 +66,11 @@ type Endpoint struct {
 // Config has the dependencies of the facade. Admit, Find, Authorizer and TokenKeys are required.
 type Config struct {
 	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
-	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
+	// *access.HeaderError, access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
 	Admit func(r *http.Request, siteID string) (Endpoint, access.Caller, error)
-	// Find finds the site of a request that needs no token, such as one for metadata, which clients
-	// read before they log in. Errors: access.ErrSiteHidden, access.ErrUnavailable,
-	// *limits.ExceededError.
+	// Find finds the site of a request that needs no token unless the site is hidden, such as one for
+	// metadata, which clients read before they log in. Errors: access.ErrSiteHidden,
+	// access.ErrUnavailable, *limits.ExceededError.
 	Find func(r *http.Request, siteID string) (Endpoint, error)
 	// Authorizer decides whether the caller has the right to an interaction.
 	Authorizer access.Authorizer

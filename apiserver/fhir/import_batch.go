@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxImportBatch and maxImportBatchSize are the maximum number of lines that are written together,
-	// and of their bytes.
+	// maxImportBatch and maxImportBatchSize are the maximum number of lines of a batch, and of their
+	// bytes. A batch is written in one transaction if possible. A larger line is a batch by itself.
 	maxImportBatch     = 100
 	maxImportBatchSize = 4 << 20
 	// importWriters is the number of concurrent writes of an import whose lines are written one by one.
@@ -182,8 +182,9 @@ func (i *importer) flush() error {
 	})
 }
 
-// writeAll writes all lines in one transaction. It reports whether it did: if it did not, each line
-// must be written by itself, because one of them fails or because the engine has no transactions.
+// writeAll writes all lines in one transaction. It reports whether it did. Otherwise each line must be
+// written by itself: there is only one, one of them fails or is not unconditional, or the engine has
+// no transactions.
 func (i *importer) writeAll(lines []*importLine) bool {
 	conditional := func(line *importLine) bool { return !line.unconditional }
 	if len(lines) < 2 || !i.site.Store.Atomic() || slices.ContainsFunc(lines, conditional) {

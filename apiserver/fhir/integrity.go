@@ -9,8 +9,9 @@ import (
 )
 
 // write writes operations. On a site that enforces references, it fails if a referenced record does
-// not exist or a deleted record is still referenced. Errors: *integrity.DanglingError,
-// *integrity.ReferencedError and those of the store.
+// not exist or is hidden from the caller, or if a deleted record is still referenced. Errors:
+// *integrity.DanglingError, *integrity.ReferencedError, those of finding the caller's rights and of
+// the store.
 func (r *request) write(ops []store.Op) ([]store.Result, error) {
 	if !r.site.EnforceReferences {
 		return r.site.Store.Write(r.Context(), ops)

@@ -43,7 +43,7 @@ func negotiate(header http.Header, query url.Values) (*dialect, error) {
 
 // formatName returns the media type or short name in _format, in lower case and without parameters.
 // A + that the client did not escape arrives as a space and is restored. A format for another
-// release of FHIR is returned unchanged, so that it matches no dialect.
+// release of FHIR, or with invalid parameters, is returned unchanged, so that it matches no dialect.
 func formatName(format string) string {
 	kind, params, hasParams := strings.Cut(format, ";")
 	kind = strings.ToLower(strings.ReplaceAll(strings.TrimSpace(kind), " ", "+"))

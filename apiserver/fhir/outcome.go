@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// maxIssues is how many issues an OperationOutcome has at most. Further ones are not reported.
+// maxIssues is the maximum number of errors in an OperationOutcome. Further ones are not reported. The
+// warnings in a searchset are not limited by it, but by the number of parameters of a search.
 const maxIssues = 50
 
 // outcome is an OperationOutcome. Its elements are written in the order of the fields.

@@ -19,7 +19,8 @@ func (r *request) binding(query search.Query, scope string, types []string) func
 	}
 }
 
-// cursor returns the cursor in the page token, or that of the first page. Errors: search.Errors.
+// cursor returns the cursor in the page token, or that of the first page. Errors: search.Errors,
+// those of binding.
 func (h *handler) cursor(query search.Query, binding func() (search.Binding, error)) (search.Cursor, error) {
 	if query.PageToken == "" {
 		return search.Cursor{}, nil

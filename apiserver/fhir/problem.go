@@ -97,7 +97,8 @@ func bodyProblem(err error) (problem, bool) {
 	return p, true
 }
 
-// requestProblem maps errors in paths, methods and headers.
+// requestProblem maps the errors of this package, except *entryError and *patchTypeError, and the
+// errors in headers and bodies that packages access and web leave to a facade.
 func requestProblem(err error) (problem, bool) {
 	var (
 		invalid      *invalidError

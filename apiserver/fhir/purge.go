@@ -47,8 +47,8 @@ func purgeOf(kind r4.Type) operation {
 }
 
 // purge serves POST …/{type}/{id}/$purge. It removes the record, its tombstone and history, and the
-// events and deliveries about it. For a Patient it also removes the records of the compartment that
-// belong to no other record.
+// events and deliveries about it. For a Patient it also removes the records that exclusiveMembers
+// returns, unless the parameter compartment is false.
 func (h *handler) purge(w http.ResponseWriter, r *request) error {
 	withCompartment, err := r.readPurge(w)
 	if err != nil {
@@ -184,8 +184,9 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 }
 
 // exclusiveMembers returns the records of a type that are in the compartment of the record in the
-// path and in no other one, and how many records it shares. The caller needs the rights to list the
-// type and to purge each of the records. If consistent is true, it sees what other replicas wrote.
+// path and refer to no other record in the same way, and how many others are in it. Other Patients
+// are never returned. The caller needs the rights to list the type and to purge each of the records.
+// If consistent is true, it sees what other replicas wrote.
 func (r *request) exclusiveMembers(definition r4.Compartment, typeName string, consistent bool) (members []member, shared int, err error) {
 	kind, _ := r4.TypeOf(typeName)
 	if err := r.authorizeList(kind); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Routes returns every method at every path of the facade, sorted: for each resource type in both of
-// its spellings. It omits the paths whose only difference is an escaped $.
+// its spellings. It omits HEAD, and the paths whose only difference is an escaped $.
 func Routes() []web.Route {
 	var all []web.Route
 	for pattern, supported := range (&handler{}).paths() {

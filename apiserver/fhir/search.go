@@ -16,8 +16,8 @@ import (
 // set limits.maxIncluded. Further ones are omitted, and the Bundle has a warning.
 const defaultMaxIncluded = 1000
 
-// searchByPost serves POST …/{type}/_search and POST …/_search. The parameters of the form are
-// added to those of the URL. R4 http.html#search.
+// searchByPost serves POST …/_search at the base, at a type and at a compartment. The parameters of
+// the form are added to those of the URL. R4 http.html#search.
 func (h *handler) searchByPost(w http.ResponseWriter, r *request) error {
 	form, err := r.readForm(w)
 	if err != nil {

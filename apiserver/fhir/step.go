@@ -19,7 +19,8 @@ type step struct {
 }
 
 // stepFunc returns the next step of a write. failed is the error of the last step, nil at first. If
-// there is no other step, it returns an error: failed, or that of the context.
+// there is no other step, it returns an error: failed, one that describes it better, or
+// that of a read which the next step needs.
 type stepFunc func(failed error) (step, error)
 
 // singleStep returns a stepFunc with one step, whatever is stored.

@@ -79,8 +79,8 @@ func (h *handler) update(w http.ResponseWriter, r *request) (stepFunc, error) {
 	}
 }
 
-// delete plans DELETE …/{id}. It also succeeds if the record is deleted already or never existed.
-// R4 http.html#delete.
+// delete plans DELETE …/{id}. Without If-Match, it also succeeds if the record is deleted already or
+// never existed. R4 http.html#delete.
 func (h *handler) delete(_ http.ResponseWriter, r *request) (stepFunc, error) {
 	if err := h.parseProjection(r); err != nil {
 		return nil, err

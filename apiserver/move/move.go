@@ -37,7 +37,8 @@ const (
 	// ignoredClaims is the remaining life of claims below which they are not compared, because they may
 	// expire between the reads of both storages.
 	ignoredClaims = 10 * time.Second
-	// maxAttempts is the maximum number of attempts to copy a record whose claims other records hold.
+	// maxAttempts is the maximum number of times that a flush copies a record again, because other
+	// records hold its claims or its histories have diverged. At the limit, the pass fails.
 	maxAttempts = 10
 )
 
@@ -310,8 +311,9 @@ func (c *Copier) setIncomplete(key store.Key, version int64) {
 }
 
 // restore stores records in the target and compares them. It returns the keys of records that must
-// be copied again: those whose claims another record of the target holds, and that other record,
-// which has given up the claim in the source.
+// be copied again: those whose histories have diverged, those whose claims another record of the
+// target holds, and that other record, which has given up the claim in the source. It removes the
+// diverged record and the other record from the target.
 func (r *run) restore(ctx context.Context, records []store.Dumped) (again []store.Key, err error) {
 	if len(records) == 0 {
 		return nil, nil

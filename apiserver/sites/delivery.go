@@ -170,7 +170,7 @@ func (d *database) deliver(ctx context.Context, sender Sender) {
 		site, err := d.opened(ctx)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
-				slog.WarnContext(ctx, "cannot deliver the events of a site, retrying", "siteKey", d.key, "error", err)
+				slog.WarnContext(ctx, "cannot deliver the events of a site; the server will retry", "siteKey", d.key, "error", err)
 			}
 			sleep(ctx, openDelay)
 			continue

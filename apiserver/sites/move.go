@@ -97,7 +97,7 @@ func (m *mover) run(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil && !errors.Is(err, errOtherMover) {
-			slog.WarnContext(ctx, "the work of a move failed, retrying", "site", m.held.object.Namespace+"/"+m.held.object.Name, "phase", m.reference.Phase, "error", err)
+			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.object.Namespace+"/"+m.held.object.Name, "phase", m.reference.Phase, "error", err)
 		}
 		sleep(ctx, moveRetry)
 	}

@@ -37,7 +37,7 @@ func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) 
 			return
 		}
 		if err != nil {
-			slog.WarnContext(ctx, "cannot reindex the records of a site, retrying", "siteKey", d.key, "error", err)
+			slog.WarnContext(ctx, "cannot reindex the records of a site; the server will retry", "siteKey", d.key, "error", err)
 		}
 		delay := reindexDelay
 		if err == nil && indexState(d.indexed.Load()) == indexed {

@@ -38,7 +38,7 @@ func (s *Sites) report(ctx context.Context) {
 		s.mu.RUnlock()
 		for _, site := range served {
 			if err := s.reportSite(ctx, site); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot report the state of a site, retrying", "site", site.ID, "error", err)
+				slog.WarnContext(ctx, "cannot report the state of a site; the server will retry", "site", site.ID, "error", err)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func (d *database) keepRetention(ctx context.Context, removed func(store.Retaine
 			})
 			removed(done)
 			if err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot enforce the retention of a site, retrying", "siteKey", d.key, "error", err)
+				slog.WarnContext(ctx, "cannot enforce the retention of a site; the server will retry", "siteKey", d.key, "error", err)
 			}
 		}
 		sleep(ctx, retentionInterval)

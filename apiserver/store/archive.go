@@ -23,7 +23,7 @@ type Archive interface {
 	// and metadata. UIDs and revisions are new. A record that exists already gets the versions that
 	// it lacks. Restore returns a result for each record, in the same order. After an error, it is
 	// unknown which of the records are stored. Restore can be repeated with records that are stored
-	// already. It does not check references. Errors: ErrNotReady, ErrUnavailable.
+	// already. It does not check references. Errors: ErrMoving, ErrNotReady, ErrUnavailable.
 	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
 	// KeepsVersions reports whether Restore stores all versions of a record. Otherwise the limits of the
 	// site can drop the oldest ones.
@@ -36,7 +36,7 @@ type DumpQuery struct {
 	// page.
 	After Key
 	// Since selects only records that have a version from this time or later. The zero value selects
-	// all.
+	// all. Since must be zero if Keys is not nil.
 	Since time.Time
 	// Keys, if not nil, selects only these records. They must be in the order of a dump.
 	Keys []Key
@@ -45,8 +45,9 @@ type DumpQuery struct {
 	Oldest []int64
 	// Heads leaves out superseded versions and all bodies.
 	Heads bool
-	// MaxRecords is the maximum number of records of the page, at least 1. MaxBytes is a threshold in
-	// bytes: when the bodies of the page exceed MaxBytes, no further record is added.
+	// MaxRecords is the maximum number of records of the page, at least 1, and at least the number of
+	// Keys. MaxBytes is a threshold in bytes: when the bodies of the page exceed MaxBytes, no further
+	// record is added.
 	MaxRecords, MaxBytes int
 }
 
@@ -94,19 +95,21 @@ type Restored struct {
 	// Outcome is Created if the record is new, Updated if it got versions, claims or metadata, and
 	// Unchanged if it already had all of them.
 	Outcome Outcome
-	// Dropped is the number of versions that the engine did not store because of its limits.
+	// Dropped is the number of superseded versions that the engine does not keep, because of its
+	// limits or of missing versions after them.
 	Dropped int
 	// Err is nil if the record is stored. Otherwise the record is as it was before: *DivergedError,
 	// *ClaimError, *LimitError, *InvalidDumpError.
 	Err error
 }
 
-// DivergedError means that the stored record has a version that the record to restore does not
-// have, or has with other content.
+// DivergedError means that two histories of a record cannot be merged: the stored record has a version
+// that the record to restore lacks, or has with other content or times. It also means that the stored
+// record is newer, and lacks the newest version of the record to restore.
 type DivergedError struct {
 	Key Key
-	// Version is the number of the stored version that the record to restore lacks, or has with other
-	// content.
+	// Version is the number of the version that only one of the records has, or that both have with
+	// other content or times.
 	Version int64
 }
 

@@ -11,7 +11,8 @@ var ErrChangesLost = errors.New("it is not known which records have changed sinc
 // ChangeLog finds the records that have changed since an earlier time, so that two storages that were
 // compared once can be compared again without reading all records. It also has changes that make no
 // version: purges, and changes of claims and metadata. Engines implement ChangeLog in addition to
-// Archive. All replicas have the same log and understand each other's marks.
+// Archive. All replicas understand each other's marks. In the Cluster engine, a replica knows only the
+// changes since it started.
 type ChangeLog interface {
 	// LogChanges begins the log if the engine does not always have one. It does nothing if there is a log
 	// already. While there is one, writes take longer. Errors: ErrNotReady, ErrUnavailable.
@@ -24,7 +25,8 @@ type ChangeLog interface {
 	// Mark and the call of ChangedSince has the same. Errors: ErrChangesLost, ErrNotReady,
 	// ErrUnavailable.
 	ChangedSince(ctx context.Context, mark string) ([]Key, error)
-	// DropChanges ends the log and deletes it. It does nothing if there is none. Errors: ErrUnavailable.
+	// DropChanges ends the log and deletes it. It does nothing if there is none, or if the engine always
+	// has one. Errors: ErrUnavailable.
 	DropChanges(ctx context.Context) error
 	// Count returns the exact numbers of records that a Dump has. Its time grows with them. Errors:
 	// ErrNotReady, ErrQueryTimeout, ErrUnavailable.

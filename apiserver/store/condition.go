@@ -1,7 +1,7 @@
 package store
 
-// Condition is a predicate on a record: one of the types of this file. Conditions compare the
-// values that Extractor.Extract returns. Only the facade knows what a parameter means.
+// Condition is a predicate on a record: one of the types of this file. Conditions on a search parameter
+// compare the values that Extractor.Extract returns. Only the facade knows what a parameter means.
 type Condition interface{ condition() }
 
 // All holds if each of its conditions holds. All{} holds for every record.

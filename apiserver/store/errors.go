@@ -82,7 +82,8 @@ func (e *IDTakenError) Error() string {
 type ClaimError struct {
 	// Claim is the claim of the operation.
 	Claim Claim
-	// Holder is the record that holds a claim that overlaps Claim.
+	// Holder is the record that holds a claim that overlaps Claim. It is zero if that record is hidden
+	// from the caller.
 	Holder Key
 }
 
@@ -107,8 +108,8 @@ type ReferencedError struct {
 	// By holds the records that refer to Key, without those that Op.Referrers excludes, sorted by
 	// type and id, at most 10 of each type.
 	By []Key
-	// More reports whether records that are not in By refer to the record too. If Op.Referrers allows
-	// none of the referring records, By is empty and More is true.
+	// More reports whether By leaves out records that Op.Referrers allows. If Op.Referrers allows none
+	// of the referring records, By is empty and More is true.
 	More bool
 }
 

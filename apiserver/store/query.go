@@ -34,7 +34,7 @@ type TotalMode int
 
 const (
 	// TotalWhenFree returns the total if the engine can count the matches at little cost. Each engine
-	// has its own limit of that cost.
+	// has its own limit of that cost. Pages with Query.After never have the total.
 	TotalWhenFree TotalMode = iota
 	// TotalAccurate always returns the exact total.
 	TotalAccurate
@@ -176,7 +176,7 @@ type HistoryQuery struct {
 }
 
 // UnknownTotal is the Page.Total of a query with TotalNone, and of a query with TotalWhenFree if
-// counting would have been too costly for the engine.
+// it has After, or if counting would have been too costly for the engine.
 const UnknownTotal int64 = -1
 
 // Page is one page of results.

@@ -44,10 +44,11 @@ type Record struct {
 	Key Key
 	// UID is unique to the record. A record that is created again after a delete has a new UID.
 	UID string
-	// Version is 1 for the first version and grows by 1 with each change of the content. A delete
-	// makes a version too.
+	// Version is 1 for the first version and grows by 1 with each change of the body or the claims. A
+	// delete makes a version too.
 	Version int64
-	// Revision is opaque and changes with every write. Only newest versions have it.
+	// Revision is opaque and changes with every write. In the Cluster engine, it can also change between
+	// writes, for example when events are handed on. Only newest versions have it.
 	Revision string
 	// Created is when the record was created, or created again after a delete. Updated is when this
 	// version was written, later than all earlier ones. Both are in UTC and whole milliseconds.

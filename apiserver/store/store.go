@@ -54,19 +54,20 @@ type Store interface {
 	// for Op.Requires and for Op.Unreferenced. If Write returns ErrUnavailable, the write may have
 	// happened, or may still happen. Errors: ErrNotFound, *DeletedError, *RefusedError,
 	// *PreconditionError, *ClaimError, *LimitError, *MissingReferenceError, *ReferencedError,
-	// ErrNotAtomic, ErrNotReady, ErrUnavailable.
+	// ErrNotAtomic, ErrMoving, ErrNotReady, ErrUnavailable.
 	Write(ctx context.Context, ops []Op) ([]Result, error)
 
 	// Atomic reports whether Write accepts several operations, Op.Requires and Op.Unreferenced.
 	Atomic() bool
 
-	// Stats returns how much the site stores, and the limits of the site.
+	// Stats returns how much the site stores, and the limits of the site. The result can be older than
+	// the call (Stats.Counted).
 	Stats() Stats
 }
 
 // Restricted is a Store that shows one caller only the records that this caller may see. Facades
 // take a Restricted, so that no facade can reach an engine without restrictions. Its Write also
-// returns *IDTakenError.
+// returns *IDTakenError. Its Stats counts all records.
 type Restricted interface {
 	Store
 	// Digest identifies what the caller may see of the record types. A Position must be used only with the
@@ -80,12 +81,14 @@ type Restricted interface {
 
 // Stats is the storage that a site uses, and the limits of the site.
 type Stats struct {
-	// Records is the number of live records. Tombstones do not count. MaxRecords is the maximum of
-	// Records; 0 means no limit.
+	// Records is the number of live records. Tombstones do not count. In the Cluster engine, jobs and
+	// posted events do not count either. MaxRecords is the maximum of Records; 0 means no limit.
 	Records, MaxRecords int64
-	// Bytes is the stored size of all records, tombstones and histories. MaxBytes is the maximum of
-	// Bytes; 0 means no limit.
+	// Bytes is the stored size in bytes: in Postgres that of all bodies, in the Cluster engine that of
+	// all records except jobs, with tombstones, histories and events. MaxBytes is the maximum of Bytes;
+	// 0 means no limit.
 	Bytes, MaxBytes int64
-	// Counted is the time at which the storage was counted. It is zero if there is no count yet.
+	// Counted is the time at which the storage was counted. It is zero if there is no count yet. In the
+	// Cluster engine, it is the time of the call, and the numbers are too low until the index is filled.
 	Counted time.Time
 }

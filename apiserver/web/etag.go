@@ -23,8 +23,8 @@ func (t ETag) String() string {
 	return `"` + t.Opaque + `"`
 }
 
-// ETags is the value of If-Match or If-None-Match. Given is true if the request has the header field.
-// Any is true if the value of the header field contains *. RFC 9110 §13.1.
+// ETags is the value of If-Match or If-None-Match. Given is true if the request has the header field
+// with a value. Any is true if the value contains *. RFC 9110 §13.1.
 type ETags struct {
 	Given, Any bool
 	Tags       []ETag

@@ -46,7 +46,8 @@ const (
 	CodeInternal             = "internal"
 )
 
-// retryAfter is the Retry-After of temporary failures, in seconds. RFC 9110 §10.2.3.
+// retryAfter is the Retry-After of temporary failures, in seconds. RFC 9110 §10.2.3. A
+// *limits.ExceededError has its own.
 const retryAfter = "5"
 
 // mayBeWritten is appended if the outcome of a write is unknown.

@@ -7,8 +7,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/limits"
 )
 
-// rateLimitHeader returns the header fields of a 429 response: Retry-After (RFC 9110 §10.2.3), and
-// those of draft-ietf-httpapi-ratelimit-headers-10 with the limit and a remaining quota of 0.
+// rateLimitHeader returns the header fields of a 429 response: Retry-After (RFC 9110 §10.2.3) and, for
+// a limit of a rate, those of draft-ietf-httpapi-ratelimit-headers-10 with the limit and a remaining
+// quota of 0.
 func rateLimitHeader(e *limits.ExceededError) map[string]string {
 	seconds := strconv.Itoa(e.RetrySeconds())
 	header := map[string]string{"Retry-After": seconds}

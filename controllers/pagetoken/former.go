@@ -52,7 +52,7 @@ func (k *Keeper) formerKey(ctx context.Context) (key []byte, source string, err 
 	for _, record := range records.Items {
 		manifest, err := manifestOf(record.Data["release"])
 		if err != nil {
-			log.FromContext(ctx).Info("skipped a record of Helm that cannot be read", "secret", record.Name, "error", err.Error())
+			log.FromContext(ctx).Info("skipped a Secret of a Helm release that cannot be decoded", "secret", record.Name, "error", err.Error())
 			continue
 		}
 		if key := keyIn(manifest); key != nil {

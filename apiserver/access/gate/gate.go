@@ -50,9 +50,10 @@ type Restriction struct {
 	Refusal error
 }
 
-// Store is a store.Store for one caller. To the caller, a record that the view hides does not exist:
-// no method finds or counts it. Only the *store.IDTakenError of a write that creates a record with
-// the same id reveals that the record exists. A Store is safe for concurrent use.
+// Store is a store.Store for one caller. Reads, searches and histories treat a record that the view
+// hides as absent. These reveal that it exists: Stats, which counts all records; Hidden; the
+// *store.IDTakenError of a write that creates a record with the same id; and a *store.ClaimError
+// without a holder. A Store is safe for concurrent use.
 type Store struct {
 	behind  store.Store
 	options Options

@@ -46,7 +46,7 @@ func newRBACWatch(client metadata.Interface, now func() time.Time) *rbacWatch {
 	return w
 }
 
-// Run watches until ctx ends.
+// Run watches the objects of RBAC. It returns when ctx ends.
 func (w *rbacWatch) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, resource := range rbacResources {

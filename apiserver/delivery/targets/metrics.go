@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// backlog has the pending events per namespace of the last report. Only the process that reports
+// backlog has the pending deliveries per namespace of the last report. Only the process that reports
 // exports its metrics.
 type backlog struct {
 	mu    sync.Mutex
 	found map[string]waiting
 }
 
-// waiting has the pending events of a namespace, for webhooks that fail and for others.
+// waiting has the pending deliveries of a namespace, for webhooks that fail and for others.
 type waiting struct{ failing, others backlogOf }
 
 type backlogOf struct {

@@ -47,7 +47,7 @@ type Targets struct {
 	backlog   backlog
 }
 
-// New returns Targets, which are empty until Run is called.
+// New returns Targets. Until Run is called, webhooks cannot be read.
 func New(config *rest.Config, options Options) (*Targets, error) {
 	if options.Now == nil {
 		options.Now = time.Now
@@ -108,8 +108,8 @@ func idOf(object client.Object) string {
 	return v1alpha1.ResourceID("webhooks", object.GetNamespace(), object.GetName())
 }
 
-// find returns a Webhook from the cache. It waits until the cache is complete. The caller must not
-// change the Webhook. Errors: store.ErrNotFound.
+// find returns a Webhook from the cache. It waits until the cache is complete, and fails before Run is
+// called. The caller must not change the Webhook. Errors: store.ErrNotFound.
 func (s site) find(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
 	list := &v1alpha1.WebhookList{}
 	if err := s.hooks.List(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy); err != nil {
@@ -124,7 +124,7 @@ func (s site) find(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
 }
 
 // Ordered reports whether a webhook of the namespace gets the events of a subject one at a time, in
-// order. It is false for a webhook that does not exist.
+// order. It is false for a webhook that does not exist or cannot be read.
 func (t *Targets) Ordered(namespace, id string) bool {
 	hook, err := site{t, namespace}.find(context.Background(), id)
 	return err == nil && hook.Spec.Ordering == v1alpha1.OrderingPerSubject

@@ -1,6 +1,6 @@
 // Package integrity enforces the integrity of references between the records of a site: referenced
-// records exist, and deleted records are not referenced. Every write of FHIR resources passes
-// through it, whichever API it comes from.
+// records exist, and deleted records are not referenced. At a site that enforces it, each API passes
+// its writes of FHIR resources through this package.
 package integrity
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Writer writes the records of a site that enforces references, on behalf of one caller.
+// Writer writes the records of a site that enforces referential integrity, on behalf of one caller.
 type Writer struct {
 	Store      store.Restricted
 	Authorizer access.Authorizer
@@ -53,8 +53,9 @@ func canonicalKey(key store.Key) store.Key {
 }
 
 // Write writes all of the operations or none. It fails if an operation refers to a record that does
-// not exist, or deletes a record to which another one refers. Errors: *DanglingError,
-// *ReferencedError, those of the store.
+// not exist or that the caller may not read, or deletes a record to which another one refers. Errors:
+// *DanglingError, *ReferencedError, those of the store, and those of Authorizer except
+// *access.ForbiddenError.
 func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	prepared, err := w.addPreconditions(ctx, ops)
 	if err != nil {
@@ -66,7 +67,7 @@ func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, err
 
 // Check returns the error that Write would return for the references in the body of op, without
 // writing. It does not check whether records refer to a record that op deletes. Errors:
-// *DanglingError and those of the store.
+// *DanglingError, those of the store, and those of Authorizer except *access.ForbiddenError.
 func (w *Writer) Check(ctx context.Context, op store.Op) error {
 	prepared, err := w.addPreconditions(ctx, []store.Op{op})
 	if err != nil {

@@ -137,7 +137,7 @@ func (n *narrative) text() (problem string) {
 	}
 	n.rest = n.rest[len(text):]
 	if bytes.Contains(text, []byte("]]>")) {
-		return "it has a ]]> outside a CDATA section"
+		return "it has a ]]> outside a CDATA section; write ]]&gt;"
 	}
 	if problem := checkEntities(text); problem != "" {
 		return problem
@@ -314,7 +314,7 @@ func checkEntities(text []byte) (problem string) {
 		}
 		_, size := entity(text[at:])
 		if size == 0 {
-			return "it has an & that does not begin one of &amp; &lt; &gt; &quot; &apos; or a character number"
+			return "it has an & that does not begin one of &amp; &lt; &gt; &quot; &apos; or a character reference such as &#160;; write &amp; for a literal &"
 		}
 		text = text[at+size:]
 	}

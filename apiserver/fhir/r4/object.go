@@ -202,7 +202,7 @@ func unknownElement(name string, typ typeIndex) string {
 }
 
 // remedyFor returns the end of the message about an unknown element: the element that was probably
-// meant, or that there is none.
+// meant or, if none is similar, the advice to correct or omit it.
 func remedyFor(name string, typ typeIndex) string {
 	known := make([]string, len(types[typ].elements))
 	for i := range known {

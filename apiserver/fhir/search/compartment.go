@@ -34,7 +34,7 @@ func (c *Compartment) condition(m r4.Membership) store.Condition {
 
 // InCompartment returns the condition that the records of type typeName in a compartment meet. The
 // parameters of and id are the type and the id of the owner of the compartment. InCompartment
-// returns false if the compartment has no records of type typeName.
+// returns false if R4 defines no such compartment, or if it has no records of type typeName.
 func InCompartment(of, id, typeName string) (store.Condition, bool) {
 	definition, ok := r4.CompartmentOf(of)
 	if !ok {

@@ -51,8 +51,8 @@ const (
 	groupZone
 )
 
-// parsePrefixedDate parses a date with an optional prefix. zone applies to times without one; nil
-// means UTC. R4 search.html#prefix.
+// parsePrefixedDate parses a date with an optional prefix. zone applies to dates and times without
+// one; nil means UTC. R4 search.html#prefix.
 func parsePrefixedDate(value string, now time.Time, zone *time.Location) (prefixedDate, error) {
 	// An unescaped + arrives as a space, and dates have no spaces.
 	value = strings.Replace(value, " ", "+", 1)
@@ -78,7 +78,7 @@ func (r dateRange) widen(now int64) dateRange {
 }
 
 // parseDate parses a FHIR date, dateTime or instant into the range of its precision. zone applies
-// to times without one; nil means UTC.
+// to dates and times without one; nil means UTC.
 func parseDate(value string, zone *time.Location) (dateRange, error) {
 	groups := datePattern.FindStringSubmatch(value)
 	if groups == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxAreas is the maximum number of areas, or ranges of instants, of all conditions on one moment.
-// Conditions with more are not intersected.
+// maxAreas is the maximum number of areas of all conditions on one moment, or of the ranges of
+// instants in which conditions on _lastUpdated intersect. Conditions with more are not intersected.
 const maxAreas = 16
 
 // intersectDates intersects all conditions on the same moment: on _lastUpdated, or on a parameter
@@ -96,8 +96,8 @@ func rangesOf(condition store.Condition) (ranges []store.TimeRange) {
 	return ranges
 }
 
-// intersectRanges returns the instants that are in a range of each group. ok is false if there are
-// too many ranges.
+// intersectRanges returns the instants that are in a range of each group. ok is false if there is no
+// group, or if the result would have more than maxAreas ranges.
 func intersectRanges(groups [][]store.TimeRange) (ranges []store.TimeRange, ok bool) {
 	if len(groups) == 0 {
 		return nil, false

@@ -15,9 +15,9 @@ const (
 	isTrue
 )
 
-// Matches reports whether a resource that is not stored yet would match the query by its own
-// values. Conditions on values that the engine assigns (id, last update) and on other records are
-// unknown. If the result depends on such a condition, Matches returns false.
+// Matches reports whether a resource that is not stored yet would match Where by its own values.
+// Conditions on values that the engine assigns (id, last update) and on other records are unknown. If
+// the result depends on such a condition, or if Where is nil, Matches returns false.
 func (q Query) Matches(values []store.IndexValue) bool {
 	return q.Where != nil && Matches(q.Where, values, q.bases)
 }

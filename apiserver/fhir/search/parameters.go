@@ -14,7 +14,8 @@ type Parameter struct {
 	Definition string
 }
 
-// ParametersOf returns the search parameters of a type, sorted by name.
+// ParametersOf returns the search parameters of a type, sorted by name. It omits those of which no
+// record of the type can have a value.
 func ParametersOf(typeName string) []Parameter {
 	var all []Parameter
 	for _, name := range namesOf([]string{typeName}) {

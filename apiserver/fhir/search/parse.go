@@ -31,7 +31,8 @@ type Options struct {
 	Lenient bool
 	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time
-	// Zone is the time zone of times without a zone. nil means UTC.
+	// Zone is the time zone of times without a zone. It is also that of dates without a time in
+	// _lastUpdated, _since and _at; in other parameters these are in UTC. nil means UTC.
 	Zone *time.Location
 	// Bases are the addresses of the site. A reference below one of them is treated as the relative
 	// reference to the same record.

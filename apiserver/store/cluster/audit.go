@@ -26,7 +26,7 @@ const (
 	// compress to less than a half.
 	segmentSize = 128 << 10
 	// frameSize is the size in bytes from which on the newest lines become a frame of the segment. Until
-	// then they are written again with each batch, up to twice a second, in an AuditSegment of their own.
+	// then they are written again with each batch, in an AuditSegment of their own.
 	frameSize = 32 << 10
 	// MaxAuditBytes is the maximum compressed size in bytes of all AuditSegments of a site. At the limit,
 	// Append fails until Trim has deleted segments that are older than the retention.

@@ -20,8 +20,8 @@ import (
 // Record. After that time another writer may remove the claim, and the late write then fails.
 const claimDeadline = 30 * time.Second
 
-// acquire adds the claims that are not held yet to the RecordClaims of their lines. Errors:
-// *store.ClaimError; errConflict if the record has changed.
+// acquire adds claims to the RecordClaims of their lines, except those that are held and have not
+// expired. Errors: *store.ClaimError; errConflict if the record has changed.
 func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim) error {
 	base := w.site.index.lookup(w.name)
 	for _, claim := range claims {

@@ -76,8 +76,8 @@ type siteID struct {
 	namespace, key string
 }
 
-// New returns a Cluster. Reads by id work at once. Writes and searches fail with store.ErrNotReady
-// until Run has filled the index.
+// New returns a Cluster. Reads by id work at once. Writes, searches, dumps and histories of several
+// records fail with store.ErrNotReady until Run has filled the index.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	client, err := objects.New(config)
 	if err != nil {
@@ -184,8 +184,8 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// Store stores the records of one site as objects of the cluster. It implements store.Store and
-// store.Archive. It is safe for concurrent use.
+// Store stores the records of one site as objects of the cluster. It implements store.Store,
+// store.Archive, store.ChangeLog and store.Synchronizer. It is safe for concurrent use.
 type Store struct {
 	engine    *Cluster
 	namespace string

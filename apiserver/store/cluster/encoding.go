@@ -83,8 +83,9 @@ const (
 	listedOverhead = 24
 )
 
-// recordSize returns an upper estimate of the size of a Record as JSON, in bytes. The body is a
-// JSON string in it, in which quotes, backslashes and control characters take two bytes or more.
+// recordSize returns an estimate of the size of a Record as JSON, in bytes, without its events. The
+// body is a JSON string in it, in which quotes, backslashes and control characters take two bytes or
+// more.
 func recordSize(spec *recordsv1.RecordSpec) int64 {
 	labels := len(spec.Labels)
 	for _, of := range spec.HistoryLabels {
@@ -100,8 +101,8 @@ func quotedLen(s string) int {
 	return n + 5*(strings.Count(s, "<")+strings.Count(s, ">")+strings.Count(s, "&"))
 }
 
-// supersededSize returns the size in bytes of a superseded version as JSON. Its body is compressed
-// and in base64.
+// supersededSize returns an estimate of the size in bytes of a superseded version as JSON. Its body is
+// compressed and in base64.
 func supersededSize(past *recordsv1.SupersededVersion) int64 {
 	return supersededOverhead + inBase64(int64(len(past.Body)))
 }
@@ -109,7 +110,8 @@ func supersededSize(past *recordsv1.SupersededVersion) int64 {
 // inBase64 returns the length of the base64 encoding of a number of bytes.
 func inBase64(bytes int64) int64 { return (bytes + 2) / 3 * 4 }
 
-// storedSize returns the size in bytes of a record with its history in etcd, without its events.
+// storedSize returns an estimate of the size in bytes of a record with its history in etcd, without its
+// events.
 func storedSize(spec *recordsv1.RecordSpec) int64 {
 	size := recordSize(spec)
 	for _, past := range spec.History {

@@ -39,7 +39,7 @@ func setEvents(spec *recordsv1.RecordSpec, events []recordsv1.PendingEvent) {
 }
 
 // maxKeptFactor is the ratio of the maximum number of pending and dead-lettered deliveries of a
-// site to Limits.MaxPending. At that maximum, writes with events fail.
+// site to Limits.MaxPending. At that maximum, writes with events fail, except deletes and purges.
 const maxKeptFactor = 10
 
 // checkEventLimits returns a *store.LimitError if the events would exceed deliveries.MaxEventBytes,

@@ -42,7 +42,7 @@ type compiler struct {
 	access store.Access
 	// accessFilters are the compiled conditions of access by type, for those types that were needed.
 	accessFilters map[string]filter
-	// budget limits the number of records that are tested.
+	// budget ends the query at its deadline.
 	budget *queryBudget
 }
 

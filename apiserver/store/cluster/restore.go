@@ -22,7 +22,8 @@ import (
 const restorers = 8
 
 // Restore implements store.Archive. Each record is stored on its own, up to 8 at a time. The limits of
-// the site apply: the oldest versions beyond MaxVersions and MaxObjectBytes are dropped.
+// the site apply: the oldest versions beyond MaxVersions and MaxObjectBytes are dropped. At MaxBytes,
+// Restore makes room as a write does.
 func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Restored, error) {
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady

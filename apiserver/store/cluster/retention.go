@@ -16,9 +16,10 @@ import (
 const retentionBatch = 200
 
 // Retain purges the tombstones and removes the superseded versions from before the cutoffs, of at
-// most 200 records. It does not purge the tombstones of posted events. The other versions keep their
-// numbers. Several replicas may call Retain at the same time: each removal is one guarded write, and
-// does nothing if another replica was faster. Errors: store.ErrUnavailable.
+// most 200 records. It leaves out records of posted events, and records whose events were not handed
+// on yet. The other versions keep their numbers. Several replicas may call Retain at the same time:
+// each removal is one guarded write, and does nothing if another replica was faster. Errors:
+// store.ErrUnavailable.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	for _, obj := range s.index.outdated(before, retentionBatch) {
 		if isOldTombstone(&obj.Spec, before.Tombstones) {
@@ -38,7 +39,7 @@ func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store
 }
 
 // outdated returns up to most Records of which something is from before the cutoffs. It leaves out
-// Records with events, which the delivery process writes.
+// Records of posted events, and Records with events, which the delivery process writes.
 func (x *index) outdated(before store.Cutoffs, most int) (found []*recordsv1.Record) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -82,7 +83,8 @@ func supersededBefore(spec *recordsv1.RecordSpec, before time.Time) int {
 	return max(n, 0)
 }
 
-// SetRetention sets the retention of the site, which each replica enforces in the background.
+// SetRetention sets how long the site keeps tombstones and versions, which each replica enforces in the
+// background. It ignores Retention.Deliveries, for which deliveries.Options has Retention.
 func (s *Store) SetRetention(retention store.Retention) { s.index.retention.Store(&retention) }
 
 // Retained returns the numbers of tombstones and superseded versions of all sites that this process

@@ -25,7 +25,8 @@ const maxEvictions = 100
 // checkLimits returns a *store.LimitError if a plan exceeds the limits. If it needs more bytes than
 // the site has left, checkLimits first removes the oldest tombstones of the site, then the oldest
 // superseded versions of other records, and at last those of the record itself from the plan. It
-// removes nothing if all of that is not enough. before is the usage of the superseded version.
+// removes nothing if all of that is not enough. If a removal fails, checkLimits returns its error.
+// before is the usage of the superseded version.
 func (w *write) checkLimits(ctx context.Context, p *plan, before usage) error {
 	s := w.site
 	check := func() error { return s.limits.check(p, before, s.index.usage(), s.engine.usage(), s.engine.limits) }
@@ -74,8 +75,8 @@ type eviction struct {
 
 // evictions returns what may be removed to make room: the tombstones, oldest first, and then the
 // superseded versions by record, that with the oldest version first. most is the sum of their bytes.
-// It leaves out the Record with the name except, and Records with events, which the delivery process
-// writes.
+// It leaves out the Record with the name except, Records of posted events, and Records with events,
+// which the delivery process writes.
 func (x *index) evictions(except string) (found []eviction, most int64) {
 	x.mu.RLock()
 	for name, e := range x.names {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// sweepInterval is the time between two searches of the index for unfinished purges.
+	// sweepInterval is the time between two searches of the index for unfinished purges, and between two
+	// passes of retention.
 	sweepInterval = time.Minute
 	// removedMemory is how long removed Records are kept in index.removed. It is far longer than a
 	// response or a watch event of kube-apiserver can be delayed. Marks of Store.ChangedSince that are older

@@ -17,8 +17,8 @@ import (
 )
 
 // Run updates the indexes by one watch of the Records in all namespaces. It also enforces the
-// retention of sites, and removes objects that interrupted writes left behind. It returns when ctx
-// ends.
+// retention of sites, counts their webhook deliveries, and removes objects that interrupted writes left
+// behind. It returns when ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
 	go c.sweep(ctx)
 	go c.backlog.Run(ctx)

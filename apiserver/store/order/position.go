@@ -7,7 +7,7 @@ import (
 )
 
 // Position encodes the position at which a page ends: the order, and the last place of the page.
-// Texts may be any bytes, because engines may have truncated them within a character.
+// The texts of ranks need not be valid UTF-8, because engines may truncate them within a character.
 func (o Order) Position(last *Place) store.Position {
 	p := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(o)))
 	for i, part := range o {

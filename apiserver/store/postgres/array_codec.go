@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// arrayCodec encodes []int64 and [][]byte, in which statements have their rows, without an
-// allocation and a dynamic call for each element, as pgx's own codec does.
+// arrayCodec encodes []int64 and [][]byte, in which statements have their rows. Unlike pgx's own codec,
+// it needs no allocation and no dynamic call for each element.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
 // registerArrays makes a connection use arrayCodec.

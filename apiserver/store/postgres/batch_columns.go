@@ -17,8 +17,9 @@ type batchColumns struct {
 	deleted                      []bool
 	labelled                     []int32
 	vals, bodies, metadata       [][]byte
-	// packed has the arrays of all versions: marks, labels and links of each. ends are the subscripts
-	// of the last elements of each of the three. Postgres has no arrays of arrays of different lengths.
+	// packed has the arrays of all versions: marks, labels and links of each. begins are the numbers of
+	// elements before each version. marks, labels and ends are the subscripts of the last marks, labels and
+	// links. Postgres has no arrays of arrays of different lengths.
 	packed              []int64
 	begins              []int32
 	marks, labels, ends []int32
@@ -70,7 +71,7 @@ func (c *batchColumns) hashes(st *sqlplan.Statement) string {
 	return marks + ", u.labelled, " + labels + ", " + links
 }
 
-// hashesOr is like hashes, but labels and links of tombstones are those of a table.
+// hashesOr is like hashes, but labelled, labels and links of tombstones are those of a table.
 func (c *batchColumns) hashesOr(st *sqlplan.Statement, table string) string {
 	marks, labels, links := c.arrays(st)
 	or := func(column, value string) string {

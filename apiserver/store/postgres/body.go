@@ -17,8 +17,8 @@ const (
 	codecS2    byte = 2 // with dictionary
 )
 
-// maxBodyBytes is the maximum size of a body in bytes after decompression. A larger one is an
-// error.
+// maxBodyBytes is the maximum size of a compressed body in bytes after decompression. Reading a larger
+// one is an error.
 const maxBodyBytes = 64 << 20
 
 var errBadBody = errors.New("invalid stored body")

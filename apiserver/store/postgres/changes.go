@@ -80,7 +80,7 @@ func (s *Store) ChangedSince(ctx context.Context, mark string) ([]store.Key, err
 	return keys, changesError("read the log of changes", err)
 }
 
-// notComplete returns an error that is not nil.
+// notComplete returns err, or store.ErrChangesLost if it is nil.
 func notComplete(err error) error {
 	if err != nil {
 		return err

@@ -140,8 +140,8 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 // replayBatch is the number of deliveries that one transaction makes pending.
 const replayBatch = 1000
 
-// Replay implements delivery.Log. It makes the deliveries of one status after the other pending, in
-// batches, oldest first. Deliveries that are pending before an error remain pending.
+// Replay implements delivery.Log. It handles one status at a time, and makes its deliveries pending
+// in batches, oldest first. If it fails, those already made pending remain so.
 func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, error) {
 	statuses := query.Statuses
 	if len(statuses) == 0 {

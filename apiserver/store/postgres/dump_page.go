@@ -12,7 +12,7 @@ import (
 // body that does not fit into the rest of a block begins another one.
 const bodyBlock = 256 << 10
 
-// dumpBuilder makes a page of a dump of rows. The records of the page share memory, because a page is
+// dumpBuilder makes a page of a dump from rows. The records of the page share memory, because a page is
 // used and dropped as a whole.
 type dumpBuilder struct {
 	now   time.Time

@@ -33,7 +33,8 @@ const (
 var unavailableStates = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX", undefinedTable, undefinedColumn, insufficientRight}
 
 // storeError wraps an error with the operation doing, and with store.ErrUnavailable if the database
-// was not available. It returns nil if err is nil.
+// was not available. If the site is fenced (schema.Fence), it returns store.ErrMoving instead. It returns
+// nil if err is nil.
 func storeError(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -87,7 +87,7 @@ type historyRead struct {
 	query store.HistoryQuery
 	// watermark is the watermark of a history of several records, in milliseconds since 1970.
 	watermark int64
-	// found is set if the one record has a row, live or deleted.
+	// found is set if the one record has a row, live or deleted, and its newest version is visible.
 	found   bool
 	total   int64
 	records []store.Record
@@ -136,7 +136,8 @@ const (
 )
 
 // accessFilter returns the SQL condition of the query's Access on a version, named x. It is empty
-// if nothing is hidden. past reports whether x is a row of hist rather than res.
+// if the query has no Access. past reports whether x is a row of hist rather than res. An error is stored
+// in h.err.
 func (h *historyRead) accessFilter(st *sqlplan.Statement, past bool) string {
 	filter, err := h.site.planIndex.VersionFilter(h.ctx, st, h.query, past)
 	h.err = cmp.Or(h.err, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// ErrExists means that one of the records to Load exists already.
+// ErrExists means that one of the records to Load exists already, live or as a tombstone, or is given
+// twice.
 var ErrExists = errors.New("a record to load exists already")
 
 // loadTimeouts is the maximum duration of a Load, in multiples of Options.QueryTimeout. At the

@@ -8,7 +8,8 @@ import (
 
 // metadata is the column metadata of a record's row. The zero value is NULL.
 type metadata struct {
-	// changes is the number of writes that changed only the metadata. Each made a new revision.
+	// changes distinguishes revisions of one version. It grows with each write that changes only the
+	// metadata. A delete sets it to 0.
 	changes uint64
 	// version is the version of the record at the time when text was written.
 	version int64
@@ -25,8 +26,8 @@ func (m *metadata) of() int64 {
 	return m.version
 }
 
-// pack encodes the metadata for the column. It returns nil, which is stored as NULL, for the zero
-// value.
+// pack encodes the metadata for the column. It returns nil, which is stored as NULL, if changes is 0 and
+// there is no text.
 func (m *metadata) pack() []byte {
 	if m.changes == 0 && len(m.text) == 0 {
 		return nil

@@ -31,9 +31,9 @@ type Options struct {
 	// After an upgrade that changes the results, Store.Renew updates the index rows of existing
 	// records.
 	Extractor store.Extractor
-	// QueryTimeout is the maximum duration of a call of a method of store.Store, and of a batch of a
-	// background task. At the limit the call fails. Load, Restore and a batch of Reindex may take ten
-	// times as long. Other statements are also limited by the statement_timeout of 5 s. Default: 7 s.
+	// QueryTimeout is the maximum duration of a call of a method of store.Store. At the limit the call
+	// fails. Load, Restore and a batch of Reindex may take ten times as long. Most other statements, also
+	// those of background tasks, are limited by the statement_timeout of 5 s too. Default: 7 s.
 	QueryTimeout time.Duration
 	// Replicas are the read replicas of the database, for searches with Query.MaxLag. If it is nil, the
 	// primary answers all searches.
@@ -43,8 +43,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store stores the records of one site in Postgres. It implements store.Store and store.Archive. It is
-// safe for concurrent use.
+// Store stores the records of one site in Postgres. It implements store.Store, store.Archive and
+// store.ChangeLog. It is safe for concurrent use.
 type Store struct {
 	pool       *pgxpool.Pool
 	site       int32
@@ -75,7 +75,8 @@ type Store struct {
 	stats      statsCache
 	// written is the number of records that this process has written.
 	written atomic.Int64
-	// newest is the time of the latest write of this process, in milliseconds since 1970.
+	// newest is the time of the latest Write of this process, in milliseconds since 1970. Load and Restore
+	// do not set it.
 	newest atomic.Int64
 	// retention is nil until SetRetention is called.
 	retention atomic.Pointer[store.Retention]
@@ -102,8 +103,8 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 }
 
 // Config parses a connection string and adds the session settings on which the statements of the
-// engine rely. It returns an error if the connection string is invalid. The error does not contain the
-// connection string, which may have a password.
+// engine rely, except those that the connection string sets. It returns an error if the connection
+// string is invalid. The error does not contain the connection string, which may have a password.
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {

@@ -10,7 +10,7 @@ const (
 	// quickStatement is the average duration below which a statement is batched with others.
 	quickStatement = 10 * time.Millisecond
 	// averagedRuns is the number of runs over which the duration is averaged, and the number of runs
-	// before a statement is batched. A run of 500 ms in a batch is followed by about 30 runs alone.
+	// before a statement is batched. A run of 500 ms in a batch is followed by at least 14 runs alone.
 	averagedRuns = 8
 	// maxQuickStatements is the maximum number of statements, per process and site. At the limit all are
 	// forgotten.

@@ -20,7 +20,7 @@ func dependsOnOthers(op store.Op) bool { return op.Unreferenced || len(op.Requir
 
 // referenceLocks is the state of a transaction's operations that depend on other records.
 type referenceLocks struct {
-	// live are the required records that exist and that the transaction does not write.
+	// live are the required records that are live and that the transaction does not write.
 	live map[store.Key]bool
 	// removed are the records that operations with Op.Unreferenced remove, by their selves (the hashes
 	// of type and id). bases are the hashes of the site's base URLs.

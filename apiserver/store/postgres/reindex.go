@@ -20,7 +20,7 @@ type Reindexed struct {
 	// After is the key of the last record that was read.
 	After store.Key
 	// Read is the number of records that were read. Changed is the number of records whose index rows
-	// were updated, and of superseded versions whose labels were updated.
+	// were updated, and of superseded versions and tombstones whose labels were updated.
 	Read, Changed int64
 }
 

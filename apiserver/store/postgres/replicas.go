@@ -73,8 +73,8 @@ func NewReplicas(primary, standbys *pgxpool.Pool) *Replicas {
 }
 
 // ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which Config
-// returned. Together they have as many connections as the pool of a database without replicas. So no
-// server has more, whichever is the primary after a failover.
+// returned. Together they have as many connections as the pool of a database without replicas, but at
+// least one each. So no server has more, whichever is the primary after a failover.
 func ConfigReplicas(primary, standbys *pgxpool.Config) {
 	standbys.MaxConns = max(1, primary.MaxConns/replicaFraction)
 	primary.MaxConns = max(1, primary.MaxConns-standbys.MaxConns)
@@ -83,11 +83,13 @@ func ConfigReplicas(primary, standbys *pgxpool.Config) {
 	standbys.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 }
 
-// ReplicaSearches are the numbers of searches that accepted a lag, by their outcome.
+// ReplicaSearches are the numbers of searches that accepted a lag, by their outcome. Those that found no
+// free connection to the replicas are not counted.
 type ReplicaSearches struct {
-	// Answered were answered by a replica. Lagging were answered by the primary because the lag of the
-	// replica was greater, or because its tables or index were not those of this release. Failed were
-	// answered by the primary because the replica returned an error or did not answer.
+	// Answered were answered by a replica, also with store.ErrQueryTimeout. Lagging were answered by the
+	// primary because the lag of the replica was greater or unknown, or because its tables or index were
+	// not those of this release. Failed were left to the primary because a replica returned an error or
+	// did not answer, or had done so less than replicaPause before.
 	Answered, Lagging, Failed int64
 }
 
@@ -181,8 +183,8 @@ func (r *Replicas) add(current position) {
 }
 
 // findReplayed selects the position up to which a replica has replayed the log, its history, the
-// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline is that of the last restart point: after
-// a failover, a replica is used again from the next one on.
+// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline is
+// that of the last restart point: after a failover, a replica is used again from the next one on.
 const findReplayed = `SELECT pg_is_in_recovery(), COALESCE((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0),
 	i.system_identifier::text || '/' || lpad(upper(to_hex(c.timeline_id)), 8, '0') || '/' || current_database(),
 	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction,

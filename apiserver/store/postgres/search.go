@@ -177,7 +177,7 @@ func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, er
 }
 
 // tryHitsByTime reads a page and the watermark in one round trip. It returns nil if the query is not
-// one for a batch, or if a hit is not older than the watermark.
+// one for a batch, or if a hit or ownNewest is not older than the watermark.
 func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
 	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
 		return nil, false, nil

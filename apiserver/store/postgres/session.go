@@ -21,7 +21,8 @@ var (
 // ConfigSession makes a pool have one session in its life, which holds the advisory lock with a name from
 // its start to its end. Another pool with the lock can begin only when no transaction of this one is open,
 // and none follows: also not from a process that was paused meanwhile. The first use of the pool fails
-// with ErrLocked if another session holds the lock.
+// with ErrLocked if another session holds the lock, and each later one fails then. config must be one that
+// Config returned.
 func ConfigSession(config *pgxpool.Config, name string) {
 	const forever = time.Duration(math.MaxInt64)
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 1

@@ -2,13 +2,13 @@ package postgres
 
 import "context"
 
-// share limits the number of sessions (connections of the pool) that the searches and histories of
-// a site hold at the same time. They may last as long as a statement may, and other sites use the
+// share limits the number of sessions (connections of the pool) that the searches, histories and dumps
+// of a site hold at the same time. They may last as long as a statement may, and other sites use the
 // same pool.
 type share chan struct{}
 
 // reservedFraction is the divisor of the pool's size: one connection in four is not available to
-// the searches of a site. It is reserved for other sites, and for the site's own reads and writes.
+// the share of a site. It is reserved for other sites, and for the site's own reads and writes.
 const reservedFraction = 4
 
 func newShare(connections int32) share {

@@ -24,8 +24,8 @@ type statsCache struct {
 	until time.Time
 }
 
-// Stats implements store.Store. The limits are 0, because this engine has none. If counting fails,
-// it returns the last result.
+// Stats implements store.Store. The limits are 0, because this engine has none. Large counts are
+// cached. If counting fails, it returns the last result.
 func (s *Store) Stats() store.Stats {
 	s.stats.mu.Lock()
 	defer s.stats.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 // errStale is returned if a record changed after the write read it. The write must decide again.
 var errStale = errors.New("the record changed after it was read")
 
-// errNeedsTransaction is returned if one statement cannot do a write, because of claims.
+// errNeedsTransaction is returned if one statement cannot do a write, because the record has claims, or
+// index rows of a release with another extraction.
 var errNeedsTransaction = errors.New("the write needs a transaction")
 
 // optimisticAttempts is the number of attempts of a write that take no locks before they decide on
@@ -26,9 +27,10 @@ const optimisticAttempts = 4
 // that, Write returns store.ErrUnavailable.
 const maxAttempts = 30
 
-// Write implements store.Store. A single operation without claims is one statement, which changes
-// nothing if the record is no longer in the state on which the operation was decided. All other
-// writes are transactions.
+// Write implements store.Store. A single operation is one statement, which changes nothing if the record
+// is no longer in the state on which the operation was decided. Several operations are a transaction, and
+// so is one that needs locks: for claims, outdated index rows, Requires, Unreferenced or Erase, or after
+// optimisticAttempts.
 func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	for _, op := range ops {
 		if !isStorable(op.Key.Type) || !isStorable(op.Key.ID) {

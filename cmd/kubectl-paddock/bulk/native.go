@@ -198,7 +198,7 @@ func (x *nativeExporter) endPass() {
 	s.Manifest.Until = s.Next
 	s.Done = s.Pass > 0 && s.New == 0 || s.Pass+1 == maxPasses
 	if s.Done && s.New > 0 {
-		x.progress.Say("The site changed during the whole export. Each record is as it was at some moment between %s and %s.", s.Manifest.From, s.Manifest.Until)
+		x.progress.Say("The site changed during the whole export. Each record is as it was at some moment between %s and %s. Records may not be consistent with each other: export again when there are fewer writes.", s.Manifest.From, s.Manifest.Until)
 	}
 	s.Pass, s.Since, s.Next, s.New = s.Pass+1, s.Next, "", 0
 }

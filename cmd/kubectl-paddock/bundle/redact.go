@@ -21,7 +21,7 @@ var secrets = []*regexp.Regexp{
 // credentials matches the user and password of a URL. The second group is what remains.
 var credentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"']+@`)
 
-// Redact returns a text without values that look like secrets.
+// Redact returns a text with the values that look like secrets replaced by a placeholder.
 func Redact(text string) string {
 	for _, secret := range secrets {
 		text = secret.ReplaceAllString(text, redacted)

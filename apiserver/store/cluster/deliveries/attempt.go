@@ -94,8 +94,8 @@ func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, 
 	return obj, nil
 }
 
-// postpone ends an attempt before anything was sent. If err is not nil, it logs the message and
-// tries again after closedDelay.
+// postpone ends an attempt that has no result, or whose result cannot be stored because ctx has ended.
+// If err is not nil, it logs the message, and the next attempt is due after closedDelay.
 func (q *queue) postpone(ctx context.Context, e *entry, message string, err error) {
 	if err != nil && ctx.Err() == nil {
 		slog.WarnContext(ctx, message, "namespace", q.namespace, "delivery", e.name, "error", err)

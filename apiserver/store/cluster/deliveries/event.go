@@ -1,8 +1,9 @@
-// Package deliveries delivers the events in the Records of etcd-backed sites to webhooks. It hands
-// events on: it creates a WebhookDelivery for each webhook of an event, and then removes the event
-// from its Record. It makes the attempts of deliveries when they are due, and stores the results in
-// WebhookDeliveries and WebhookDeliveryLogs. It depends neither on HTTP nor on how records are
-// written. See docs/decisions/0017-webhooks.md.
+// Package deliveries delivers the events in the Records of etcd-backed sites to webhooks. It makes the
+// attempts of deliveries when they are due, and stores the results in WebhookDeliveries and
+// WebhookDeliveryLogs. It hands events on: when each delivery of an event is stored in one of them, it
+// removes the event from its Record. A delivery that succeeds at once usually has no
+// WebhookDelivery. The package depends neither on HTTP nor on how records are written. See
+// docs/decisions/0017-webhooks.md.
 package deliveries
 
 import (

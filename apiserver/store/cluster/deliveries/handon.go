@@ -19,7 +19,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// creators is the number of Records per namespace whose events are handed on concurrently.
+// creators is the maximum number of Records per namespace whose events are handed on concurrently. It
+// also limits queue.removals.
 const creators = 16
 
 // handOn hands on the events in the Records that have arrived from the watch or, if mustList is true, in all Records of the

@@ -241,8 +241,8 @@ func wants(shard int, members []string) string {
 // shardOf returns the shard of a namespace.
 func shardOf(namespace string, shards int) int { return int(hash(namespace) % uint64(shards)) }
 
-// hash returns the FNV-1a hash of a text, mixed with the finalizer of MurmurHash3. Without mixing,
-// the last letters of the text would hardly change the high bits.
+// hash returns the FNV-1a hash of a text, mixed with the first round of the finalizer of MurmurHash3.
+// Without mixing, the last letters of the text would hardly change the high bits.
 func hash(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))

@@ -32,7 +32,8 @@ const (
 )
 
 // log reads the deliveries of a site from its objects. A pending delivery or a dead letter is a
-// WebhookDelivery. The successful deliveries of a webhook are in its WebhookDeliveryLog.
+// WebhookDelivery. The successful deliveries of a webhook are in its WebhookDeliveryLog. The log does
+// not have deliveries of events that are still in a Record, unless they have a WebhookDelivery.
 type log struct {
 	client         *objects.Client
 	namespace, key string

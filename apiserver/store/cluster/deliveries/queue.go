@@ -59,7 +59,8 @@ type queue struct {
 
 	// late is the context in which the results of attempts are stored. It outlives that of run.
 	late context.Context
-	// removals limits the concurrent removals of events from Records.
+	// removals limits the concurrent removals of events from Records and of WebhookDeliveries. The limit
+	// is creators.
 	removals chan struct{}
 	// trims wakes keepTrimmed. It has a buffer of one.
 	trims chan struct{}
@@ -90,14 +91,14 @@ type entry struct {
 	inFlight bool
 	// done reports whether an attempt has succeeded. The WebhookDelivery is then about to be deleted.
 	done bool
-	// object is the WebhookDelivery if this queue created it and has made no attempt yet, else nil. If
-	// it has no resourceVersion, it is first.
+	// object is the WebhookDelivery if this queue has created or read it and has made no attempt yet,
+	// else nil. If it has no resourceVersion, it is first.
 	object *recordsv1.WebhookDelivery
 
 	// claim is set until the delivery is in the log or has a WebhookDelivery.
 	claim *claim
 	// first is the WebhookDelivery that keep creates if the first attempts take too long. It has no
-	// envelope. Both are nil if handOnRecord made the entry. They do not change.
+	// envelope. Both are nil if handOnRecord or accept made the entry. They do not change.
 	first    *recordsv1.WebhookDelivery
 	envelope []byte
 	// creation guards meta, the metadata of the WebhookDelivery that keep created. It is nil if there

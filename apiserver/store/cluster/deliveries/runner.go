@@ -67,8 +67,8 @@ type Options struct {
 // missed.
 const resyncInterval = 30 * time.Second
 
-// Runner creates WebhookDeliveries for the events in Records, and makes the attempts that are due. At
-// any time, at most one replica works on the sites of a namespace.
+// Runner hands on the events in Records, and makes the attempts of deliveries that are due. At any time,
+// at most one replica works on the sites of a namespace.
 type Runner struct {
 	options  Options
 	client   *objects.Client

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// Timeout is the maximum duration of a request to kube-apiserver, except for a watch.
+	// Timeout is the maximum duration of a request of a Client, except for a watch.
 	Timeout = 15 * time.Second
 	// MaxSize is the maximum size of an object in bytes that Limits may allow. etcd refuses requests over
 	// 1.5 MiB.
@@ -176,7 +176,9 @@ func (c *Client) Delete(ctx context.Context, resource, namespace, name string, s
 
 // StoreError returns an error of the storage contract for a failed request to kube-apiserver, or nil
 // if err is nil. doing names the operation that failed. Callers handle the errors that they expect
-// before they call StoreError.
+// before they call StoreError. Errors: *store.LimitError if the request was too large; err, wrapped, if
+// it is context.Canceled or a status below 500 other than 401, 403, 413 and 429; otherwise
+// store.ErrUnavailable, which wraps err too.
 func StoreError(doing string, err error) error {
 	var status apierrors.APIStatus
 	switch {

@@ -35,7 +35,7 @@ var utilities = []string{
 
 // Check tests the statements of a Recorder: each one names one site, and each scan of a table of sites in
 // its plan has a condition on this site. conn is a connection to a database with the engine's tables,
-// with the settings of the engine's sessions.
+// with the settings of the engine's sessions. Check turns its enable_partition_pruning off.
 func Check(t *testing.T, conn *pgx.Conn, recorder *Recorder, exceptions []Exception) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // Check runs in cleanups, after the end of the context.

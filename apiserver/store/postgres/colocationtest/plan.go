@@ -92,8 +92,8 @@ func (w *walk) visit(p plan, joins string) {
 	}
 }
 
-// hashed returns the conditions of a subquery that Postgres evaluates once, for all rows, into a hash table. The
-// columns by which it looks up a row are those of the subquery.
+// hashed returns the conditions of a subquery that Postgres evaluates once, for all rows, into a hash
+// table. The columns by which it looks up a row are those of the subquery.
 func hashed(p, below plan) string {
 	if below.Subplan == "" || !strings.Contains(p.Filter+strings.Join(p.Output, " "), "hashed "+below.Subplan) {
 		return ""

@@ -88,8 +88,8 @@ func (r *Recorder) add(sql string) {
 // generously.
 const maxFrames = 64
 
-// isSentByTest reports whether a test calls pgx: the nearest caller outside of pgx and of this file is in
-// a test file.
+// isSentByTest reports whether a test calls pgx: the nearest caller outside of pgx and of this package is
+// in a test file.
 func isSentByTest() bool {
 	callers := make([]uintptr, maxFrames)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])

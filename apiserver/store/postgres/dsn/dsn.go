@@ -41,11 +41,13 @@ var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9.])?$`)
 
 // Connection has the address and the credentials of a database. It is comparable.
 type Connection struct {
-	// URI is a connection string with user, password, host, port, database and sslmode.
+	// URI is a connection string with user, host, port, database and sslmode, and with a password if the
+	// Secret has one.
 	URI string
-	// CA holds the certificates of the trusted certificate authorities, in PEM. If CA is empty, the
-	// authorities of the system are trusted. Certificate and PrivateKey are the client certificate and its
-	// key, in PEM. If both are empty, there is no client certificate.
+	// CA holds the certificates of the trusted certificate authorities, in PEM. If CA is empty, verify-ca
+	// and verify-full trust the authorities of the system, and require does not verify the server.
+	// Certificate and PrivateKey are the client certificate and its key, in PEM. If both are empty, there
+	// is no client certificate.
 	CA, Certificate, PrivateKey string
 	// ReplicaURI is a connection string of read replicas of the database. It is empty if there are none.
 	ReplicaURI string

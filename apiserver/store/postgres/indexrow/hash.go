@@ -57,8 +57,8 @@ func (h Hasher) SystemMark(key int64, system string) int64 {
 	return h.Of('y', string(binary.LittleEndian.AppendUint64(nil, uint64(key))), system)
 }
 
-// FacetMark returns the mark (column marks) of records with a code of a facet. key is the key (Param)
-// of the search parameter.
+// FacetMark returns the mark (column marks) of records with a code of a facet, of any system if is.System
+// is nil. key is the key (Param) of the search parameter. is.Code must not be nil.
 func (h Hasher) FacetMark(key int64, is store.TokenIs) int64 {
 	key8 := string(binary.LittleEndian.AppendUint64(nil, uint64(key)))
 	if is.System == nil {

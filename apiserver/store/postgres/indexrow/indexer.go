@@ -34,8 +34,9 @@ type (
 	textRow struct {
 		key int64
 		val string
-		// whole and orig are the complete folded text and the original text. They are stored if they
-		// differ from val. more is the hash of both and distinguishes rows with the same val.
+		// whole is the complete folded text, which is stored if it differs from val. orig is the original
+		// text, which is stored if it differs from the folded one. more is the hash of both and
+		// distinguishes rows with the same val. It is 0 if neither is stored.
 		whole, orig       string
 		hasWhole, hasOrig bool
 		more, facets      int64
@@ -344,8 +345,8 @@ func (r *Rows) Sum() int64 {
 	return int64(sum.Sum64())
 }
 
-// Without returns the rows of the index tables that other does not have. The result has no Marks,
-// Paths, Labels and Links.
+// Without returns the rows of the index tables that other does not have. The result has no Marks, Vals,
+// Signature, Paths, Labels and Links.
 func (r *Rows) Without(other *Rows) Rows {
 	return Rows{
 		tokens:     missing(r.tokens, other.tokens),
@@ -358,7 +359,8 @@ func (r *Rows) Without(other *Rows) Rows {
 	}
 }
 
-// WithoutIndexedTexts returns the rows of a record of which vals and ix_text have no texts yet.
+// WithoutIndexedTexts returns the rows without those of ix_text. They are the stored rows of a record of
+// which vals and ix_text have no texts yet. Vals and Signature are unchanged.
 func (r *Rows) WithoutIndexedTexts() Rows {
 	rows := *r
 	rows.indexed = nil

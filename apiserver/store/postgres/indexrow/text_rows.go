@@ -9,8 +9,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Texts of a record are stored twice. Each value has a row in ix_text, which finds records by value.
-// The column vals of the record's row has all of them. It is what tests and orders read.
+// Texts of a record are stored twice. Each folded text, up to MaxIndexedBytes, has a row in ix_text, which
+// finds records by value. The column vals of the record's row has all of them, folded and original, in
+// full. It is what tests and orders read.
 //
 // A parameter may be a union (store.Extractor.Parts), as name is of family and given. A text of a
 // union that is also one of a part is stored for the part only.
@@ -41,7 +42,7 @@ func TextKeys(typeName, param string, parts []string) []int32 {
 
 // The bytes that separate the texts in vals. None of them occurs in UTF-8.
 const (
-	// startOfText begins a folded text. A code of the key (keyCode) and one of the two following
+	// startOfText begins a folded text. A code of the key (appendKeyCode) and one of the two following
 	// bytes come before the text.
 	startOfText = 0xff
 	// isOriginal means that the original text is equal to the folded one. isFolded means that it
@@ -66,7 +67,7 @@ func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") 
 // IndexedText returns the column val of a folded text.
 func IndexedText(folded string) string { return folded[:min(len(folded), MaxIndexedBytes)] }
 
-// paramTexts are the texts of one parameter, sorted and without duplicates.
+// paramTexts are the texts of one parameter. addTexts sorts them and removes duplicates.
 type paramTexts struct {
 	param string
 	texts []store.Text
@@ -153,7 +154,8 @@ func isTextOf(all textsOfParams, params []string, val string) bool {
 	})
 }
 
-// packText appends a text to Vals, and its original text to originals if it differs.
+// packText appends a text to Vals, and its original text to originals if it differs. It adds the
+// signature of the text to that of the record.
 func (r *Rows) packText(key int32, text store.Text, isLast bool, originals []byte) []byte {
 	r.Signature = r.Signature.With(TextSignature(key, text.Folded))
 	if isLast {
@@ -212,8 +214,8 @@ func ContainedPattern(text string) []byte {
 	return []byte("%" + likeEscapes.Replace(validText(text)) + "%")
 }
 
-// TextStart is what comes in vals before the least text of a key, or before the greatest one, and
-// the distance from there to the text.
+// TextStart returns the bytes that come in vals before the least text of a key, or before the greatest
+// one, and the distance in bytes from their beginning to the text.
 func TextStart(key int32, greatest bool) (start []byte, distance int) {
 	if greatest {
 		start = append(start, lastOfKey)

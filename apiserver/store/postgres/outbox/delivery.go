@@ -22,8 +22,8 @@ func StatusNumber(status delivery.Status) int16 {
 	return -1
 }
 
-// StatusOf returns the status for a value of the column "status", which must be one that
-// StatusNumber returned.
+// StatusOf returns the status for a value of the column "status". It panics if no status has the
+// number.
 func StatusOf(number int16) delivery.Status { return statuses[number] }
 
 // maxAttempts is the maximum number of attempts that are kept of a delivery. At the limit the

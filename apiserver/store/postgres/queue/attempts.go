@@ -11,7 +11,8 @@ import (
 const firstAttempts = 2
 
 // attempts limits the concurrent attempts to one webhook, as TCP's slow start does: a success raises
-// the limit by one, up to the workers of the queue, and a failure lowers it by one.
+// the limit by one, up to the workers of the queue. A slot that is returned without a success lowers it by
+// one, down to firstAttempts.
 type attempts struct {
 	// slots has an element for each attempt that may begin now.
 	slots chan struct{}
@@ -48,7 +49,7 @@ func (q *queues) join(queue string) *attempts {
 	return of
 }
 
-// end returns a slot after an attempt.
+// end returns a slot and changes the limit. delivered reports whether there was an attempt that succeeded.
 func (q *queues) end(queue string, of *attempts, delivered bool) {
 	q.leave(queue, of)
 	q.mu.Lock()

@@ -19,7 +19,7 @@ func (r *result) isPlainSuccess() bool {
 // settleDelivered stores a batch of successes in one round trip, so that the rows of webhooks, which
 // the relay waits for, are locked for a short time. A success always leads to the same state of a
 // webhook, so no state has to be read before. left are the results of webhooks whose breaker is
-// open or that have no row. They are not stored.
+// open or has a probe, or that have no row. They are not stored.
 func (q *Queue) settleDelivered(ctx context.Context, batch []*result) (left []*result, err error) {
 	if err := q.fault("ended"); err != nil {
 		return nil, err

@@ -29,8 +29,9 @@ type newJob struct {
 // insertTopic is the topic of Postgres notifications on which River's producers learn of new jobs.
 const insertTopic = "river_insert"
 
-// wake notifies River's producers of jobs. It must be called after the jobs are committed. It is
-// needed because River's own notifications are throttled. Without it, a job may wait for fetchPoll.
+// wake makes this process poll the queues of jobs, and notifies River's producers. It must be called after
+// the jobs are committed. It is needed because River's own notifications are throttled. Without it, a job
+// may wait for fetchPoll.
 func (q *Queue) wake(ctx context.Context, jobs []newJob) {
 	var payloads []string
 	seen := map[string]bool{}

@@ -19,7 +19,7 @@ const (
 	loadBatch = 128
 )
 
-// load is the request for the delivery of a job. Either job or err is set.
+// load is the request for the delivery of a job. job is valid if err is nil.
 type load struct {
 	row *river.Job[attempt]
 	job *job

@@ -23,7 +23,7 @@ const (
 	// stalledAfter is the time without an attempt after which a queue with due jobs is removed and added
 	// again. River may have failed to start it without an error.
 	stalledAfter = 5 * time.Second
-	// idleAfter is the time without an attempt after which a queue is no longer polled.
+	// idleAfter is the time without an attempt or a new job after which a queue is no longer polled.
 	idleAfter = time.Minute
 	// jobsPerSlot is the number of jobs of a webhook that a process fetches for each slot. Those without
 	// a slot wait for one, or for the commit of their results. With a lower number, each statement is
@@ -142,7 +142,8 @@ func (q *queues) isStalled(queue string) bool {
 	return (of == nil || of.running == 0) && time.Since(q.worked[queue]) >= stalledAfter
 }
 
-// use marks a queue as used now, and reports whether it must be added to River.
+// use marks a queue that was added to River as used now. For any other queue, it reports whether the
+// queue must be added, which is so unless the breaker of the webhook is open.
 func (q *queues) use(queue string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -153,8 +154,8 @@ func (q *queues) use(queue string) bool {
 	return !q.open[queue]
 }
 
-// removeIdle removes the queues without a recent attempt from River. Before it removes a queue,
-// River waits for attempts of the queue that are about to begin.
+// removeIdle removes the idle queues from River. Before it removes a queue, River waits for attempts of
+// the queue that are about to begin.
 func (q *queues) removeIdle(ctx context.Context) error {
 	q.changing.Lock()
 	defer q.changing.Unlock()
@@ -169,8 +170,8 @@ func (q *queues) removeIdle(ctx context.Context) error {
 	return nil
 }
 
-// idle returns the queues that have had no attempt for idleAfter. It moves them from used to
-// ending.
+// idle returns the queues that have had neither an attempt nor a new job for idleAfter, and those whose
+// removal failed before. It moves them from used to ending.
 func (q *queues) idle() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -210,7 +211,8 @@ func (q *queues) setOpen(queue string, open bool) {
 	}
 }
 
-// keepQueues adds the queues that have jobs to River, and removes those that are idle.
+// keepQueues adds the queues that have jobs to River, restarts those that are stalled, and removes those
+// that are idle. It also updates open.
 func (q *Queue) keepQueues(ctx context.Context) error {
 	const find = `SELECT w.site, w.webhook, w.open_until > 0 FROM webhook w LEFT JOIN relayed r ON r.site = w.site AND r.webhook = w.webhook
 		WHERE w.site = ANY($1::int4[]) AND (w.pending + COALESCE(r.deliveries, 0) > 0 OR w.open_until > 0)`

@@ -18,8 +18,8 @@ import (
 // batch of results: those that arrived during the previous transaction and within settleLinger.
 type settler struct {
 	queue *Queue
-	// results has a channel for each concurrent transaction. All results of a webhook use the same
-	// channel, so transactions do not wait for each other's row locks.
+	// results has a channel for each concurrent transaction. All results of a webhook, except those of
+	// probes, use the same channel, so transactions rarely wait for each other's row locks.
 	results []chan *result
 }
 
@@ -60,8 +60,8 @@ const (
 	settleTries = 3
 )
 
-// settle stores a result and returns when it is committed. If settle returns an error, the result
-// is not stored, and River starts the job again.
+// settle stores a result and returns when it is committed. After an error, River starts the job again,
+// unless the result was committed although the connection was lost.
 func (s *settler) settle(ctx context.Context, r *result) error {
 	r.done = make(chan error, 1)
 	hash := fnv.New32a()
@@ -90,7 +90,8 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 }
 
 // collect returns a batch of the first result, of those that are waiting, and of those that arrive
-// within settleLinger. It does not wait while the next delivery of a chain does.
+// within settleLinger. After a result of a chain it does not wait for others, because the next delivery of
+// the chain waits for this one.
 func collect(ctx context.Context, first *result, results chan *result) []*result {
 	batch := []*result{first}
 	linger := time.NewTimer(settleLinger)

@@ -1,5 +1,6 @@
 // Package schema creates and migrates the tables of the Postgres engine, by embedded migrations. It
-// also erases the rows of a site. It does not depend on the engine.
+// also erases the rows of a site, fences them, and logs their changes. It does not depend on the
+// engine.
 package schema
 
 import (

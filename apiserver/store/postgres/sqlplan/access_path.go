@@ -15,15 +15,16 @@ type accessPath struct {
 	// range has them.
 	list func() (string, error)
 	// scan, if not nil, returns SQL that selects the same rids in the order of creation. If isOrdered
-	// is true, the cost of the first rids does not depend on the number of all. bounds are conditions
-	// on x.rid, each preceded by AND.
+	// is true, the cost of the first rids does not depend on the number of all. bounds are further
+	// conditions, each preceded by AND, in which x.rid is the rid.
 	scan func(bounds, direction string) (string, error)
 	// isExact reports whether all candidates meet the condition. Otherwise each must be tested.
 	isExact bool
 	// isOrdered reports whether the candidates are adjacent in the index, in the order of creation, so
 	// that scan reads no other entries.
 	isOrdered bool
-	// scannedKey is the key of the parameter whose entries scan reads, or 0 if isOrdered.
+	// scannedKey is the key of the parameter whose entries scan reads. It is 0 if scan is nil or isOrdered
+	// is true.
 	scannedKey int64
 	// scansSignatures reports whether a scan of the signatures in the order of creation replaces a
 	// list that is too long.
@@ -266,8 +267,9 @@ func (c *compiler) anyPath(typeName string, alternatives store.Any) *accessPath 
 // its first record. If there are more alternatives, their path has only a list.
 const maxMergedScans = 8
 
-// mergedScan returns a scan that merges the scans of several paths, or nil if one of the paths is
-// not ordered. Postgres merges them without sorting, because enable_sort is off.
+// mergedScan returns a scan that merges the scans of several paths. It returns nil if one of the paths
+// is not ordered, or if there are fewer than two or more than maxMergedScans. Postgres merges them
+// without sorting, because enable_sort is off.
 func mergedScan(paths []*accessPath) func(bounds, direction string) (string, error) {
 	if len(paths) < 2 || len(paths) > maxMergedScans || slices.ContainsFunc(paths, func(path *accessPath) bool { return !path.isOrdered }) {
 		return nil
@@ -344,7 +346,7 @@ func (c *compiler) matchingRows(typeName string, condition store.Condition, path
 }
 
 // relatedPath is like accessPath, but for records other than the matches, to which c.facets does
-// not apply.
+// not apply. It also returns nil for a path of classMissing.
 func (c *compiler) relatedPath(typeName string, condition store.Condition) *accessPath {
 	facets := c.facets
 	c.facets = facetBits{}

@@ -42,7 +42,7 @@ func (p *planner) isBounded() bool {
 	return len(p.triedLists) == 0 && !p.knownSlow && p.pathCount > 0 && p.firstSuffices() && p.scanLength(first) <= maxBatchedScan(first)
 }
 
-// isTimeRange reports whether all conditions are on the time of update.
+// isTimeRange reports whether all conditions are on the time of update. It is true if there are none.
 func (p *planner) isTimeRange() bool {
 	return !slices.ContainsFunc(p.predicates, func(part predicate) bool {
 		_, is := part.condition.(store.UpdatedIn)

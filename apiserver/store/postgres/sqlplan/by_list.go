@@ -62,8 +62,9 @@ func maxListSizeFor(entries float64, page int, ratio float64) int {
 	return int(min(math.Sqrt(float64(page)*entries/ratio), math.MaxInt32))
 }
 
-// firstSuffices reports whether the first access path finds exactly the matches, apart from the access
-// filter. Facets may be the only other predicates, because the path tests them itself.
+// firstSuffices reports whether all predicates but the first are facets. Range scans and scans of
+// signatures test facets (facetsOf) themselves, so they then find few records that do not match, apart
+// from the access filter. There must be a predicate.
 func (p *planner) firstSuffices() bool {
 	for _, part := range p.predicates[1:] {
 		if part.path == nil || part.path.sizeClass != classFacet {

@@ -80,8 +80,9 @@ func (p *planner) scanByValue(key string, guards []string) (string, error) {
 
 // amongTies returns SQL that reads a page in an order with several keys. It first reads as many
 // records as the page has, in the order of the first key, and then all others that have the value of
-// the last one, because the other keys decide among these. So it reads no further if no match has a
-// greater value. matches returns SQL that selects rid and value of the matches in an index range.
+// the last one, because the other keys decide among these. If there are fewer records than the page
+// has, it reads no others. matches returns SQL that selects rid and value of the matches in an index
+// range.
 func (p *planner) amongTies(matches func(guards []string) string, guards []string, inOrder string, r *ranking) string {
 	_, value, _ := p.valuesOf(p.order[0])
 	names, top := rankNames(p.order), p.name("top")
@@ -152,7 +153,8 @@ func (p *planner) textsInOrder(guards []string, end string) string {
 	return merged(ranges, end)
 }
 
-// afterValue returns the condition that a value comes after the previous page.
+// afterValue returns the condition that a value comes after the previous page, preceded by AND. It is
+// empty for the first page. If the order has several keys, it also holds for the last value of that page.
 func (p *planner) afterValue(value string) string {
 	if p.after == nil {
 		return ""

@@ -10,13 +10,14 @@ import (
 )
 
 // compiler translates the conditions of a query into SQL. Each condition has a test, which decides
-// on one record and reads only that record's index entries. Some conditions also have an
+// on one record and starts at that record's row or index entries. Some conditions also have an
 // accessPath, which finds the candidates.
 type compiler struct {
 	*Statement
 	ctx   context.Context
 	index *Index
-	// hasWideTexts is Database.HasWideTexts.
+	// hasWideTexts is Database.HasWideTexts: texts are searched in ix_str, which earlier releases read, and
+	// not in ix_text.
 	hasWideTexts bool
 	access       store.Access
 	// local are the hashes of the site's own base URLs. localArg is the placeholder of the argument
@@ -34,8 +35,8 @@ type compiler struct {
 	facets facetBits
 }
 
-// facetBits are facets as bits of the column facets: for periods (indexrow.FacetBit) and for texts
-// (indexrow.TextFacetBit).
+// facetBits are facets as bits of the column facets: those of ix_date and ix_str (indexrow.FacetBit) in
+// periods, and those of ix_text (indexrow.TextFacetBit) in texts.
 type facetBits struct{ periods, texts int64 }
 
 // bases returns the placeholder of the argument with the hashes of the site's own base URLs.
@@ -101,7 +102,8 @@ func (c *compiler) key(typeName, param string) string {
 	return c.Arg(c.index.Hash.Param(typeName, param))
 }
 
-// test returns the test of a condition on a candidate. Errors: *store.AmbiguousError.
+// test returns the test of a condition on a candidate. Errors: *store.AmbiguousError, those of
+// Database.ReadNumbers.
 func (c *compiler) test(n candidate, condition store.Condition) (string, error) {
 	switch condition := condition.(type) {
 	case store.All:

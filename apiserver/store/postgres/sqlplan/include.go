@@ -11,7 +11,7 @@ import (
 
 // ReferredTo returns a statement that reads the records whose selves are in targets, if they are
 // live, visible, and not in onPage. It reads at most limit records, in the order of type and id.
-// The columns are Index.Columns. Errors: store.ErrQueryTimeout, *store.AmbiguousError.
+// The columns are Index.Columns. Errors: as for Page.
 func (s *Search) ReferredTo(targets, onPage []int64, limit int) (sql string, args []any, err error) {
 	c := s.compiler()
 	return s.selectVisible(c, "unnest("+c.Arg(targets)+"::int8[]) s(self) CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.self = s.self LIMIT 1) r",
@@ -19,7 +19,7 @@ func (s *Search) ReferredTo(targets, onPage []int64, limit int) (sql string, arg
 }
 
 // Referring is like ReferredTo, but reads the records that refer to records whose self is in selves,
-// by the type and the parameter of the include.
+// by the type and the parameter of the include. Without a type or a parameter, it needs ReferencePaths.
 func (s *Search) Referring(include store.Include, selves, onPage []int64, limit int) (sql string, args []any, err error) {
 	c := s.compiler()
 	var keys []int64

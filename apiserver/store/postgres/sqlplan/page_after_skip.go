@@ -27,8 +27,9 @@ func byRanks(o order.Order) string {
 }
 
 // PageAfterSkip returns a statement that reads a page and one record more, of all types, after the
-// first Query.Skip matches. It reads the skipped matches in the indexes only, and the rows of the
-// page in res. The columns are as in Page. Errors: store.ErrQueryTimeout, *store.AmbiguousError.
+// first Query.Skip matches. It reads the rows of the page in res. It reads the skipped matches in the
+// indexes only, unless tests or the order need columns of res. The columns are as in Page; the number of
+// lists that were too long is 0. Errors: as for Page.
 func (s *Search) PageAfterSkip() (sql string, args []any, err error) {
 	c := s.compiler()
 	dir := direction(s.Order.Descends())

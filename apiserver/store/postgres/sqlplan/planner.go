@@ -30,8 +30,8 @@ type Limits struct {
 // DefaultLimits are the limits of all sites. Only tests use others.
 var DefaultLimits = Limits{MaxList: 1750, MaxSemiJoinList: 10_000, MinSemiJoinCandidates: 30, MaxRankedList: 200}
 
-// maxMaterializedLists is the maximum number of lists that one statement tries for a branch by list.
-// Further lists are used only for semi-joins.
+// maxMaterializedLists is the maximum number of lists that a statement tries for branches by list, for
+// each type. Further lists are used only for semi-joins.
 const maxMaterializedLists = 3
 
 // predicate is a condition that all matches meet, with its access path. The path is nil if the
@@ -96,9 +96,10 @@ func (c *compiler) facetsOf(typeName string, condition store.Condition) facetBit
 }
 
 // planner writes the part of a statement that finds the matches of one type. That part is a UNION
-// ALL of branches: one for each materialized list, and one for a scan. Guards are conditions on the
-// lengths of the lists. At run time, they are true in one branch only, and the others return no
-// rows. Each branch is sorted and ends at the limit.
+// ALL of branches: one for each materialized list, and one for a scan, unless a list is always short.
+// Guards are conditions on the lengths of the lists. At run time, they are true in one branch only, and
+// the others return no rows. Each branch is sorted and ends at the limit, except that scanByParam ends
+// each of its two parts at the limit.
 type planner struct {
 	*compiler
 	typeName string
@@ -277,7 +278,7 @@ func (p *planner) tests(rid string, ensured int, candidates *materializedList) (
 }
 
 // columns returns the columns that a branch returns for each record, before the ranks. The last one
-// is the number of lists that were too long.
+// is the number of lists that were too long. If onlyRid is true, the rid is the only column.
 func (p *planner) columns(rid string) string {
 	if p.onlyRid {
 		return rid
@@ -306,8 +307,9 @@ func (p *planner) afterRid(rid string) []string {
 	return where
 }
 
-// fromRids returns a branch that tests the rids of driver, in their order, and reads the records.
-// It does not test whether the records are live, because access paths find only live ones.
+// fromRids returns a branch that tests the rids of driver and reads the records in the order of the
+// query. If that is the order of creation, driver must have it. fromRids does not test whether the
+// records are live, because access paths find only live ones.
 func (p *planner) fromRids(driver string, ensured int, candidates *materializedList) (string, error) {
 	ofRid, ofRow, err := p.tests("d.rid", ensured, candidates)
 	if err != nil {
@@ -364,8 +366,7 @@ func (p *planner) byScan(guards []string) (string, error) {
 }
 
 // scanPath returns the access path to scan and the index of its predicate, or nil if the rows of res
-// are scanned.
-// It returns the path of a facet only if there is no other one.
+// are scanned. It returns the path of a facet only if there is no other one.
 func (p *planner) scanPath() (path *accessPath, predicate int) {
 	for i, part := range p.predicates {
 		if part.path != nil && part.path.scansSignatures {
@@ -378,7 +379,8 @@ func (p *planner) scanPath() (path *accessPath, predicate int) {
 	return nil, 0
 }
 
-// fullScan returns the branch that tests all records of the type.
+// fullScan returns the branch that tests all records of the type. In the order of creation, it first
+// tests their signatures, if the predicates have some (scanSignatures).
 func (p *planner) fullScan(guards []string) (string, error) {
 	if p.order.ByCreation() && !p.hasWideTexts {
 		if test := p.signatureTest(); test != "" {

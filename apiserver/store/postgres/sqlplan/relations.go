@@ -36,8 +36,8 @@ func (c *compiler) references(typeName, param string, to ...store.Reference) str
 	return where + " AND x.base = " + c.Arg(base)
 }
 
-// refersToID returns the test of a RefersToID on a candidate. Errors: *store.AmbiguousError if
-// there are references with that id to records of several types.
+// refersToID returns the test of a RefersToID on a candidate. Errors: those of Database.ReadNumbers,
+// *store.AmbiguousError if there are references with that id to records of several types.
 func (c *compiler) refersToID(n candidate, condition store.RefersToID) (string, error) {
 	to, err := c.targetsOf(n.typ, condition)
 	if err != nil || len(to) == 0 {
@@ -46,7 +46,8 @@ func (c *compiler) refersToID(n candidate, condition store.RefersToID) (string, 
 	return exists("ix_ref x WHERE " + c.references(n.typ, condition.Param, to...) + " AND x.rid = " + n.rid), nil
 }
 
-// targetsOf returns the references for which the id of a RefersToID may stand.
+// targetsOf returns the references for which the id of a RefersToID may stand. Errors: those of
+// resolveTypes.
 func (c *compiler) targetsOf(typeName string, condition store.RefersToID) ([]store.Reference, error) {
 	name := fmt.Sprintf("%s %t %q", typeName, c.access == nil, condition)
 	types, known := c.resolved.types[name]
@@ -67,9 +68,9 @@ func (c *compiler) targetsOf(typeName string, condition store.RefersToID) ([]sto
 	return to, nil
 }
 
-// resolveTypes returns the types of the records with the id of a RefersToID to which visible
-// records refer. If more than one type is possible, it queries the database. Errors:
-// *store.AmbiguousError if there are several.
+// resolveTypes returns the types of the records to which the id of a RefersToID may refer. If more than
+// one type is possible, it queries the database for the one to which visible records refer. Errors: those
+// of Database.ReadNumbers, *store.AmbiguousError if there are several.
 func (c *compiler) resolveTypes(typeName string, condition store.RefersToID) ([]string, error) {
 	types := slices.Clone(condition.Types)
 	if len(types) == 0 {
@@ -165,8 +166,9 @@ func (c *compiler) refersAround(n candidate, condition store.RefersAround) (stri
 		" AND x.base = ANY(" + c.bases() + ") AND x.tgt IN (SELECT tgt FROM " + members + ")"), nil
 }
 
-// hierarchyTable adds a CTE with the selves of the visible members of a hierarchy to the statement,
-// and returns its name. It returns "" if condition.To is not a record of this site.
+// hierarchyTable adds a CTE with the selves of the members of a hierarchy to the statement, and returns
+// its name. condition.To is a member. The CTE follows the references of visible records only. It returns
+// "" if condition.To is not a record of this site.
 func (c *compiler) hierarchyTable(typeName string, condition store.RefersAround) (string, error) {
 	root, base := c.index.Hash.Target(condition.To)
 	if condition.To.Type == "" || !slices.Contains(c.local, base) {

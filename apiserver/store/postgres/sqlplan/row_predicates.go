@@ -29,9 +29,10 @@ func token(s *Statement, hash indexrow.Hasher, key int64, is store.TokenIs) stri
 	return where
 }
 
-// text returns the condition that a row of ix_str, named x, meets a TextIs. If ranged is true, the
-// condition has a form for which Postgres can use the index by value. Otherwise its form prevents
-// that.
+// text returns the condition that a row of ix_str or ix_text, named x, meets a TextIs. Rows of ix_text
+// are searched by StartsWith only, as they have no columns whole and orig. For StartsWith with at most
+// indexrow.MaxIndexedBytes, ranged selects a form for which Postgres can use the index by value. All
+// other forms prevent that.
 func text(s *Statement, is store.TextIs, ranged bool) string {
 	wanted := []byte(is.Text)
 	const folded, original = "COALESCE(x.whole, x.val)", "COALESCE(x.orig, x.whole, x.val)"

@@ -52,7 +52,8 @@ type Database interface {
 	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
 	// it was slow.
 	LongList(key uint64) (isSlow, known bool)
-	// ReadNumbers runs a statement and returns the values of its only column, which has type int8.
+	// ReadNumbers runs a statement and returns the values of its only column, which has type int8. It
+	// returns errors of the database as they are.
 	ReadNumbers(ctx context.Context, sql string, args []any) ([]int64, error)
 }
 
@@ -111,8 +112,8 @@ type Page struct {
 	IsBounded bool
 }
 
-// Page returns the statement for a page of one type. Errors: *store.AmbiguousError, and
-// store.ErrQueryTimeout if the statement has too many arguments.
+// Page returns the statement for a page of one type. Errors: *store.AmbiguousError,
+// store.ErrQueryTimeout if the statement has too many arguments, and those of Database.ReadNumbers.
 func (s *Search) Page(typeName string) (*Page, error) {
 	c := s.compiler()
 	plan := s.planner(c, typeName)
@@ -156,8 +157,8 @@ func (s *Search) CountConditions(typeName string) int {
 	return c.countConditions(s.Query.WhereOf(typeName))
 }
 
-// NeedsReferencePaths reports whether a condition or an include does not specify the parameter or
-// the type of references.
+// NeedsReferencePaths reports whether a condition or a reverse include does not specify the parameter
+// or the type of references.
 func (s *Search) NeedsReferencePaths() bool {
 	for _, typeName := range s.Query.Types {
 		if needsReferencePaths(s.Query.WhereOf(typeName)) {

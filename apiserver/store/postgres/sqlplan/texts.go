@@ -105,7 +105,8 @@ func (c *compiler) textForms(condition store.TextIs) []string {
 }
 
 // textPath returns the path of a condition on texts. Its list is a range of ix_text for each key. If
-// that is too long, signatures are scanned in the order of creation (scanSignatures).
+// that is too long, signatures are scanned in the order of creation (scanSignatures). textPath returns
+// nil for store.Contains, and for texts longer than indexrow.MaxIndexedBytes.
 func (c *compiler) textPath(typeName string, condition store.TextIs) *accessPath {
 	if condition.Match == store.Contains || len(condition.Text) > indexrow.MaxIndexedBytes {
 		return nil

@@ -10,9 +10,9 @@ import (
 )
 
 // VersionFilter returns the Access of a history as the SQL of a condition on a version with the alias
-// x. The SQL begins with AND, or is empty if all versions are visible. The condition also requires
+// x. The SQL begins with AND, or is empty if query.Access is nil. The condition also requires
 // that the newest version of the record is visible. isPast reports whether x is a row of hist rather
-// than res. Errors: *store.AmbiguousError.
+// than res. Errors: *store.AmbiguousError, those of Database.ReadNumbers.
 func (x *Index) VersionFilter(ctx context.Context, st *Statement, query store.HistoryQuery, isPast bool) (string, error) {
 	if query.Access == nil {
 		return "", nil
@@ -51,7 +51,7 @@ func (x *Index) Tests(ctx context.Context, st *Statement, bases []int64) Tests {
 }
 
 // Of returns the SQL of a condition on a row of res whose record type is typeName. row is the alias of
-// res in the statement. Errors: *store.AmbiguousError.
+// res in the statement. Errors: *store.AmbiguousError, those of Database.ReadNumbers.
 func (t Tests) Of(typeName, row string, condition store.Condition) (string, error) {
 	return t.c.test(candidateRow(typeName, row), condition)
 }

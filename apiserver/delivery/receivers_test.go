@@ -320,6 +320,8 @@ func TestDisable(t *testing.T) {
 		want                       bool
 	}{
 		"no failure before":              {want: false},
+		"nor for long":                   {changed: ago(300), want: false},
+		"a failure as old as the log":    {changed: ago(300), failing: ago(299), want: false},
 		"119 hours":                      {reported: ago(119), failing: ago(119), want: false},
 		"120 hours":                      {reported: ago(120), failing: ago(120), want: true},
 		"a success since it was known":   {reported: ago(120), want: false},

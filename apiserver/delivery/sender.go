@@ -97,8 +97,8 @@ func (a *attempter) withheld(attempt Attempt, why string) Outcome {
 	return Outcome{Attempt: attempt, Status: Undelivered}
 }
 
-// send sends the request. wait is the pause that the receiver requests before the next one.
-// Errors: ctx.Err().
+// send sends the request. wait is the pause that the receiver requests before the next one. It returns
+// an error if the Envelope of the event is invalid or if ctx ends. Errors: ctx.Err().
 func (a *attempter) send(ctx context.Context, webhook Webhook, event store.AcceptedEvent, attempt Attempt) (done Attempt, wait time.Duration, err error) {
 	limited, cancel := context.WithTimeout(ctx, webhook.Timeout)
 	defer cancel()
@@ -173,12 +173,14 @@ func (a *attempter) disable(ctx context.Context, webhook Webhook, attempt Attemp
 	return true
 }
 
-// failingSince returns since when all attempts of a webhook with its current settings have failed.
-// Before it returns a time that disables the webhook, it reads the log, because the last report may
-// be outdated.
+// failingSince returns since when all attempts of a webhook with its current settings have failed. It
+// is zero if no failure before this attempt is known. Before it returns a time that disables the
+// webhook, it reads the log, because the last report may be outdated.
 func (a *attempter) failingSince(ctx context.Context, webhook Webhook, now time.Time) (time.Time, error) {
-	since := later(webhook.FailingSince, webhook.Changed)
-	if webhook.FailingSince.IsZero() || now.Sub(since) < DisableAfter {
+	if webhook.FailingSince.IsZero() {
+		return time.Time{}, nil
+	}
+	if since := later(webhook.FailingSince, webhook.Changed); now.Sub(since) < DisableAfter {
 		return since, nil
 	}
 	health, err := a.log.Health(ctx)

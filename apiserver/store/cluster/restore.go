@@ -52,7 +52,7 @@ func (s *Store) KeepsVersions() bool { return false }
 
 // isOfRecord reports whether an error concerns a record, so that the others can be restored.
 func isOfRecord(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrMoving) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // restore restores a record. Errors: those of store.Restored, store.ErrUnavailable.

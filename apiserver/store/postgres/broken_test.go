@@ -235,7 +235,18 @@ func TestSlowQuery(t *testing.T) {
 	slow := open(t, shared, key, postgres.Options{}).Through(pool)
 	_, err = slow.Search(t.Context(), store.Query{Types: []string{patient}, Count: 1, Where: store.TextIs{Param: "none", Match: store.Contains, Text: "x"}})
 	if !errors.Is(err, store.ErrQueryTimeout) {
-		t.Errorf("got %v, want ErrQueryTimeout", err)
+		t.Errorf("search: got %v, want ErrQueryTimeout", err)
+	}
+	locked, err := shared.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locked.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := locked.Exec(t.Context(), `LOCK TABLE res IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = slow.History(t.Context(), store.HistoryQuery{Key: store.Key{Type: patient, ID: "1"}}); !errors.Is(err, store.ErrQueryTimeout) {
+		t.Errorf("history: got %v, want ErrQueryTimeout", err)
 	}
 }
 

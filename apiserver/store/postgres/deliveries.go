@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -128,8 +129,12 @@ const invalidText = "22P02"
 // Redeliver implements delivery.Log. If the webhook is ordered, the delivery waits for earlier
 // pending deliveries of the same subject to the webhook.
 func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (delivery.Delivery, error) {
-	if _, err := s.Delivery(ctx, webhook, id); err != nil {
+	found, err := s.Delivery(ctx, webhook, id)
+	if err != nil {
 		return delivery.Delivery{}, err
+	}
+	if len(found.Event.Envelope) == 0 {
+		return delivery.Delivery{}, fmt.Errorf("the log no longer has the envelope of the event: %w", store.ErrNotFound)
 	}
 	if _, err := s.revive(ctx, webhook, []string{id}); err != nil {
 		return delivery.Delivery{}, err
@@ -176,6 +181,7 @@ func (s deliveryLog) nextDeliveries(ctx context.Context, webhook string, status 
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	const find = `SELECT d.id::text, d.at, d.seq FROM delivery d WHERE d.site = $1 AND d.webhook = $2 AND d.status = $3 AND (d.at, d.seq) > ($4, $5) AND d.at < $6
+		AND (SELECT octet_length(e.envelope) > 0 FROM event e WHERE e.site = $1 AND e.seq = d.seq)
 		ORDER BY d.at, d.seq LIMIT $7`
 	rows, err := s.pool.Query(ctx, find, s.site, webhook, outbox.StatusNumber(status), from, after, to, replayBatch)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -72,7 +73,9 @@ func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Pa
 		return store.Page{}, storeError("read history", err)
 	}
 	defer s.share.release()
-	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+	if err := s.pool.SendBatch(ctx, batch).Close(); isQueryLimit(err) {
+		return store.Page{}, errors.Join(store.ErrQueryTimeout, err)
+	} else if err != nil {
 		return store.Page{}, storeError("read history", err)
 	}
 	if single && !h.found {

@@ -75,9 +75,15 @@ func (l *leases) run(ctx context.Context) {
 }
 
 // tick reads all Leases, renews the member Lease of this replica, and takes, renews or releases
-// shards.
+// shards. It ends when the first of the held shards is overdue, at the latest.
 func (l *leases) tick(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.duration/3)
+	until := time.Now().Add(l.duration / 3)
+	for _, renewed := range l.held {
+		if overdue := renewed.Add(l.overdueAfter()); overdue.Before(until) {
+			until = overdue
+		}
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	list, err := l.client.List(ctx, metav1.ListOptions{LabelSelector: leaseLabel})
 	if err != nil {
@@ -178,11 +184,14 @@ func (l *leases) renew(ctx context.Context, name, kind string, lease *coordinati
 	return err
 }
 
-// dropOverdue ends the work on shards whose Leases were not renewed for two thirds of the duration.
+// overdueAfter is how long this replica works on a shard without renewing its Lease.
+func (l *leases) overdueAfter() time.Duration { return 2 * l.duration / 3 }
+
+// dropOverdue ends the work on the shards that are overdue.
 func (l *leases) dropOverdue() {
 	var overdue []int
 	for shard, renewed := range l.held {
-		if time.Since(renewed) > 2*l.duration/3 {
+		if time.Since(renewed) >= l.overdueAfter() {
 			slog.Warn("the lease of a shard was not renewed in time; this replica stops work on the shard", "shard", shard)
 			overdue = append(overdue, shard)
 		}

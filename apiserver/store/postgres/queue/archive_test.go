@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/queue"
 )
 
@@ -50,4 +51,26 @@ func TestArchiveReturn(t *testing.T) {
 		g.Expect(former.RestoreEnded(t.Context(), []delivery.Archived{one})).To(Succeed())
 		g.Expect(counts(t, from, "a")).To(Equal(map[delivery.Status]int{delivery.Failed: 1, delivery.Pending: 2}))
 	}
+}
+
+// TestArchivedWithoutEnvelope restores a delivery of a site in the cluster that has dropped the envelope of
+// the event. It cannot be made again.
+func TestArchivedWithoutEnvelope(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	s := d.site()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var ended []delivery.Archived
+	for i, envelope := range [][]byte{nil, []byte("{}")} {
+		event := store.AcceptedEvent{ID: []string{"dropped", "kept"}[i], Type: "order.created", Sequence: int64(i + 1), Accepted: now, Envelope: envelope}
+		ended = append(ended, delivery.Archived{Delivery: delivery.Delivery{
+			ID: delivery.DeliveryID(event.ID, "a"), Webhook: "a", Event: event, Status: delivery.Failed, Finished: now,
+		}})
+	}
+	g.Expect(queue.NewArchive(d.pool, s.Number()).RestoreEnded(t.Context(), ended)).To(Succeed())
+
+	_, err := s.Deliveries().Redeliver(t.Context(), "a", ended[0].ID)
+	g.Expect(err).To(MatchError(store.ErrNotFound))
+	g.Expect(s.Deliveries().Replay(t.Context(), delivery.Query{Webhook: "a"})).To(BeEquivalentTo(1))
+	g.Expect(counts(t, s, "a")).To(Equal(map[delivery.Status]int{delivery.Failed: 1, delivery.Pending: 1}))
 }

@@ -52,7 +52,6 @@ func (l *loader) load(ctx context.Context, row *river.Job[attempt]) (*job, error
 func (l *loader) run(ctx context.Context, batch []*load) {
 	sites, ids, jobs := make([]int32, len(batch)), make([]string, len(batch)), make([]int64, len(batch))
 	for i, request := range batch {
-		request.err = pgx.ErrNoRows
 		sites[i], ids[i], jobs[i] = request.row.Args.Site, request.row.Args.Delivery, request.row.ID
 	}
 	// OFFSET 0 prevents a scan of the site's events, which Postgres chooses if it estimates the
@@ -74,9 +73,12 @@ func (l *loader) run(ctx context.Context, batch []*load) {
 			return nil
 		})
 	}
-	if err != nil {
-		for _, request := range batch {
+	for _, request := range batch {
+		switch {
+		case err != nil:
 			request.err = err
+		case request.job == nil && request.err == nil:
+			request.err = pgx.ErrNoRows
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // absentTime is the time from the start of a request to its response if the Site does not exist or
 // is hidden from the caller. It must exceed the time of the checks, which differ: a TokenReview for
-// both, and about 120 SubjectAccessReviews for a hidden Site, eight at a time, which take 30 to 60
+// both, and about 150 SubjectAccessReviews for a hidden Site, eight at a time, which take 30 to 60
 // ms.
 const absentTime = 250 * time.Millisecond
 

@@ -30,8 +30,8 @@ type Caller struct {
 	Patient string
 	// SMART reports whether Scopes authorize access to FHIR records instead of Kubernetes RBAC.
 	SMART bool
-	// Identity is a cache key of all other fields. It is empty if the authenticator did not compute
-	// it.
+	// Identity is a cache key of the fields on which rights can depend. It is empty if the
+	// authenticator did not compute it.
 	Identity string
 }
 
@@ -132,7 +132,7 @@ func (e *ForbiddenError) Error() string {
 }
 
 // Authorizer authorizes actions at a Site. Authorize returns nil if the caller may perform the
-// action. Errors: *ForbiddenError, ErrSiteHidden, ErrUnavailable.
+// action. Errors: *ForbiddenError, ErrUnavailable.
 type Authorizer interface {
 	Authorize(ctx context.Context, caller Caller, site Tenant, action Action) error
 }

@@ -59,7 +59,8 @@ type reference struct {
 	Identifier identifier `json:"identifier"`
 }
 
-// String returns the display text of the target, or else the reference.
+// String returns the display text of the target, or else the reference, or else the value of the
+// identifier.
 func (r reference) String() string {
 	return string(cmp.Or(r.Display, r.Reference, r.Identifier.Value))
 }

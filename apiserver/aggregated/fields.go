@@ -37,7 +37,8 @@ func (w *mutation) owned(ctx context.Context, record store.Record) (r4v1.Object,
 
 // attribute updates the managed fields of an object whose record another API has written since they
 // were stored: restManager owns the changed fields. If the version at that time is no longer
-// stored, restManager owns all of the spec, so that no apply removes fields that others may need.
+// stored, or is hidden from the caller, restManager owns all of the spec, so that no apply removes
+// fields that others may need.
 func (r *resource) attribute(ctx context.Context, records store.Store, object r4v1.Object, record store.Record) (r4v1.Object, error) {
 	before := object.DeepCopyObject().(r4v1.Object)
 	before.SetSpec([]byte(`{}`))

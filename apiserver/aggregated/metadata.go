@@ -11,7 +11,7 @@ import (
 )
 
 // kept is the metadata of an object that cannot be derived from its record. It is stored with the
-// record. Other APIs do not show or change it.
+// record. The FHIR and AHDS APIs do not show or change it. The native format has it.
 type kept struct {
 	GenerateName  string                      `json:"generateName,omitempty"`
 	Labels        map[string]string           `json:"labels,omitempty"`

@@ -143,8 +143,8 @@ func digits(number string) int {
 	return len(strings.Trim(mantissa, "0"))
 }
 
-// exactly reports whether two decimals are equal. They must be equal as float64: their exponents
-// are then within its range, so that an exact comparison is cheap.
+// exactly reports whether two decimals are equal. They must be equal as float64: unless that is 0,
+// their exponents are then within its range, so that an exact comparison is cheap.
 func exactly(a, b string) bool {
 	x, okX := new(big.Rat).SetString(a)
 	y, okY := new(big.Rat).SetString(b)

@@ -37,7 +37,8 @@ type Config struct {
 	// Changed files are read again.
 	CertFile, KeyFile string
 	Sites             Sites
-	// Authorizer determines which records an error about references may name.
+	// Authorizer determines to which records a write may refer and which ones an error about
+	// references may name, and whether the response to a patch has the object.
 	Authorizer access.Authorizer
 	// Pages seals continue tokens.
 	Pages Pages

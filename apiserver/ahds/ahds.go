@@ -1,7 +1,7 @@
 // Package ahds serves the animal health data store (AHDS) API of every site. Comments cite the
 // API's specification as "Contract 4.2". Its handlers translate between HTTP and package store or
 // the custom resources of a site. They use no storage engine and no Kubernetes client directly. The
-// subpackages define slots, event groups and webhooks.
+// subpackages define slots, events, event groups and webhooks.
 package ahds
 
 import (
@@ -76,7 +76,7 @@ func (s DataStore) isOpen(group string) bool {
 // Cursors are required.
 type Config struct {
 	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
-	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
+	// *access.HeaderError, access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
 	Admit func(r *http.Request, siteID string) (DataStore, access.Caller, error)
 	// Find finds the site of a calendar request, whose token is in the query string. It also finds
 	// hidden sites, because the token grants access. Errors: access.ErrSiteHidden,

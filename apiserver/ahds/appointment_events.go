@@ -9,7 +9,8 @@ import (
 
 // AppointmentKind defines the events of availability slots. They are about the appointment that a
 // booked slot represents. Booking a slot creates the appointment. Changing or releasing a booked
-// slot updates it. The data of an event is the slot as a read returns it.
+// slot updates it. Deleting a slot has no event. The data of an event is the slot as a read returns
+// it.
 var AppointmentKind = &events.Kind{
 	Moment: func(change store.Change) events.Moment {
 		if change.After.Deleted {

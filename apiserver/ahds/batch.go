@@ -45,7 +45,7 @@ func anObject(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 }
 
 // authorizeAny returns nil if the caller has the right to one of batchVerbs. Otherwise it returns
-// the first refusal, which hides a hidden site. Errors: those of access.Authorizer.
+// the error for the verb of the first of batchActions. Errors: those of access.Authorizer.
 func (h *handler) authorizeAny(r *request, op operation) error {
 	var refused error
 	for _, action := range batchActions {
@@ -125,8 +125,8 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 	return r.respond(w, http.StatusOK, typeJSON, append(items, `]}`...))
 }
 
-// readBatch parses the body of a batch of at most maxEntries entries. The errors in an entry are
-// stored in it. Errors: fielderror.Errors in the body as a whole.
+// readBatch parses the body of a batch of 1 to maxEntries entries. The errors in the fields of an
+// entry are stored in it. Errors: fielderror.Errors if the body is not an array of so many objects.
 func readBatch(text []byte, maxEntries int, key idempotencyKey) ([]batchEntry, error) {
 	if !schema.IsList(text) {
 		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(maxEntries) + " entries"}}

@@ -104,6 +104,7 @@ type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
 // change edits the record of the path. It retries after a conflict with another write. A change
 // with an idempotency key is applied once. A repeated request gets the version that it created.
+// Errors: fielderror.Errors, *preconditionError, *keyReusedError, those of edit and of the store.
 func (h *handler) change(r *request, k *kind, method store.Method, key idempotencyKey, edit edit) (store.Record, error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return store.Record{}, err

@@ -71,7 +71,8 @@ func (k *kind) checked(content schema.Content, err error) error {
 	return append(errs, k.check(content)...).Err()
 }
 
-// createOnce creates a record, or returns the one that the same request created before.
+// createOnce creates a record, or returns the first version of the one that the same request created
+// before. Errors: *keyReusedError, *idTakenError, those of the store.
 func (h *handler) createOnce(r *request, k *kind, id string, next stored, key idempotencyKey) (store.Record, store.Outcome, error) {
 	chosen := id != ""
 	if !chosen {

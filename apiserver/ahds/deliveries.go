@@ -18,7 +18,7 @@ import (
 )
 
 // deliveryResource is the RBAC subresource of deliveries: list and get read the log, create sends
-// deliveries.
+// deliveries, to receivers or as a stream.
 const deliveryResource = "webhooks/deliveries"
 
 // routeDeliveries registers the paths of deliveries.
@@ -78,8 +78,8 @@ func parseStatuses(values, words []string) (statuses []delivery.Status, problem 
 	return statuses, ""
 }
 
-// deliveries returns the delivery log of the site. Errors: store.ErrNotFound if the webhook of the
-// path does not exist.
+// deliveries returns the delivery log of the site. Errors: store.ErrUnavailable while the storage is
+// not open, store.ErrNotFound if the webhook of the path does not exist.
 func (r *request) deliveries() (delivery.Log, error) {
 	if r.site.Deliveries == nil {
 		return nil, store.ErrUnavailable

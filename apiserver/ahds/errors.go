@@ -5,8 +5,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// The codes of problems, in addition to those of packages fielderror, slot and web. Clients depend
-// on them.
+// The codes of problems, in addition to those of packages slot and web. Clients depend on them.
 const (
 	codeInvalidRequest  = "invalid_request"
 	codeNotFound        = "resource_not_found"

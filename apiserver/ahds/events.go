@@ -158,8 +158,9 @@ func (h *handler) acceptanceOf(r *request, p events.Published) (acceptance, erro
 }
 
 // acceptAll stores events: in one transaction if the storage has transactions, and otherwise one
-// after the other. Events that were accepted before with the same content are skipped.
-// Errors: *eventTakenError, *keyReusedError, those of the store.
+// after the other, so that after an error the events before it remain stored. Events that were
+// accepted before with the same content are skipped. Errors: *eventTakenError, *keyReusedError, those
+// of the store.
 func acceptAll(r *request, accepted []acceptance) error {
 	if r.site.Store.Atomic() {
 		return accept(r, accepted)

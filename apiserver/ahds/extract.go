@@ -20,8 +20,8 @@ var recordTypes = func() (names []string) {
 // Types returns the store types of this facade's records.
 func Types() []string { return slices.Clone(recordTypes) }
 
-// Extract returns the searchable values of this facade's records. For records of other types and
-// records that cannot be decoded it returns nil.
+// Extract returns the searchable values of this facade's records. It returns nil for events, which
+// have none, for records of other types, and for records that cannot be decoded.
 func Extract(recordType string, body []byte) []store.IndexValue {
 	for _, k := range kinds() {
 		if k.recordType != recordType {

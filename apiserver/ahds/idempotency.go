@@ -13,7 +13,9 @@ import (
 
 const (
 	idempotencyHeader = "Idempotency-Key"
-	// keyLife is how long a key is remembered. After that, its request is applied again.
+	// keyLife is how long the key of the create of a record is remembered. The key of a change stays in
+	// its record until the first change after keyLife, or until maxKeys later changes. An id that was
+	// derived from a key is derived again after keyLife too.
 	keyLife = 24 * time.Hour
 	// maxKeys is how many keys of changes a record stores. The oldest are removed.
 	maxKeys = 8
@@ -23,13 +25,14 @@ const (
 	poll = 10 * time.Millisecond
 )
 
-// idempotencyKey is the Idempotency-Key of a request. The zero value means that there is none. A
-// create claims its key, so that the key creates one record only. A change stores its key in the
-// record.
+// idempotencyKey is the Idempotency-Key of a request. The zero value means that there is none. The
+// create of a record claims its key, so that the key creates one record only. A change stores its key
+// in the record.
 type idempotencyKey struct {
 	// key is a hash of the caller's name and the header.
 	key string
-	// request is a hash of the request, to detect another request with the same key.
+	// request is a hash of the request, to detect another request with the same key. It is empty for the
+	// create of a record, whose serviceData.Fingerprint is compared instead.
 	request string
 }
 

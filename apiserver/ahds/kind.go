@@ -31,7 +31,8 @@ type kind struct {
 	check func(schema.Content) fielderror.Errors
 	// change applies a client's write to a record. If nil, the write replaces the content.
 	change func(id string, before stored, w write, now time.Time) (stored, error)
-	// claims returns all claims of a record. If nil, the kind has none.
+	// claims returns the claims of a record, without those of idempotency keys. If nil, the kind has
+	// none.
 	claims func(s stored, now time.Time) []store.Claim
 	// keepsDeletions is set if a delete leaves a tombstone, which a list of changes shows. Otherwise it
 	// removes the record with its history.
@@ -45,7 +46,8 @@ type write struct {
 	// sent is the request's body, content the content of the record after the write.
 	sent    schema.Object
 	content schema.Content
-	// seen is set if the client knows the current version of the record.
+	// seen is set if the client creates the record, or replaces it and knows its current version. A
+	// PATCH never sets it, even with If-Match.
 	seen bool
 	by   access.Caller
 }

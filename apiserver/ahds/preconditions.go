@@ -22,7 +22,8 @@ func tagOf(version int64, uid string) web.ETag {
 // etagSyntax is the syntax of ETags. RFC 9110 §8.8.3.
 var etagSyntax = regexp.MustCompile(`^(W/)?"([\x21\x23-\x7e\x80-\xff]*)"$`)
 
-// precondition returns the If-Match of a write. Writes do not support If-None-Match.
+// precondition returns the If-Match of a write. Writes do not support If-None-Match. Errors:
+// fielderror.Errors if the request has If-None-Match, *web.ETagError.
 func (r *request) precondition() (web.ETags, error) {
 	if len(r.Header.Values("If-None-Match")) > 0 {
 		return web.ETags{}, fielderror.Errors{{In: fielderror.Header, At: "If-None-Match", Code: fielderror.CodeInvalidHeader, Detail: "If-None-Match is not supported by writes; send If-Match, or create with an id of your own to create only once"}}

@@ -25,7 +25,8 @@ type problem struct {
 	detail      string
 	header      map[string]string
 	fieldErrors fielderror.Errors
-	// conflicting is the id of the slot that prevents a booking.
+	// conflicting is the id of the slot that prevents a change of a slot. It is empty for other
+	// problems.
 	conflicting string
 }
 
@@ -136,7 +137,8 @@ func summary(errs fielderror.Errors) string {
 	return "the request has " + strconv.Itoa(len(errs)) + ` invalid fields, listed in "errors"`
 }
 
-// slotProblem returns the problem of an error that prevents a booking.
+// slotProblem returns the problem of an error that prevents a change of a slot: its own state, or a
+// booking or hold of another slot.
 func slotProblem(err error) (problem, bool) {
 	var (
 		refused *slot.RefusedError

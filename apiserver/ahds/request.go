@@ -46,7 +46,7 @@ func (h *handler) serve(paths methods) http.HandlerFunc {
 	}
 }
 
-// conceal returns the error to respond with. If a request without a bearer token fails at a hidden
+// conceal returns the error to respond with. If a request of an open operation fails at a hidden
 // site, the error and its time are those of a site that does not exist.
 func (r *request) conceal(began time.Time, err error) error {
 	if !r.open || !r.site.Access.Hidden && !errors.Is(err, access.ErrSiteHidden) {

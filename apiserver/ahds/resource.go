@@ -74,8 +74,9 @@ var webhooks = &resourceKind{
 	guard: guardClearance,
 }
 
-// guardClearance returns an error if the webhook has a clearance and the caller may not see all
-// records. Changing the URL or the fields of such a webhook requires the same right.
+// guardClearance returns an error if the webhook has ClearancePrivileged and the caller may not see
+// all records. Every change of the content of such a webhook requires this right, except one that
+// removes the clearance.
 func guardClearance(r *request, next schema.Content) error {
 	if next.Text("clearance") != webhook.ClearancePrivileged {
 		return nil

@@ -113,7 +113,7 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 }
 
 // writePrecondition returns the check of a resource against the If-Match of a write. It returns an
-// error if the query string has parameters.
+// error if the query string has parameters, and those of precondition.
 func (r *request) writePrecondition() (check func(webhook.Resource) error, err error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 )
 
 // createResource serves POST …/{kind}. A request that is repeated with the same id or
-// Idempotency-Key creates nothing and gets the resource that it created.
+// Idempotency-Key creates nothing. It gets the resource that it created as it is now, without the
+// secret.
 func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceKind) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
@@ -62,7 +63,8 @@ func (k *resourceKind) fingerprint(content schema.Content) string {
 	return digest([]byte(k.segment), w.Done())
 }
 
-// makeResource creates a resource, or returns the one that the same request created before.
+// makeResource creates a resource, or returns the one that the same request created before. Errors:
+// *idTakenError, *keyReusedError, those of ResourceStore.
 func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resource, key idempotencyKey) (made webhook.Resource, secret string, created bool, err error) {
 	chosen := wanted.ID != ""
 	if wanted.ID, err = k.newID(r, wanted.ID, key); err != nil {

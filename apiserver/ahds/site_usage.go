@@ -21,6 +21,7 @@ const usagePeriod = time.Hour
 type siteUsage struct {
 	SiteID string `json:"siteId"`
 	// Storage and Deliveries are of the whole site. They are omitted while the storage is not open.
+	// Storage is also omitted until it has been counted.
 	Storage    *storageUsage  `json:"storage,omitempty"`
 	Deliveries *deliveryUsage `json:"deliveries,omitempty"`
 	// Requests counts the requests to the API server that responds, not to its other replicas.

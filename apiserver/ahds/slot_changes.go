@@ -165,7 +165,8 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 	return at, nil
 }
 
-// invalidCursor returns the error of a cursor that cannot be used. The problem follows the words "the cursor".
+// invalidCursor returns the error of a cursor that cannot be used. problem follows the words "the
+// cursor".
 func invalidCursor(problem string) error {
 	return fielderror.Errors{{In: fielderror.Parameter, At: "since", Code: fielderror.CodeInvalidValue, Detail: "the cursor " + problem}}
 }

@@ -161,7 +161,7 @@ func (r *request) streamed() (webhook.Resource, error) {
 	return hook, err
 }
 
-// deliveryStream is one open stream. at is the position of the last delivery written.
+// deliveryStream is one open stream. at is the position up to which deliveries have been written.
 type deliveryStream struct {
 	*handler
 	request *request
@@ -171,8 +171,8 @@ type deliveryStream struct {
 	control *http.ResponseController
 }
 
-// run writes deliveries until the client disconnects, the server stops, or the request would be
-// refused.
+// run writes deliveries until the client disconnects or the server stops, and then returns nil. It
+// returns an error if the request would be refused, or if deliveries cannot be read or written.
 func (s *deliveryStream) run(ctx context.Context) error {
 	poll, keepAlive, recheck := time.NewTimer(streamPoll), time.NewTicker(s.Streams.KeepAlive), time.NewTicker(s.Streams.Recheck)
 	defer poll.Stop()

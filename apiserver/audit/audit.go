@@ -25,9 +25,11 @@ type Storage interface {
 	// Append stores all entries durably, or returns an error. An entry that is appended again is
 	// stored once.
 	Append(ctx context.Context, entries []*Entry) error
-	// Search returns the entries that the query selects, newest first. Errors: ErrTooSlow.
+	// Search returns the entries that the query selects, newest first. Errors: ErrTooSlow,
+	// store.ErrUnavailable.
 	Search(ctx context.Context, query Query) ([]Entry, error)
-	// Trim deletes the entries that are older than retention.
+	// Trim deletes the entries that are older than retention. An engine that deletes entries by the
+	// hour or by the day keeps some of them for up to an hour or a day longer.
 	Trim(ctx context.Context, retention time.Duration) error
 }
 
@@ -54,8 +56,8 @@ type Query struct {
 	Count int
 }
 
-// Position is the place of an entry in the order of a Search, newest first. The zero value is before
-// all entries.
+// Position is the place of an entry in the order of a Search, newest first. As Query.After, the zero
+// value is the start. Before does not treat it specially.
 type Position struct {
 	// Time is in microseconds since 1970.
 	Time int64

@@ -72,7 +72,7 @@ type Entry struct {
 	Issuer string `json:"issuer,omitempty"`
 	// Address is the address of the client, or of the last proxy before the server.
 	Address string `json:"address,omitempty"`
-	// API is fhir, ahds or kubernetes.
+	// API is fhir, ahds, native or kubernetes.
 	API string `json:"api,omitempty"`
 	// Interaction is the FHIR interaction, such as search-type (R4 http.html). In other APIs it is
 	// the RBAC verb.
@@ -81,12 +81,14 @@ type Entry struct {
 	Method      string `json:"method"`
 	// Type is the record type of the request. It is empty if the request has several types.
 	Type string `json:"type,omitempty"`
-	// Records are the records in the response, or the records that the request wrote. No two of them
-	// differ only in the case of their ids.
+	// Records are the record in the path of the request, and the records that the request wrote or
+	// tried to write or, if there are none, those that it read. No two of them differ only in the case
+	// of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
-	// Rule is what denied the request: token, rbac, or what hides a record that it names (the name of
-	// a privacy rule, confidentiality, default or link).
+	// Rule is what denied the request: token, rbac, or what hides a record that was read for it (the
+	// name of a privacy rule, confidentiality, default or link). Such a request can have succeeded
+	// without the record.
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`

@@ -30,12 +30,14 @@ func (a *Auditor) Close() {
 // Fail writes the response to a request that failed with an error.
 type Fail func(w http.ResponseWriter, r *http.Request, err error)
 
-// commitTimeout limits how long a response waits for its entry. At the limit it is not stored.
+// commitTimeout limits how long a response waits until its entry is stored. At the limit the request
+// fails with ErrUnavailable unless Settings.Continue is set, and the entry may still be stored later.
 const commitTimeout = 10 * time.Second
 
 // Handler records the requests that next serves. api is Entry.API. If the entries of a request cannot
-// be stored, fail writes the response instead of next, with ErrUnavailable or ErrWritten. If an outer
-// Handler already records the request, both use the same Recorder, and the inner Handler commits it.
+// be stored, fail writes the response instead of next, with ErrUnavailable or ErrWritten, unless
+// Settings.Continue is set or the Recorder is concealed. If an outer Handler already records the
+// request, both use the same Recorder, and the inner Handler commits it.
 func (a *Auditor) Handler(api string, next http.Handler, fail Fail) http.Handler {
 	if a == nil {
 		return next

@@ -99,8 +99,8 @@ func (l *Log) Move(storage Storage) {
 
 func (l *Log) namesParameters() bool { return l.settings.Load().Parameters }
 
-// Close stores the pending entries and ends the log. Pending entries that are not stored when ctx
-// ends are lost. Each entry that is added later is stored immediately.
+// Close stores the pending entries and ends the log. Pending entries are lost if an attempt to store
+// them fails, or ctx ends first. Each entry that is added later is stored immediately.
 func (l *Log) Close(ctx context.Context) {
 	l.summarize()
 	l.mu.Lock()

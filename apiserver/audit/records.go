@@ -181,7 +181,7 @@ func (l *recordList) records() Records { return RecordsOf(l.texts...) }
 // records need a map.
 const fewRecords = 32
 
-// distinct returns n records, each once.
+// distinct returns each of the records once. n is their number including repetitions.
 func (r Records) distinct(n int) Records {
 	kept := make([]string, 0, n)
 	var seen map[string]struct{}

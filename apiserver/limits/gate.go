@@ -16,8 +16,8 @@ const (
 )
 
 // gate limits the concurrent searches of one Site to its slots. Callers with waiting searches take
-// turns, so that a caller with many does not delay others. No caller has more than three quarters
-// of the slots, because searches take long if the client reads the response slowly.
+// turns, so that a caller with many does not delay others. No caller has more than maxShare of the
+// slots, because searches take long if the client reads the response slowly.
 type gate struct {
 	mu      sync.Mutex
 	slots   int
@@ -95,7 +95,8 @@ func (g *gate) mayRun(caller string) bool {
 	return g.running < g.slots && g.own[caller] < maxShare(g.slots)
 }
 
-// maxShare returns how many of n places one caller, or one Site, may have: three quarters, and at least 1.
+// maxShare returns how many of n places one caller, or one Site, may have: three quarters, rounded up,
+// and at least 1.
 func maxShare(n int) int { return max(1, n-n/4) }
 
 func (g *gate) run(caller string) {

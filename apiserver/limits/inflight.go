@@ -13,8 +13,8 @@ const policyServer = "server"
 
 // Inflight limits the number of concurrent requests of one server. Without a limit, an overloaded
 // server shares its processors among thousands of requests, so that each takes long and clients
-// give up on most. No Site has more than three quarters of the requests, because those of one whose
-// storage is slow would otherwise leave none to the others. It is safe for concurrent use.
+// give up on most. No Site has more than maxShare of the requests, because those of one whose storage
+// is slow would otherwise leave none to the others. It is safe for concurrent use.
 type Inflight struct {
 	max     int
 	mu      sync.Mutex

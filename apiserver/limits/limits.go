@@ -1,5 +1,5 @@
-// Package limits limits the rate of requests, per Site, caller and client address, and the number
-// of concurrent searches of a Site. It does no I/O.
+// Package limits limits the rate of requests, per Site, caller and client address, the number of
+// concurrent searches of a Site, and that of concurrent requests of a server. It does no I/O.
 package limits
 
 import (
@@ -38,13 +38,14 @@ type Rates struct {
 	// Rate is the maximum average number of requests per second of the Site. Default: 5000.
 	Rate int
 	// CallerRate is the maximum average number of requests per second of one caller. Default: half of
-	// Rate.
+	// Rate, at least 1.
 	CallerRate int
 	// Burst is the number of requests that the Site serves at once, in total and for each caller,
 	// before the average rate applies. Default: twice Rate.
 	Burst int
 	// Searches is the maximum number of searches, histories and lists that run concurrently. Further
-	// searches wait for up to maxSearchWait and then fail. Default: 64.
+	// searches wait for up to maxSearchWait and then fail, or fail at once if too many wait already
+	// (maxWaitersPerSlot). Default: 64.
 	Searches int
 }
 

@@ -27,12 +27,12 @@ type ahdsOperation struct {
 	id, summary string
 	query       []list.Parameter
 	headers     []string
-	// sends is the schema of the body, sendsType its media type, and optional is set if it may be
-	// absent. example is an example of it.
+	// sends is the schema of the body, sendsType its media type, which is JSON if empty, and optional
+	// is set if the body may be absent. example is an example of it.
 	sends, sendsType, example string
 	optional                  bool
-	// status is that of success. sends back the schema gives, of media type givesType, which is JSON
-	// if empty. Without gives, the response has no body.
+	// status is that of success. The body of the response is JSON of the schema gives or, if gives is
+	// empty, text of the media type givesType. If both are empty, there is no body.
 	status, gives, givesType string
 	// also are further statuses of success with the same response, notModified adds 304.
 	also        []string

@@ -102,7 +102,8 @@ func (h *handler) ofSite(next func(http.ResponseWriter, *http.Request, Site) err
 	}
 }
 
-// prefersHTML reports whether the client is a browser: it accepts HTML by name.
+// prefersHTML reports whether the client is a browser: it accepts HTML by name, and does not prefer
+// JSON.
 func prefersHTML(r *http.Request) bool {
 	ranges := web.ParseAccept(r.Header)
 	html, at := web.Preference(ranges, "text/html")

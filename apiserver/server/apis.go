@@ -20,8 +20,8 @@ const (
 	apiNone   = "none"
 )
 
-// siteAndAPI returns the segments siteId and api of a path /site/{siteId}/{api} or below it. Both
-// are empty for other paths.
+// siteAndAPI returns the segments siteId and api of a path /site/{siteId}/{api} or below it. api is
+// empty for /site/{siteId}. Both are empty for other paths.
 func siteAndAPI(path string) (siteID, api string) {
 	below, ofSite := strings.CutPrefix(path, "/site/")
 	if !ofSite {

@@ -46,7 +46,8 @@ type Runner interface {
 	Run(ctx context.Context)
 }
 
-// Deliver sends events to webhooks until ctx ends, and then waits for the attempts in flight.
+// Deliver sends events to webhooks until ctx ends or a part fails, and then waits for the attempts in
+// flight.
 func Deliver(ctx context.Context, config DeliveryConfig) error {
 	if err := metrics.Registry.Register(config.Webhooks); err != nil {
 		return err

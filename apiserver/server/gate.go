@@ -124,8 +124,8 @@ type viewer struct {
 }
 
 // rightsTo returns the caller's rights to a type's records that privacy rules restrict. The first
-// use of break-glass is recorded. Errors: *access.ForbiddenError if the caller may not break the
-// glass, access.ErrUnavailable.
+// use of break-glass for the type is recorded as a Kubernetes Event. Errors: *access.ForbiddenError if
+// the caller may not break the glass, access.ErrUnavailable.
 func (v *viewer) rightsTo(recordType string) (privacy.Rights, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -55,8 +55,8 @@ type Config struct {
 	// Listener configures the port of the FHIR and AHDS APIs. If nil, these APIs are served only
 	// through the aggregated API.
 	Listener *Listener
-	// MaxRequestsInflight is the maximum number of concurrent requests to the FHIR and AHDS APIs. 0
-	// means no limit.
+	// MaxRequestsInflight is the maximum number of concurrent requests to the FHIR and AHDS APIs, the
+	// native format and the portal together. Further requests to Sites fail with 429. 0 means no limit.
 	MaxRequestsInflight int
 	// Aggregated has the Kubeconfig, the Address and the certificate of the aggregated API; the
 	// Server sets the other fields. If nil, the aggregated API is not served.
@@ -87,7 +87,7 @@ type Server struct {
 	config    Config
 	ready     readiness
 	admission *admission
-	// tokens seals and opens continue tokens.
+	// tokens seals and opens continue tokens and the cursors of lists of changes.
 	tokens search.Tokens
 	audit  *audit.Auditor
 	// traffic counts the requests of Sites.
@@ -97,7 +97,7 @@ type Server struct {
 	// facade is the server of the FHIR and AHDS APIs for clients. It is nil without a Listener.
 	facade *http.Server
 	health *http.Server
-	// stopping is closed when Run's context ends. Streams of deliveries end then.
+	// stopping is closed when Run's context ends or a part fails. Streams of deliveries end then.
 	stopping chan struct{}
 }
 
@@ -189,8 +189,8 @@ func resources() []schema.GroupResource {
 	return all
 }
 
-// Run serves until ctx ends. It then ends connections as they are used, for closeDelay, and waits up
-// to drainTime for open requests.
+// Run serves until ctx ends or a part fails. It then ends connections as they are used, for closeDelay,
+// and waits up to drainTime for open requests.
 func (s *Server) Run(ctx context.Context) error {
 	var listener net.Listener
 	var err error

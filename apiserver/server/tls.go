@@ -23,7 +23,7 @@ type Listener struct {
 	MaxConnections, MaxConnectionsPerAddress int
 }
 
-// listen opens the port. It serves TLS until ctx ends.
+// listen opens the port, with TLS if CertFile is set. It reloads the certificate until ctx ends.
 func (l *Listener) listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)
 	if err != nil {

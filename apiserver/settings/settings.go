@@ -20,7 +20,7 @@ type Settings struct {
 	// ID is the siteID, as in paths.
 	ID string
 	// URL is the base URL of the Site at the host name of its spec.exposure. It is empty if the Site
-	// has no host name of its own.
+	// has no host name of its own, or while the controller has not allowed it.
 	URL    string
 	Access access.Tenant
 	// Limits are spec.limits. Fields that the Site does not set are nil: the code that enforces a
@@ -49,11 +49,13 @@ type Settings struct {
 // defaultMaxBodySize is the maximum size in bytes of a request body at a Site that does not set it.
 const defaultMaxBodySize = 4 << 20
 
-// MaxBodySize returns the maximum size in bytes of a request body after decompression. Default:
-// 4 MiB. Every API refuses larger bodies with 413.
+// MaxBodySize returns the maximum size in bytes of a request body, before and after decompression.
+// Default: 4 MiB. The FHIR, AHDS and aggregated APIs refuse larger bodies with 413. The native format
+// has a limit of its own.
 func (s *Settings) MaxBodySize() int64 { return Bytes(s.Limits.MaxBodySize, defaultMaxBodySize) }
 
-// Int returns the value of a field of Limits, or the parameter unset if the field is nil.
+// Int returns the value of an optional field, such as one of Limits, or the parameter unset if the
+// field is nil.
 func Int(field *int32, unset int) int {
 	if field == nil {
 		return unset
@@ -61,7 +63,7 @@ func Int(field *int32, unset int) int {
 	return int(*field)
 }
 
-// Bytes returns the value of a field of Limits in bytes, or the parameter unset if the field is nil.
+// Bytes returns the value of an optional field in bytes, or the parameter unset if the field is nil.
 func Bytes(field *resource.Quantity, unset int64) int64 {
 	if field == nil {
 		return unset

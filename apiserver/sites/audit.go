@@ -37,9 +37,10 @@ func auditPlace(records store.Store) (place any, storage func() audit.Storage) {
 	}
 }
 
-// auditOf returns the log of a Site, nil while its storage is not open. A log lives as long as its
-// Site is served. If the Site's storage changes, for example its credentials, the log moves to the
-// new storage, with the entries of requests in progress. The caller holds mu.
+// auditOf returns the log of a Site, nil while its storage is not open. A log lives until its Site is
+// no longer served, or its storage is no longer open. If the Site's storage changes, for example its
+// credentials, the log moves to the new storage, with the entries of requests in progress. The caller
+// holds mu.
 func (s *Sites) auditOf(siteID string, object *sitesv1.Site, records store.Store) *audit.Log {
 	place, storage := auditPlace(records)
 	if place == nil {

@@ -76,7 +76,7 @@ func (s *Sites) awaitConnections(ctx context.Context) {
 }
 
 // openDatabase returns the store of a Site in Postgres: before if the connection is the same, and
-// nil while no database is ready. It does not connect: each call of the store does.
+// nil while no database is ready. It does not wait for a connection: the calls of the store do.
 func (s *Sites) openDatabase(ctx context.Context, held heldSite, before store.Store) store.Store {
 	connection, there := s.connection(ctx, held)
 	if !there || !meta.IsStatusConditionTrue(held.object.Status.Conditions, sitesv1.ConditionSchemaReady) {

@@ -78,7 +78,8 @@ func (s *Sites) describeDelivery(site *ServedSite, namespace string) {
 	site.sender = s.options.Delivery.Sender(namespace, site.ID, site.Deliveries)
 }
 
-// CloseQueues ends the delivery of the events of Sites in Postgres. It waits for attempts in flight.
+// CloseQueues ends the delivery of the events of Sites in Postgres. It waits up to 20 s for attempts in
+// flight, and cancels those that take longer.
 func (s *Sites) CloseQueues() { s.databases.closeQueues() }
 
 const (
@@ -97,7 +98,7 @@ type sharedQueue struct {
 
 	mu      sync.Mutex
 	senders map[*postgres.Store]Sender
-	// running is nil while the database is unavailable.
+	// running is nil before the first queue, and between the end of a queue and the next one.
 	running *queue.Queue
 }
 

@@ -85,6 +85,7 @@ var (
 )
 
 // Collector returns a Prometheus collector of the metrics of served Sites. It reads only memory.
+// Options.Cluster must be set.
 func (s *Sites) Collector() prometheus.Collector { return (*collector)(s) }
 
 type collector Sites

@@ -38,7 +38,7 @@ const (
 	// a pause of writes if it is not known which have changed. With more, the pause ends.
 	maxPausedRecords = 10_000
 	// maxClockSkew is how far the clock of the target may be behind the newest version. The copy waits
-	// for that time, so that later versions have later times.
+	// up to that time, so that later versions have later times. At the limit the attempt fails.
 	maxClockSkew = 10 * time.Second
 )
 
@@ -52,7 +52,7 @@ type mover struct {
 	// copied and reported are the progress of this process.
 	copied   int64
 	reported time.Time
-	// pass is the number of passes that this process has begun in the phase.
+	// pass is the number of passes that this process has begun in the attempt.
 	pass int32
 	// marks is nil before a pass has compared all records, and digest is that of the pass.
 	marks  *sitesv1.MoveMarks
@@ -245,7 +245,7 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 }
 
 // awaitClock waits until a write to the target would be later than the newest version of the source,
-// so that clients that poll by time miss nothing.
+// so that clients that poll by time miss nothing. It returns an error after maxClockSkew.
 func awaitClock(ctx context.Context, target store.Store, newest time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, maxClockSkew)
 	defer cancel()

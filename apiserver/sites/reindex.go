@@ -28,8 +28,9 @@ const (
 	indexed
 )
 
-// keepIndexed reindexes the Site's records if another release indexed them. looked gets the numbers
-// of records checked. It returns once the index is complete or ctx ends.
+// keepIndexed reindexes the Site's records if an earlier version of the extraction indexed them. looked
+// gets the numbers of records checked. keepIndexed returns once the index is complete and the texts of
+// earlier releases are dropped, or when ctx ends.
 func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) {
 	for {
 		done, err := d.renew(ctx, looked)
@@ -77,9 +78,9 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 // index rows.
 func (s *Sites) Reindexed() int64 { return s.databases.reindexed.Load() }
 
-// reportIndex calls set if the index's state has changed in this process, or if last has the same
-// status, so that set updates its generation. last is the Site's condition, nil without one. A
-// condition with another status is kept, because a process of another release may have set it.
+// reportIndex calls set if the index's state has changed in this process, if last is nil, or if last
+// has the same status, so that set updates its generation. last is the Site's condition, nil without
+// one. A condition with another status is kept, because a process of another release may have set it.
 func (d *database) reportIndex(last *metav1.Condition, set func(*metav1.Condition) error) error {
 	state := indexState(d.indexed.Load())
 	if state == indexUnknown {

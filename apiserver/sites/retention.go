@@ -47,8 +47,8 @@ func setRetention(opened store.Store, retention store.Retention) {
 }
 
 // DeliveryRetention returns how long the failed and undelivered deliveries of the etcd-backed Site in a
-// namespace that has the site key are kept. It returns 0, which means the default of 7 days, if the Site does not set
-// a retention of deliveries, or if there is no such Site.
+// namespace that has the site key are kept. It returns 0, which means the default of 7 days, if the Site
+// does not set a retention of deliveries, or if there is no such Site.
 func (s *Sites) DeliveryRetention(namespace, key string) time.Duration {
 	site, served := s.InNamespace(namespace)
 	if !served || site.key != key {

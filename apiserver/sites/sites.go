@@ -34,11 +34,14 @@ import (
 // ServedSite is a Site with its settings and its open store.
 type ServedSite struct {
 	settings.Settings
-	// Store is the open store of the Site. It is nil while the storage is not ready.
+	// Store is the open store of the Site. It is nil while the storage is not ready, and in processes
+	// that deliver etcd-backed Sites' events.
 	Store store.Store
-	// Audit is the audit log of the Site. It is nil while the storage is not ready.
+	// Audit is the audit log of the Site. It is nil while the storage is not ready, and in processes
+	// that deliver events.
 	Audit *audit.Log
-	// Issuers verifies tokens of the Site's own issuers. It is nil if the Site has none.
+	// Issuers verifies tokens of the Site's own issuers. It is nil if the Site has none, and in processes
+	// that deliver events.
 	Issuers *oidc.Issuers
 	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not ready.
 	Deliveries delivery.Log
@@ -191,7 +194,7 @@ func (s *Sites) InNamespace(namespace string) (ServedSite, bool) {
 }
 
 // refresh determines which Site holds a siteID, and updates the registry. It runs in the goroutine
-// of an informer, after each change of a Site or its SiteClaim.
+// of an informer, after each change of a Site, its SiteClaim, its SiteClass or its connection Secrets.
 func (s *Sites) refresh(ctx context.Context, siteID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,8 +263,8 @@ func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	return found, false
 }
 
-// named returns the Site of a reference in a SiteClaim. It reports false if the Site does not exist, is
-// being deleted, or has another siteID.
+// named returns the Site of a reference in a SiteClaim, completed by its class. It reports false if the
+// Site does not exist, is being deleted, has another UID or siteID, or if its class is not known.
 func (s *Sites) named(ctx context.Context, claim *sitesv1.SiteClaim, ref sitesv1.SiteReference) (heldSite, bool) {
 	found := heldSite{key: claim.Spec.SiteKey, known: append(slices.Clone(claim.Spec.Former), claim.Spec.SiteRef)}
 	if err := s.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &found.object); err != nil {

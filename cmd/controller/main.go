@@ -1,5 +1,6 @@
-// Command controller reconciles Sites, WebhookEvents and Webhooks. `controller backup` backs up one Site
-// and ends. The command consists of flags and wiring: the parts that it wires are in controllers/ and in
+// Command controller reconciles Sites, SiteMoves, SiteClasses, WebhookEvents and Webhooks, and issues
+// certificates and keys for the API servers. `controller backup` backs up one Site and ends. The
+// command consists of flags and wiring: the parts that it wires are in controllers/ and in
 // cmd/kubectl-paddock/backup.
 package main
 

@@ -25,7 +25,8 @@ func main() {
 	}
 }
 
-// The environment variables with the values of --token-file and --secret if these flags are unset.
+// The environment variables with the token and the secret that are used if --token-file and --secret
+// are unset.
 const (
 	tokenVariable  = "PADDOCK_TOKEN" //nolint:gosec // a name
 	secretVariable = "PADDOCK_LISTEN_SECRET"

@@ -87,7 +87,8 @@ func eventType(c metav1.Condition) string {
 	return corev1.EventTypeWarning
 }
 
-// maxNote is the maximum length in bytes of an Event's note. kube-apiserver refuses 1024 and more.
+// maxNote is the maximum length in bytes of an Event's note, without the ellipsis that replaces what is
+// cut off. kube-apiserver refuses 1024 and more.
 const maxNote = 1000
 
 func note(c metav1.Condition) string {

@@ -1,7 +1,7 @@
-// Package apply writes status and objects by server-side apply. A write has the uid and
-// resourceVersion of the object that was read, so it fails if the object was replaced or changed.
-// The package also compares live objects with their configuration, so that unchanged objects are
-// not written.
+// Package apply writes status, annotations, finalizers and objects. Status, Changed and Finalizer write
+// with the resourceVersion of the object that was read, so they fail with a conflict if the object was
+// replaced or changed. Ensure has no such precondition: it takes over the fields that it applies. It
+// compares live objects with their configuration, so that unchanged objects are not written.
 package apply
 
 import (

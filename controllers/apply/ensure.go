@@ -13,8 +13,8 @@ import (
 // Comparison reports whether a live object equals a configuration, as Covers does.
 type Comparison func(live client.Object, config *unstructured.Unstructured) (bool, error)
 
-// Ensure applies an object, with AppliedAnnotation, unless the live object equals it. It reads the live
-// object with from.
+// Ensure applies an object, with AppliedAnnotation, unless the live object equals it according to same. It
+// reads the live object with from. It takes over fields that other clients have set.
 func Ensure(ctx context.Context, c client.Client, from client.Reader, object client.Object, same Comparison) error {
 	config, err := Hashed(object)
 	if err != nil {
@@ -40,8 +40,9 @@ func Ensure(ctx context.Context, c client.Client, from client.Reader, object cli
 	return nil
 }
 
-// Refusal returns the message with which kube-apiserver rejected an object that Ensure has applied, or "" if
-// err has another reason. The reason does not go away by itself.
+// Refusal returns the message of an error with which kube-apiserver refused a request as forbidden or
+// invalid, and "" for other errors and nil. What it refused, it will refuse again, until a right, quota,
+// policy or object changes.
 func Refusal(err error) string {
 	var status *apierrors.StatusError
 	if (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && errors.As(err, &status) {

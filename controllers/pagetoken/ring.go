@@ -10,15 +10,16 @@ import (
 const (
 	// verifyOnly is how long a new key only verifies. By its end, all API servers have read the key.
 	verifyOnly = time.Hour
-	// life is how long a key signs. After that, it only verifies, until its successor is replaced too.
+	// life is the age at which a key stops signing. After that, it only verifies, until its successor is
+	// replaced too.
 	life = 90 * 24 * time.Hour
-	// feedLife is how long a key signs calendar feed URLs. It is longer, because people copy these
+	// feedLife is life for the keys that sign calendar feed URLs. It is longer, because people copy these
 	// URLs into other programs.
 	feedLife = 365 * 24 * time.Hour
 )
 
-// rings are the key rings in the Secret: the key of each in its data, and how long a signing key of
-// the ring signs.
+// rings are the key rings in the Secret: the key of each in its data, and the age at which a signing key
+// of the ring stops signing.
 var rings = []struct {
 	name string
 	life time.Duration

@@ -8,7 +8,8 @@ import (
 )
 
 // Access selects the namespaces in which the controller can read Secrets. The controller uses only
-// Secrets of Paddock's types. The zero value means Cluster.
+// Secrets of Paddock's types, and the certificate authorities of provisioned databases of
+// CloudNativePG. The zero value means Cluster.
 type Access string
 
 const (

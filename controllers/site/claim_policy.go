@@ -53,7 +53,8 @@ type claimDecision struct {
 	// message is for callers that can read the Site. denial is for any caller of the webhook, so it
 	// contains no names except those in the request.
 	reason, message, denial string
-	// passes is true if the refusal ends without an action, because the holder is being deleted.
+	// passes is true if the refusal can end without a change of this Site, because the holder is being
+	// deleted or the Site waits for a SiteMove.
 	passes bool
 }
 
@@ -61,8 +62,8 @@ type claimDecision struct {
 type claimCheck func(claimView) (claimDecision, bool)
 
 var (
-	// claimRules decide who gets a claim. The order matters: only a Site that holds its namespace, and
-	// so is the only one there, can take a siteID.
+	// claimRules decide which Site gets a claim. The order matters: only a Site that holds its
+	// namespace, and so is the only one there, can take a siteID.
 	claimRules  = []claimCheck{namespaceIsOurs, siteIDIsOurs}
 	claimChecks = append([]claimCheck{bothHeld, siteIsCurrent}, claimRules...)
 )

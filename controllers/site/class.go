@@ -72,7 +72,8 @@ func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class 
 	return true, nil
 }
 
-// retainsRecords reports whether the namespace has records of an earlier Site of the same siteID and name.
+// retainsRecords reports whether the namespace has Record objects of an earlier Site of the same siteID
+// and name. It does not look for retained data in databases.
 func (r *Reconciler) retainsRecords(ctx context.Context, site *v1alpha1.Site) (bool, error) {
 	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
 	if err != nil || claim == nil || claim.Spec.SiteRef.Namespace != site.Namespace || claim.Spec.SiteRef.Name != site.Name {
@@ -82,8 +83,8 @@ func (r *Reconciler) retainsRecords(ctx context.Context, site *v1alpha1.Site) (b
 	return name != "", err
 }
 
-// classNameOf returns spec.className, or that of the default class for a Site that is new and sets
-// none. It returns nil if there is no default.
+// classNameOf returns spec.className, or the name of the default class for a new Site that sets none.
+// It returns nil if there is no default class, or if the Site is not new.
 func (r *Reconciler) classNameOf(ctx context.Context, site *v1alpha1.Site) (*string, error) {
 	if site.Spec.ClassName != nil || site.Status.ObservedGeneration != 0 {
 		return site.Spec.ClassName, nil

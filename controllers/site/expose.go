@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/exposure"
 )
 
-// refusedDelay is the delay before an object that kube-apiserver rejected is applied again. The quota or policy that
-// rejected it is not watched.
+// refusedDelay is the delay before an object that kube-apiserver rejected is applied again. The quota or
+// policy that rejected it is not watched.
 const refusedDelay = 20 * time.Second
 
 // gatewayAPIDelay is the delay before the next check whether the Gateway API is installed.

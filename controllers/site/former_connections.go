@@ -23,10 +23,9 @@ import (
 const formerRetry = 5 * time.Second
 
 // FormerConnections moves the Secrets with database connections that releases up to v0.1 published in
-// the controller's namespace to the connections namespace. It copies the Secrets at startup, before
-// Sites are reconciled, so that API servers of this release can serve at once. It deletes the
-// originals after API servers of the previous release have ended. It is a Runnable of a manager and
-// runs in all replicas.
+// the controller's namespace to the connections namespace. It copies the Secrets at startup, without
+// waiting for the leader election, so that API servers of this release can serve at once. It deletes the
+// originals when Keep has passed since. It is a Runnable of a manager and runs in all replicas.
 type FormerConnections struct {
 	// Client writes to kube-apiserver.
 	Client client.Client
@@ -34,7 +33,8 @@ type FormerConnections struct {
 	Live client.Reader
 	// From is the controller's namespace, which has the originals. To is the connections namespace.
 	From, To string
-	// Keep is how long the originals are kept for API servers of the previous release.
+	// Keep is how long the originals are kept after they were copied, for API servers of the previous
+	// release.
 	Keep time.Duration
 }
 

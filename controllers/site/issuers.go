@@ -57,8 +57,8 @@ func (r *Reconciler) checkIssuers(ctx context.Context, s *scope) (step, error) {
 	return proceed, nil
 }
 
-// fetchKeys fetches the keys of all issuers concurrently. It returns one error per issuer, in
-// order.
+// fetchKeys fetches the keys of all issuers concurrently. It returns one error per issuer, in order,
+// which is nil if the keys were fetched.
 func (r *Reconciler) fetchKeys(ctx context.Context, specs []v1alpha1.Issuer) []error {
 	problems := make([]error, len(specs))
 	var group sync.WaitGroup

@@ -29,13 +29,14 @@ import (
 const (
 	// moveRetry is the delay before a step of a move is tried again or checked again.
 	moveRetry = 300 * time.Millisecond
-	// moveWait is the delay before a move that cannot begin is checked again.
+	// moveWait is the delay before a move that is stalled, or waits for a database or for the last
+	// changes, is checked again.
 	moveWait = 5 * time.Second
-	// maxPause is the longest pause of writes until both storages are the same. Beyond it, the move is
-	// rolled back.
+	// maxPause is the maximum time from the beginning of a pause of writes until the other storage is
+	// ready. Beyond it, the pause ends without a switch (giveUp). Switching back is not limited.
 	maxPause = time.Minute
-	// maxPauses is the number of pauses of writes after which the move is rolled back, if all records would
-	// have to be compared again.
+	// maxPauses is the number of pauses of writes in one direction after which the switch is given up
+	// (giveUp), if all records would have to be compared again.
 	maxPauses = 3
 	// policyDelay is the time after which kube-apiserver applies the policy paddock-moved-records to a
 	// namespace that got the label.
@@ -96,8 +97,9 @@ type moveScope struct {
 	requeueAfter time.Duration
 }
 
-// Reconcile takes the next step of one SiteMove. Reads on which the step depends are live, because
-// a stale phase could undo a step.
+// Reconcile takes the next step of one SiteMove. The SiteMove, its Sites, its SiteClaim and the
+// connections of the move are read from kube-apiserver, because a stale phase could undo a step. The
+// published connections and the Webhooks are read from the cache.
 func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	move, err := find[v1alpha1.SiteMove](ctx, r.Live, req.NamespacedName)
 	if err != nil || move == nil {
@@ -235,8 +237,9 @@ func (s *moveScope) stall(reason, message string) {
 	s.requeueAfter = moveWait
 }
 
-// stalledByPause reports whether the move waits because the controller leaves the Site alone, and would not
-// publish its new storage: writes would be refused until then.
+// stalledByPause stalls the move if the Site has PausedAnnotation, and reports whether it did. The new
+// storage of such a Site would not be published, and writes would be refused until the annotation is
+// removed.
 func (s *moveScope) stalledByPause(site *v1alpha1.Site) bool {
 	if _, paused := site.Annotations[v1alpha1.PausedAnnotation]; !paused {
 		return false
@@ -393,8 +396,8 @@ func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error 
 	return nil
 }
 
-// useStorage changes spec.storage of the Site to the new storage, or back to the former one. ready reports whether the
-// API servers use it.
+// useStorage changes spec.storage of the Site to the new storage, or back to the former one. ready
+// reports whether that storage is ready and published to the API servers.
 func (r *MoveReconciler) useStorage(ctx context.Context, s *moveScope, former bool) (ready bool, err error) {
 	storage := s.to()
 	if former {
@@ -420,7 +423,7 @@ func (r *MoveReconciler) useStorage(ctx context.Context, s *moveScope, former bo
 func (r *MoveReconciler) settle(s *moveScope) bool {
 	now := metav1.NewMicroTime(r.Now())
 	if s.status.ResumedTime == nil {
-		s.status.ResumedTime = &now // when the API servers were told; replaced below
+		s.status.ResumedTime = &now // when the storage was published; replaced below
 	}
 	if left := settleDelay - now.Sub(s.status.ResumedTime.Time); left > 0 {
 		s.requeueAfter = left
@@ -435,8 +438,8 @@ func (r *MoveReconciler) settle(s *moveScope) bool {
 	return true
 }
 
-// isSwitched reports whether the API servers have been told the storage of the Site, and that it is
-// ready. former is true for the storage of before the move.
+// isSwitched reports whether the current storage of the Site is ready and published to the API servers.
+// former is true for the storage of before the move.
 func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, former bool) (bool, error) {
 	site := s.site
 	if site.Status.ObservedGeneration != site.Generation || !storageChecked(site, s.status.SiteKey) {
@@ -461,7 +464,8 @@ func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *
 	return there && wanted.SameDatabase(published), err
 }
 
-// awaitDecision keeps the former storage until the move is confirmed or undone.
+// awaitDecision keeps the former storage, locked, until the move is confirmed or undone. After a return
+// that failed, it first unlocks the new storage.
 func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error {
 	if s.status.Failure != "" { // a return failed, after which the new storage may be locked
 		if err := r.unfence(ctx, s, v1alpha1.MoveBack); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// renewConnections publishes the connections of a move again if the Secrets have other credentials by now. A move
-// can wait for its decision for days. A Secret for another database is ignored.
+// renewConnections publishes the connections of a move again if the Secrets have other credentials by
+// now. A move can wait for its decision for days. A Secret for another database is ignored.
 func (r *MoveReconciler) renewConnections(ctx context.Context, s *moveScope) error {
 	if s.status.Phase == v1alpha1.MovePending || s.site == nil {
 		return nil

@@ -18,7 +18,8 @@ const maxFormer = 8
 // crosses reports whether the move goes to a Site of another namespace.
 func (s *moveScope) crosses() bool { return s.move.Spec.ToSite != nil }
 
-// serving returns the Site that holds the siteID in the current phase, at the beginning of MoveSwitching.
+// serving returns the Site that holds the siteID in the current phase. In MoveSwitching, it is the one
+// that held the siteID when that phase began. It is nil if the Site no longer exists.
 func (s *moveScope) serving() *v1alpha1.Site {
 	if !s.crosses() {
 		return s.site
@@ -63,8 +64,8 @@ func (s *moveScope) agrees() bool {
 		s.target.Spec.TakeOver != nil && *s.target.Spec.TakeOver == v1alpha1.SiteName{Namespace: s.site.Namespace, Name: s.site.Name}
 }
 
-// targetReady checks that the target agrees and waits, and that the move between the storages is
-// supported.
+// targetReady reports whether the target agrees and waits, its namespace has the webhooks, and the move
+// between the storages is supported. If it returns false without an error, the move is stalled.
 func (r *MoveReconciler) targetReady(ctx context.Context, s *moveScope) (bool, error) {
 	to := s.move.Spec.ToSite
 	from := s.site.Spec.Storage.Postgres
@@ -94,8 +95,9 @@ func awaitsItsMove(site *v1alpha1.Site) bool {
 	return accepted != nil && accepted.Reason == v1alpha1.ReasonAwaitingMove && accepted.ObservedGeneration == site.Generation
 }
 
-// webhooksThere checks that the namespace to which the move goes has the Webhooks and WebhookEvents of the
-// other one. Pending deliveries go to the webhook with the same name.
+// webhooksThere reports whether the namespace to which the move goes has the Webhooks and WebhookEvents of
+// the other one. If it returns false without an error, the move is stalled. Pending deliveries go to the
+// webhook with the same name.
 func (r *MoveReconciler) webhooksThere(ctx context.Context, s *moveScope) (bool, error) {
 	if !s.crosses() {
 		return true, nil
@@ -247,8 +249,8 @@ func nameIn(ref v1alpha1.SiteReference) v1alpha1.SiteName {
 	return v1alpha1.SiteName{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// isServed reports whether the API servers have been told that a Site holds the siteID, and its
-// connection.
+// isServed reports whether it is published to the API servers that a Site holds the siteID, and that its
+// storage is ready.
 func (r *MoveReconciler) isServed(ctx context.Context, s *moveScope, site *v1alpha1.Site) (bool, error) {
 	if site.Status.ObservedGeneration != site.Generation || !isTrue(site, v1alpha1.ConditionAccepted) || !storageChecked(site, s.status.SiteKey) {
 		return false, nil

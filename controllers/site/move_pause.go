@@ -63,7 +63,8 @@ func (r *MoveReconciler) tooLong(s *moveScope) bool {
 	return s.status.PausedTime != nil && r.Now().Sub(s.status.PausedTime.Time) > maxPause
 }
 
-// giveUp ends a pause without a switch: the Site stays where it is.
+// giveUp ends a move, or a return, without a switch: the Site stays where it is. The phase that follows,
+// MoveRollingBack or, for a return, MoveSwitched, unlocks the storage.
 func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
 	s.status.Failure = failure
 	if s.status.Direction == v1alpha1.MoveBack {

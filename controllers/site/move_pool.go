@@ -40,10 +40,9 @@ func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, t
 	return r.placedConnection(ctx, claim.Spec.Reserved)
 }
 
-// switchPlacement writes the database of the pool that serves the Site after the switch to the SiteClaim: the new one,
-// or the former one.
-// The other one remains reserved until the move has ended. A Site that leaves the pool has its placement
-// until then too, see releasePlacement.
+// switchPlacement writes the database of the pool that serves the Site after the switch to the SiteClaim:
+// the new one, or the former one. The other one remains reserved until the move has ended. A Site that
+// leaves the pool has its placement until then too, see releasePlacement.
 func (r *MoveReconciler) switchPlacement(ctx context.Context, s *moveScope, former bool) error {
 	serving, other := s.status.Placement, s.status.FormerPlacement
 	if former {

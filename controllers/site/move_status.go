@@ -113,7 +113,8 @@ func (r *MoveReconciler) writeMove(ctx context.Context, s *moveScope) error {
 	return apply.Status(ctx, r.Client, s.move, &s.status)
 }
 
-// moveConditions returns the conditions Ready, Reconciling and Stalled (kstatus).
+// moveConditions returns the conditions Ready, Reconciling and Stalled (kstatus). It sets s.stalled if the
+// move was rolled back without a decision.
 func moveConditions(s *moveScope) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMoving}
 	reconciling := metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMoving}

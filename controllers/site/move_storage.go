@@ -98,7 +98,8 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 	})
 }
 
-// withDatabase calls do with a connection to the database in a Secret of the move.
+// withDatabase calls do with a connection to the database in a Secret of the move. The context of do ends
+// after DatabaseTimeout. If there is no connection, withDatabase sets s.waiting and returns an error.
 func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(context.Context, *pgx.Conn) error) error {
 	connection, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
 	if err != nil || !there {

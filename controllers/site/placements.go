@@ -23,8 +23,8 @@ var errNotLeader = errors.New("this process no longer holds the Lease of the lea
 // placements has the SiteClaims by which Sites are placed on the databases of pools. A database has only as
 // many Sites as its capacity allows because of three rules:
 //   - placements is locked from the decision about a placement until it is written.
-//   - The Lease is read from kube-apiserver before each decision, so a process that was suspended until another
-//     one became the leader decides nothing.
+//   - The Lease is read from kube-apiserver before each decision, so a process that was suspended before a
+//     decision until another one became the leader decides nothing.
 //   - A decision considers all placements of former leaders and of this process, although the cache may not
 //     have them yet.
 type placements struct {
@@ -126,8 +126,8 @@ func (p *placements) forgetCached() {
 	}
 }
 
-// withNewer returns the SiteClaims of the cache and those of newer. Of a SiteClaim that is in both, it returns
-// the one with the larger resourceVersion.
+// withNewer returns the SiteClaims of the cache and those of newer. Of a SiteClaim that is in both, it
+// returns the one with the larger resourceVersion.
 func withNewer(cached []v1alpha1.SiteClaim, newer map[string]v1alpha1.SiteClaim) []v1alpha1.SiteClaim {
 	if len(newer) == 0 {
 		return cached
@@ -151,8 +151,8 @@ func withNewer(cached []v1alpha1.SiteClaim, newer map[string]v1alpha1.SiteClaim)
 	return merged
 }
 
-// older reports whether resourceVersion a is smaller than b. An invalid one, such as that of a cache that has no
-// SiteClaims yet, is smaller than all others.
+// older reports whether resourceVersion a is smaller than b, which must be valid. An invalid a, such as
+// that of a cache that has no SiteClaims yet, is smaller than all others.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(cmp.Or(a, "1"), b)
 	return err != nil || order < 0

@@ -16,8 +16,9 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get
 
-// roomDelay is the delay before a Site without room is placed again. Normally the status of the SiteClass triggers
-// a reconcile earlier, but it does not show room that was taken and became free again between two updates.
+// roomDelay is the delay before the placement of a Site without room is tried again. Normally the
+// status of the SiteClass triggers a reconcile earlier, but it does not show room that was taken and
+// became free again between two updates.
 const roomDelay = time.Minute
 
 // notPlaced is the verdict for a Site that has no database of a pool.
@@ -59,8 +60,8 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 }
 
 // findRoom returns a database of the class's pool with room for another Site. current is the one that the
-// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller has locked
-// placements until it has written the placement.
+// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller has
+// locked placements until it has written the placement.
 func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, region string, current *v1alpha1.Placement) (*v1alpha1.Placement, *verdict, error) {
 	if class == nil || class.Pool() == nil {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil

@@ -116,8 +116,8 @@ func (r *Reconciler) migrate(ctx context.Context, conn *pgx.Conn, s *scope) erro
 	}
 }
 
-// eraseDatabase deletes the rows of a site key from the Site's external database. If wait is not
-// empty, it says why the rows cannot be deleted yet.
+// eraseDatabase deletes the rows of a site key from the Site's database, which is external or in a
+// pool. If wait is not empty, it says why the rows cannot be deleted yet.
 func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key string) (wait string, err error) {
 	if site.Status.SiteKey != key {
 		return "", nil // no connection was published for this key, so it has no rows
@@ -138,8 +138,10 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key
 	return fmt.Sprintf("The database did not delete all rows within %s. The deletion continues.", r.DatabaseTimeout), nil
 }
 
-// connectToErase connects to the database of a Site that is being deleted by the connection that the API servers have.
-// If there is none, or it fails, it uses the Secret of the database, whose password may have been renewed since.
+// connectToErase connects to the database of a Site that is being deleted, by the connection that the
+// API servers have. If there is none, or it fails, connectToErase uses the Secret of the database, whose
+// password may have been renewed since. It does not use a Secret that names another database than the
+// failed connection.
 func (r *Reconciler) connectToErase(ctx context.Context, site *v1alpha1.Site, key string) (*pgx.Conn, *verdict, error) {
 	published, there, err := r.publishedConnection(ctx, site.Namespace, key)
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package site reconciles Sites: it claims siteID and namespace, prepares the storage, routes the
-// Site's host names to the API servers, and reports the result in the status. It serves no requests
-// and reads no records.
+// Site's host names to the API servers, and reports the result in the status. It also decides the
+// steps of SiteMoves, and has the admission webhook of Sites. It does not read the contents of
+// records.
 package site
 
 import (
@@ -43,8 +44,8 @@ type Reconciler struct {
 	SecretAccess secrets.Access
 	// Dial opens connections to the databases of Sites.
 	Dial dsn.Dial
-	// DatabaseTimeout limits the statements of one step on a database, so that databases that do not respond do not
-	// occupy all workers. A migration of the schema must end within it.
+	// DatabaseTimeout limits the statements of one step on a database, so that databases that do not
+	// respond do not occupy all workers. A migration of the schema must end within it.
 	DatabaseTimeout time.Duration
 	// DialIssuers opens connections to the issuers of Sites.
 	DialIssuers discovery.Dial

@@ -33,8 +33,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// concurrentReconciles is how many Sites are reconciled concurrently, so that slow deletions and
-// unreachable databases do not delay other Sites.
+// concurrentReconciles is how many Sites, and how many SiteMoves, are reconciled concurrently, so that
+// slow deletions and unreachable databases do not delay other Sites.
 const concurrentReconciles = 16
 
 // siteIDIndex is the cache index of Sites by siteID.
@@ -79,7 +79,8 @@ func CachedObjects(access secrets.Access, operator, connections string) map[clie
 }
 
 // SetupWithManager registers the controller. A Site is reconciled when it, or an object that it
-// depends on, changes.
+// depends on, changes. The Secrets of pools, and those that CachedObjects omits, are not watched, but
+// read again at intervals.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Site{}, siteIDIndex, func(obj client.Object) []string {
 		site, ok := obj.(*v1alpha1.Site)

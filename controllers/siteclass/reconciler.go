@@ -1,6 +1,7 @@
 // Package siteclass reconciles SiteClasses: it reports how many Sites use them and the databases of
-// their pools, moves Sites away from databases that are drained, and keeps a SiteClass that is being
-// deleted while Sites use it.
+// their pools, creates databases by the templates of pools, moves Sites away from databases that are
+// drained, and keeps a SiteClass that is being deleted while Sites use it. With a deleted SiteClass it
+// deletes the databases of a template whose deletionPolicy is Delete.
 package siteclass
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// countInterval is the minimum interval between two reconciles of a SiteClass whose spec has not changed. Each reads
-// all Sites and SiteClaims, and each Site that is created changes a SiteClass several times.
+// countInterval is the minimum interval between two reconciles of a SiteClass whose spec has not changed.
+// Each reads all Sites and SiteClaims, and each Site that is created changes a SiteClass several times.
 const countInterval = time.Second
 
 // Reconciler reconciles SiteClasses.
@@ -41,8 +42,8 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// checked has the last check of the template of each class, by its name. SiteClasses are reconciled one after the
-	// other, so it needs no lock.
+	// checked has the last check of the template of each class, by its name. SiteClasses are reconciled
+	// one after the other, so it needs no lock.
 	checked map[string]*checkedTemplate
 	// counted has the last reconcile of each class, by its name.
 	counted map[string]count
@@ -89,7 +90,8 @@ func requestFor(className string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: className}}}
 }
 
-// Reconcile sets the finalizer and the status of one SiteClass.
+// Reconcile reconciles one SiteClass: the moves away from drained databases, the databases of its
+// template, its finalizer and its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	class := &v1alpha1.SiteClass{}
 	if err := r.Client.Get(ctx, req.NamespacedName, class); err != nil {

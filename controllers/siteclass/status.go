@@ -8,8 +8,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// statusOf returns the status of a SiteClass, given all Sites and SiteClaims, the messages of databases, and the
-// states of the databases of the template.
+// statusOf returns the status of a SiteClass, given all Sites and SiteClaims, the messages of databases,
+// and the states of the databases of the template.
 func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim, messages map[string]string, states templateStates) v1alpha1.SiteClassStatus {
 	status := v1alpha1.SiteClassStatus{ObservedGeneration: class.Generation}
 	for i := range sites {

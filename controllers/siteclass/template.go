@@ -11,10 +11,10 @@ import (
 
 const (
 	// creationInterval is the interval between checks of the databases of a template while one of them is not
-	// ready, or a Site waits for one.
+	// ready, and between reconciles of a class with a template that is being deleted.
 	creationInterval = 5 * time.Second
 	// templateInterval is the interval between checks of the databases of a template, all of which are ready.
-	// Within it, what somebody else has changed is changed back.
+	// Within it, changes by other clients are undone.
 	templateInterval = 5 * time.Minute
 )
 

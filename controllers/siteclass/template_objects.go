@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,namespace=paddock-system,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,namespace=paddock-system,verbs=get;create;patch;delete
 
-// templateKinds are the kinds of the objects of a database, in the order of deletion. The last one is the kind
-// of the object with the data.
+// templateKinds are the kinds of the objects of a database, in the order of deletion. The last one is the
+// kind of the object with the data.
 var templateKinds = []schema.GroupVersionKind{
 	provision.ScheduledBackupKind,
 	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
@@ -34,8 +34,8 @@ var templateKinds = []schema.GroupVersionKind{
 	provision.ClusterKind,
 }
 
-// placementTime is the time after the deletion of a SiteClass within which the Site controller may still write
-// a placement that it has chosen before.
+// placementTime is the time after the deletion of a SiteClass within which the Site controller may still
+// write a placement that it has chosen before.
 const placementTime = 10 * time.Second
 
 func unavailable(format string, args ...any) databaseState {

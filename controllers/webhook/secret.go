@@ -14,7 +14,8 @@ import (
 )
 
 // ensureSecret returns the Secret with the signing secret. If the spec names none, it creates a
-// missing Secret. It returns nil if the Secret that the spec names does not exist.
+// missing Secret. It returns nil if the Secret that the spec names does not exist, or if the missing
+// Secret cannot be created because its name is taken.
 func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (*corev1.Secret, error) {
 	secret, err := r.secret(ctx, hook.Namespace, hook.SecretName())
 	if err != nil || secret != nil || hook.Spec.SecretRef != nil {

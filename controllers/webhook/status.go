@@ -19,15 +19,15 @@ type surroundings struct {
 	// secret, previous, headers and certificate are the Secrets of the Webhook. Each is nil if it does
 	// not exist.
 	secret, previous, headers, certificate *corev1.Secret
-	// forbidden is a message if the controller has no right to read these Secrets, and empty
-	// otherwise.
+	// forbidden is a message if kube-apiserver refuses that the controller reads one of these Secrets,
+	// or creates that of the signing secret. It is empty otherwise.
 	forbidden string
 	// enabled is true if a WebhookEvent enables the Webhook's type of events.
 	enabled bool
 	// unproduced is a message if no change of a record produces events of the Webhook's type.
 	unproduced string
-	// wait is positive while the Secret of a new Webhook may be missing without being reported. There is
-	// no status until then.
+	// wait is for how long the Secret of a new Webhook may still be missing without being reported. While
+	// it is positive, no status is written.
 	wait time.Duration
 }
 
@@ -141,8 +141,8 @@ func activate(hook *v1alpha1.Webhook, accepted verdict, seen surroundings) verdi
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, message}
 }
 
-// deliver returns the verdict of the condition Delivering. Its reason is the same for all failures,
-// so that a receiver that fails in turns causes no Events.
+// deliver returns the verdict of the condition Delivering. Its reason is the same for all failures, so
+// that a change from one kind of failure to another causes no Event.
 func deliver(hook *v1alpha1.Webhook, active verdict) verdict {
 	status := &hook.Status
 	switch {

@@ -25,8 +25,8 @@ import (
 )
 
 // SetupWithManager registers the controller. A Webhook is reconciled when it, its Secret in
-// SecretsNamespace, or a WebhookEvent, Secret or the spec of a Site in its namespace changes. If SecretAccess is
-// Namespaced, the Secrets in its namespace are not watched but read again at intervals.
+// SecretsNamespace, or a WebhookEvent, Secret or the spec of a Site in its namespace changes. If
+// SecretAccess is Namespaced, the Secrets in its namespace are not watched but read again at intervals.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	handed, err := newSecretCache(mgr, r.SecretsNamespace)
 	if err != nil {

@@ -33,7 +33,8 @@ type Options struct {
 	// Restrict, if set, returns the records of a type to which an RBAC verb of the caller is
 	// restricted. It returns nil if the caller may use the verb on all records of the type.
 	Restrict func(verb, recordType string) (*Restriction, error)
-	// Hid, if set, is called with the rule that hides a record named in a request.
+	// Hid, if set, is called with what hides a record that is read for the caller (View.HiddenBy).
+	// Write does not call it if the labels of the stored version alone hide the record.
 	Hid func(ctx context.Context, rule string)
 	// Events, if set, returns the value of Op.Events for operations in which it is nil. Events
 	// returns nil if the operation causes no events. Errors: those of the store.
@@ -101,9 +102,10 @@ func (s *Store) condition(recordType string) (store.Condition, error) {
 	return condition, err
 }
 
-// Digest returns a text that identifies which records of some types the caller sees. Page tokens are
-// bound to the digest, because a position in the results of another caller could reveal records that
-// are hidden from this caller.
+// Digest returns a text that identifies which records of some types privacy rules show to the caller.
+// It does not depend on Options.Restrict. Page tokens are bound to the digest, because a position in
+// the results of another caller could reveal records that are hidden from this caller. Errors: those
+// of Options.View.
 func (s *Store) Digest(recordTypes []string) (string, error) {
 	var digest []byte
 	for _, recordType := range recordTypes {
@@ -123,7 +125,8 @@ func (s *Store) Digest(recordTypes []string) (string, error) {
 	return string(digest), nil
 }
 
-// Search implements store.Store. Errors: those of the store, ErrNoAccess.
+// Search implements store.Store. Errors: those of the store, those of Options.View and
+// Options.Restrict, ErrNoAccess.
 func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	if query.Access == nil {
 		return store.Page{}, ErrNoAccess
@@ -171,7 +174,8 @@ func (s *Store) restriction(verb, recordType string) (*Restriction, error) {
 
 // History implements store.Store. A query for several records must name their types. History refuses
 // callers whose right to list is restricted to some records, because no index shows which past
-// versions are in the restriction. Errors: those of the store, ErrNoAccess, Restriction.Refusal.
+// versions are in the restriction. Errors: those of the store, those of Options.View and
+// Options.Restrict, ErrNoAccess, Restriction.Refusal.
 func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	types := query.Types
 	if query.Key.Type != "" {

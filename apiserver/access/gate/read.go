@@ -124,7 +124,9 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 	return record, nil
 }
 
-// Hidden returns those of the keys whose records exist and are hidden from the caller.
+// Hidden returns those of the keys whose records are live and hidden from the caller by privacy rules.
+// It does not return records that Options.Restrict excludes. Errors: those of the store and of
+// Options.View.
 func (s *Store) Hidden(ctx context.Context, keys []store.Key) ([]store.Key, error) {
 	var hidden []store.Key
 	for _, key := range keys {

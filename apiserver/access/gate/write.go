@@ -11,8 +11,8 @@ import (
 )
 
 // maxAttempts is how often Write tries one write. Each operation that needs labels of deleted or
-// linked records costs another attempt, and so does each change of such records in the meantime. At
-// the limit, Write returns store.ErrUnavailable.
+// linked records costs another attempt, and so do each change of its record in the meantime and each
+// operation without effect on a hidden record. At the limit, Write returns store.ErrUnavailable.
 const maxAttempts = 10
 
 // errHidden refuses an operation on a record that is hidden from the caller.
@@ -43,9 +43,11 @@ type operation struct {
 
 // Write implements store.Store. An operation on a hidden record has the result that it would have if
 // the record did not exist: a deletion changes nothing, and a precondition on a version fails. Only
-// the creation of a record with the id of the hidden record fails. Errors: those of the store,
-// *store.IDTakenError, Restriction.Refusal, and that of Options.Unprivileged if the caller may not
-// lower the protection of a record.
+// the creation of a record with the id of the hidden record fails. Write does not notice a change of
+// a linked record, such as the Patient of a Device, during the write. Errors: those of the store,
+// those of Options.View, Options.Restrict and Options.Events, *store.IDTakenError,
+// Restriction.Refusal, and that of Options.Unprivileged if the caller may not lower the protection of
+// a record.
 func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	pending := make([]*operation, 0, len(ops))
 	at := make([]int, 0, len(ops)) // the index in ops of each pending operation
@@ -283,8 +285,8 @@ func (s *Store) named(recordType string) (store.Condition, error) {
 }
 
 // unclaim removes, from the pending operations, a claim that a hidden record holds if it expires.
-// Such claims only serialize conditional writes with the same criteria, which a hidden record does
-// not match. For any other claim it returns an error that does not name the holder.
+// Such claims only serialize conditional writes with the same criteria, and to the caller the hidden
+// record does not exist. For any other claim it returns an error that does not name the holder.
 func (s *Store) unclaim(pending []*operation, claimed *store.ClaimError) error {
 	for _, o := range pending {
 		kept := slices.DeleteFunc(slices.Clone(o.Claims), func(claim store.Claim) bool {

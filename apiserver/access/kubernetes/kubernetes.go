@@ -51,7 +51,8 @@ type Access struct {
 	resources []schema.GroupResource
 	now       func() time.Time
 	rbac      *rbacWatch
-	// answered is when the last review with an answer ended, in nanoseconds since the epoch.
+	// answered is when the last review with an answer ended, in nanoseconds since the epoch. A
+	// TokenReview from the cache counts too, so answered can be up to reviewTTL late.
 	answered atomic.Int64
 	// renewals has an element for each review in the background.
 	renewals chan struct{}

@@ -54,7 +54,8 @@ type siteCache struct {
 	verdicts resultCache // of HasAnyRight, by access.Caller.Identity
 }
 
-// siteCaches are the caches of all Sites, by namespace. No Site evicts results of another.
+// siteCaches are the caches of up to maxSites Sites, by namespace. Up to that number, no Site evicts
+// results of another.
 type siteCaches struct {
 	mu    sync.Mutex
 	sites *utilcache.LRUExpireCache

@@ -15,7 +15,8 @@ import (
 
 const (
 	// refreshInterval is the pause between fetches of an issuer's keys. A key that the issuer
-	// withdraws is accepted until the next fetch.
+	// withdraws is accepted until the next fetch that succeeds, and tokens that were verified with it
+	// for up to cacheTTL longer.
 	refreshInterval = 10 * time.Minute
 	// minRetry is the pause after the first failed fetch. It doubles with each failure, up to
 	// maxRetry.

@@ -152,7 +152,7 @@ func (s *Issuers) keysFrom(source discovery.Issuer) *keySet {
 
 // Published returns the discovery document of the first issuer with SMART, or of the first issuer if
 // none has SMART. smart reports whether that issuer has SMART. known is false until its document has
-// been fetched.
+// been fetched. s must not be nil.
 func (s *Issuers) Published() (document discovery.Document, smart, known bool) {
 	first := max(slices.IndexFunc(s.issuers, func(i Issuer) bool { return i.SMART }), 0)
 	published, known := s.keys[first].published()
@@ -178,9 +178,10 @@ func (s *Issuers) Consoles() []Console {
 	return consoles
 }
 
-// Authenticate verifies a token and returns its caller. named is false if the token does not name one
-// of the Site's issuers. Only in this case may another authenticator verify the token. Errors:
-// *access.TokenError, access.ErrUnavailable until the issuer's keys are known.
+// Authenticate verifies a token and returns its caller. named is false if s is nil, or if the token is
+// a JWT that names none of the Site's issuers. Only then may another authenticator verify the token.
+// named is true for a token that is too long or that parse refuses, although it may name no issuer.
+// Errors: *access.TokenError, access.ErrUnavailable until the issuer's keys are known.
 func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access.Caller, named bool, err error) {
 	if s == nil {
 		return access.Caller{}, false, nil
@@ -222,7 +223,8 @@ type verified struct {
 }
 
 // verify returns the caller and the expiry of a token. It checks claims before the signature,
-// because that is cheaper. The error for a forged token reveals only what the token contains.
+// because that is cheaper. The error for a forged token reveals only what the token contains, and
+// whether its claims match the settings of the Site.
 func (s *Issuers) verify(ctx context.Context, index int, t token) (access.Caller, time.Time, error) {
 	issuer := s.issuers[index]
 	expiry, err := t.checkTimes(s.now())

@@ -51,7 +51,8 @@ type header struct {
 type claims map[string]jsontext.Value
 
 // parse parses a token strictly, so that all parsers agree on it: names are case-sensitive and
-// unique, text is UTF-8, and the encoding is canonical. Errors: *access.TokenError.
+// unique, text is UTF-8, and the encoding of header and payload is canonical. Errors:
+// *access.TokenError.
 func parse(raw string) (token, error) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {

@@ -79,8 +79,8 @@ func not(condition store.Condition) store.Condition {
 }
 
 // Holds reports whether the labels of one version meet a condition of this package. linked reports
-// whether the record to which a link refers meets the condition on linked records. A condition that
-// this package does not make is never met.
+// whether the record to which a link refers meets the condition on linked records. A condition of a
+// type that this package does not make is not met, so a store.Not of it is.
 func Holds(condition store.Condition, labels store.Labels, linked func(store.LinksTo, store.Link) bool) bool {
 	switch condition := condition.(type) {
 	case store.All:

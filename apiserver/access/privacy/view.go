@@ -49,7 +49,7 @@ func (v *View) Condition(recordType string) (store.Condition, error) {
 	return all(links, own), nil
 }
 
-// AppendText appends the text form of Condition(recordType) to text. Errors: those of Rights.
+// AppendText appends the text form of Condition(recordType) to text. Errors: those of Rights and Reads.
 func (v *View) AppendText(text []byte, recordType string) ([]byte, error) {
 	if HasLinks(recordType) {
 		condition, err := v.Condition(recordType)

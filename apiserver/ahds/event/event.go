@@ -103,8 +103,8 @@ func below(i int) func(fielderror.Errors) fielderror.Errors {
 }
 
 // Read validates the events of a request and returns their content. An event that was sent without
-// an id has the empty ID. Errors:
-// fielderror.Errors with the errors of all events. After 100 errors, no further event is validated.
+// an id has the empty ID. Errors: fielderror.Errors with the errors of all events. After 100 errors,
+// no further event is validated.
 func Read(sent []Sent) ([]events.Published, error) {
 	const maxErrors = 100
 	var all fielderror.Errors
@@ -168,8 +168,8 @@ func Twice(sent []Sent, published []events.Published) (same map[int]bool, err er
 	return same, errs.Err()
 }
 
-// Fingerprint returns a hash of an event's content. It ignores spaces and the order of members in
-// the data.
+// Fingerprint returns a hash of an event's content without its id. It ignores spaces, the escapes of
+// strings and the order of members in the data.
 func Fingerprint(p events.Published) string {
 	data, err := jsontext.AppendFormat(nil, p.Data, jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 )
 
-// maxDepth is the maximum nesting of objects and arrays in a body, including the body itself.
+// maxDepth is the maximum nesting of objects and arrays in a body, including the body itself. In a
+// list, it is that of each item.
 const maxDepth = 64
 
 // Member is a member of an object. Its value is preserved byte for byte.
@@ -61,7 +62,7 @@ func Parse(text []byte) (Object, error) {
 }
 
 // ParseList parses text that is a single JSON array of 1 to maxItems objects, with the rules of Parse.
-// Errors: fielderror.Errors.
+// IsList must be true for the text. Errors: fielderror.Errors.
 func ParseList(text []byte, maxItems int) ([]Object, error) {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := decoder.ReadToken(); err != nil {

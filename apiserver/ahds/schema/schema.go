@@ -1,6 +1,6 @@
 // Package schema parses and writes the JSON objects of the AHDS facade according to tables of their
-// fields. Parsing is strict and reports all errors at once. Each value is preserved byte for byte.
-// The package does not depend on HTTP or storage.
+// fields. Parsing is strict. It reports the first syntax error, or up to about 100 errors of fields at
+// once. Each value is preserved byte for byte. The package does not depend on HTTP or storage.
 package schema
 
 import (

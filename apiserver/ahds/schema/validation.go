@@ -57,7 +57,8 @@ func (f Field) complete(at jsontext.Pointer, content Content) fielderror.Errors 
 }
 
 // Replace returns the content of an object that replaces another. The object must have each field
-// that clients set, except Optional ones. The value may be null. Errors: fielderror.Errors.
+// that clients set, except Optional ones. The value may be null unless the field is Required. Errors:
+// fielderror.Errors.
 func (f Fields) Replace(object Object, id Identity) (Content, error) {
 	content, _, errs := f.read(object, id)
 	for _, field := range f {

@@ -37,7 +37,7 @@ type State struct {
 	ID      string
 	Content schema.Content
 	// Hold is the last hold, which may have ended. It is nil if the slot was released, booked or made
-	// inactive after it.
+	// inactive after it, or changed after it had ended.
 	Hold *Hold
 }
 
@@ -63,7 +63,7 @@ type Write struct {
 	Content schema.Content
 	// Books is set if the client sent isBooked: true.
 	Books bool
-	// Seen is set if the client knows the current version of the slot.
+	// Seen is set if the client creates the slot, or replaces it and knows its current version.
 	Seen bool
 }
 

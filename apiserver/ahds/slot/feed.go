@@ -35,8 +35,8 @@ var FeedLists = list.Options[store.Condition]{
 	Filters: []list.Filter[store.Condition]{{Name: "resourceId", Parse: id(paramResource), Schema: list.UUIDSchema}},
 }
 
-// FeedSorts are the sort orders of a list of feeds, by the value of sortBy, and the order without sortBy under
-// "".
+// FeedSorts are the sort orders of a list of feeds, by the value of sortBy, and the order without
+// sortBy under "".
 var FeedSorts = map[string]store.Sort{
 	"":          {Field: store.SortCreated},
 	"createdAt": {Field: store.SortCreated},

@@ -142,7 +142,7 @@ type period struct {
 }
 
 // ReadSchedule returns the schedule of a content that GenerateFields has validated. zone is the
-// time zone of a content without timeZone. Errors: fielderror.Errors.
+// time zone of a content without timeZone; nil is UTC. Errors: fielderror.Errors.
 func ReadSchedule(content schema.Content, zone *time.Location) (Schedule, error) {
 	s := Schedule{zone: zone, duration: time.Duration(schema.Int(content["durationMinutes"])) * time.Minute, content: schema.Content{}}
 	if zone == nil {

@@ -73,8 +73,8 @@ var Lists = list.Options[store.Condition]{
 	},
 }
 
-// Sorts are the sort orders of a list of slots, by the value of sortBy, and the order without sortBy under
-// "".
+// Sorts are the sort orders of a list of slots, by the value of sortBy. Without sortBy, Lists.Default
+// applies.
 var Sorts = map[string]store.Sort{
 	"startAt":    {Field: store.SortPeriod, Param: paramTime},
 	"endAt":      {Field: store.SortPeriod, Param: paramEnd},

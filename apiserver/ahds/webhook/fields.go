@@ -127,7 +127,8 @@ func extensions(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 	return nil
 }
 
-// isKept reports whether a 64-bit integer or float represents a JSON number exactly.
+// isKept reports whether a JSON number has the same value after it was stored as a 64-bit integer or
+// float and written again.
 func isKept(number string) bool {
 	if _, err := strconv.ParseInt(number, 10, 64); err == nil {
 		return true

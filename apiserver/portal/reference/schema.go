@@ -14,7 +14,7 @@ type Schema struct {
 	Value             Value
 	// Fields are the fields of the schema and of the objects in it, but not of schemas that have a name.
 	Fields []Field
-	// Required are lists of fields, of which each must have one.
+	// Required are lists of fields. An object must have at least one field of each list.
 	Required [][]string
 	// Extensible is set if fields of FHIR's primitive types can have extensions.
 	Extensible bool
@@ -117,7 +117,8 @@ func (s schema) isCompanion(name string) bool {
 	return companion && s.object("properties")[of] != nil
 }
 
-// fields returns the fields of s and of the objects in it, sorted by name. prefix is that of names.
+// fields returns the fields of s and of the objects in it. The fields of each object are sorted by
+// name. prefix is that of names.
 func (s schema) fields(prefix string) []Field {
 	required := s.list("required")
 	properties := s.object("properties")
@@ -142,7 +143,7 @@ func (s schema) fields(prefix string) []Field {
 	return all
 }
 
-// alternatives returns the lists of fields of which each must have one.
+// alternatives returns the lists of fields of which an object must have at least one each.
 func (s schema) alternatives() [][]string {
 	var all [][]string
 	for _, each := range s.schemas("allOf") {

@@ -45,8 +45,8 @@ type Result struct {
 
 // Run backs up a site, which siteURL identifies. objects is a List of the site's Kubernetes objects in
 // JSON. When the backup is complete, Run deletes the complete backups except for the newest keep ones,
-// and incomplete ones that began more than a day ago. If keep is 0, it deletes nothing. If Run returns an error
-// after the backup is complete, the name in the result is not empty.
+// and incomplete ones that began more than a day ago. If keep is 0, it deletes nothing. If Run returns an
+// error after the backup is complete, the name in the result is not empty.
 func Run(ctx context.Context, config Config, site *siteapi.Client, siteURL string, objects []byte, keep int, progress *bulk.Progress) (Result, error) {
 	f, err := open(config)
 	if err != nil {

@@ -20,9 +20,10 @@ import (
 
 // Fetch downloads the newest complete backup of a site into a directory, which it creates. If the
 // address of config is that of a single backup, it downloads that one. Files that the directory has
-// already are not downloaded again, so Fetch continues where an interrupted one ended. Each file is
-// compared with its digest. Fetch returns the name of the backup. Errors: fs.ErrNotExist if there is no
-// complete backup.
+// already are not downloaded again, so Fetch continues where an interrupted one ended. It fails if the
+// directory has another export, such as a backup that was the newest before. Each file is compared with
+// its digest. Fetch returns the name of the backup. Errors: fs.ErrNotExist if there is no complete
+// backup.
 func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
 	f, err := open(config)
 	if err != nil {

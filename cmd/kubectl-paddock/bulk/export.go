@@ -24,7 +24,7 @@ const (
 	ManifestName = "manifest.json"
 )
 
-// exportedFile matches the names of the files of an export.
+// exportedFile matches the names of the files of an export in FHIR, and not those of the native format.
 var exportedFile = regexp.MustCompile(`^[A-Z][A-Za-z]+\.[0-9]{5,}\.ndjson$`)
 
 // exportProgress is the state of an interrupted export. Files with their final names are complete.
@@ -83,7 +83,8 @@ func Export(ctx context.Context, site *siteapi.Client, directory string, query u
 	return done, os.Remove(filepath.Join(directory, exportState))
 }
 
-// resumed returns the manifest of an interrupted export, nil if there is none with the query.
+// resumed returns the manifest of an interrupted export, or nil if there is none or it no longer exists at
+// the site. It returns an error if the interrupted export has another query.
 func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, query url.Values, progress *Progress) (*siteapi.Manifest, error) {
 	switch {
 	case state.ID == "":
@@ -99,8 +100,8 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, qu
 	return manifest, err
 }
 
-// emptyFolder returns an error if the folder has files of an export. If they are of an interrupted
-// export, it removes them instead.
+// emptyFolder returns an error if the folder has a manifest or files that exportedFile matches. If they
+// are of an interrupted export, it removes them instead.
 func emptyFolder(directory string, interrupted bool) error {
 	entries, err := os.ReadDir(directory)
 	if err != nil {

@@ -25,8 +25,9 @@ const (
 	// portionLines and portionSize are the maximum number of lines of a request, and the number of
 	// bytes after which it has no further line.
 	portionLines, portionSize = 200, 1 << 20
-	// waitingLines is the maximum number of lines of a request with lines that refer to missing
-	// records. The site writes these in one transaction, so they may refer to each other.
+	// waitingLines is the maximum number of lines of a request with lines that could not be written
+	// before. The site writes lines that refer to missing records in one transaction, so they may refer
+	// to each other.
 	waitingLines = 1000
 	// referenceNotFound is the code of a line that refers to a record which does not exist.
 	referenceNotFound = "reference_not_found"
@@ -95,8 +96,9 @@ type importer struct {
 // Import sends the files *.ndjson of a folder to a site. If the folder has the manifest of an export
 // in the native format, the files of the manifest are checked and sent in that format, and no others. Import
 // returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
-// import-errors.jsonl. siteURL identifies the site: Import continues an interrupted import into that
-// site. A dry run leaves no state.
+// import-errors.jsonl, which a dry run replaces too. siteURL identifies the site: Import continues an
+// interrupted import into that site, and returns an error if it is of another one. A dry run neither
+// reads nor leaves state.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)
@@ -324,8 +326,8 @@ func (i *importer) readFile(at place, offset int64, send func(*portion) error) e
 	}
 }
 
-// record adds the result of a portion to the state and the errors. If wait is true, lines that refer to missing records are sent
-// again later.
+// record adds the result of a portion to the state and the errors. If wait is true, lines with an error of
+// the code waitsFor are sent again later.
 func (i *importer) record(p *portion, wait bool) error {
 	failed := map[int]bool{}
 	var text []byte
@@ -368,8 +370,8 @@ func (i *importer) save() error {
 	return saveState(i.directory, importState, i.state)
 }
 
-// sendWaiting sends the lines that refer to records which did not exist, until no further one can be
-// written.
+// sendWaiting sends the lines again that could not be written because of other lines, until no further
+// one can be written.
 func (i *importer) sendWaiting(ctx context.Context) error {
 	for len(i.state.Waiting) > 0 {
 		places := i.state.Waiting

@@ -9,8 +9,8 @@ import (
 const redacted = "REDACTED"
 
 // secrets match values that must not be in a bundle, wherever they are: signing secrets of webhooks,
-// JSON Web Tokens, PEM blocks, and the credentials in URLs. They are a second line of defence: the
-// parts of objects that can have secrets or records are not collected.
+// JSON Web Tokens, PEM blocks, and bearer tokens. They are a second line of defence: the parts of
+// objects that can have secrets or records are not collected.
 var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`whs[ek][a-z]*_[A-Za-z0-9+/=_-]+`),
 	regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`),
@@ -18,7 +18,7 @@ var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bbearer +[A-Za-z0-9._~+/-]+=*`),
 }
 
-// credentials matches the user and password of a URL. The second group is what remains.
+// credentials matches the scheme, user and password of a URL. The group is what remains: the scheme.
 var credentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"']+@`)
 
 // Redact returns a text with the values that look like secrets replaced by a placeholder.

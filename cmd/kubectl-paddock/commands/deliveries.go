@@ -156,7 +156,8 @@ type tail struct {
 	json bool
 	// seen is the state that was printed of each delivery.
 	seen map[string]string
-	// from is the time of acceptance of the oldest deliveries that can still change.
+	// from is the time of acceptance from which deliveries are listed. Pending deliveries that are older
+	// than those that begin has listed are not followed.
 	from time.Time
 }
 

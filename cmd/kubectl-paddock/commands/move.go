@@ -112,8 +112,8 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 	return command
 }
 
-// currentMove returns namespace and name of the SiteMove of a Site that has begun and not ended, else of one that
-// waits to begin, else "".
+// currentMove returns namespace and name of the SiteMove of a Site that has begun and not ended, else of
+// one that waits to begin, else "".
 func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (namespace, name string, err error) {
 	if site.Status.Move != nil {
 		return site.Status.Move.NamespaceOr(site.Namespace), site.Status.Move.Name, nil
@@ -232,7 +232,7 @@ func moveLine(move *v1alpha1.SiteMove) string {
 	return strings.Join(parts, "  ")
 }
 
-// isMoveDone reports whether nothing more happens without a person. err is why the move failed.
+// isMoveDone reports whether a move has ended or awaits a decision. err is why the move failed.
 func isMoveDone(move *v1alpha1.SiteMove) (done bool, err error) {
 	status, decision := &move.Status, move.Spec.Decision
 	switch {

@@ -37,8 +37,8 @@ type siteState struct {
 // deliveryState summarizes the Webhooks of a Site.
 type deliveryState struct {
 	Webhooks int `json:"webhooks"`
-	// Failing is the number of Webhooks whose last attempt failed, and Disabled is the number of
-	// those that the server disabled.
+	// Disabled is the number of Webhooks that the server disabled, and Failing is the number of others
+	// whose last attempt failed.
 	Failing  int `json:"failing"`
 	Disabled int `json:"disabled"`
 	// Pending is the number of pending deliveries.
@@ -166,8 +166,8 @@ func (d *deliveryState) add(hook *v1alpha1.Webhook) {
 	}
 }
 
-// storageName returns the storage of a Site in a word: Cluster, Postgres/external or the engine of a
-// provisioned database.
+// storageName returns the storage of a Site in a word: Cluster, Postgres/external, or Postgres/ and the
+// engine of a provisioned database.
 func storageName(site *v1alpha1.Site) string {
 	postgres := site.Spec.Storage.Postgres
 	switch {

@@ -47,7 +47,8 @@ type webhookState struct {
 	EventType v1alpha1.EventType `json:"eventType"`
 	URL       string             `json:"url"`
 	// State is Active, Inactive, TypeDisabled, NotAccepted or another reason of the condition Active,
-	// Disabled if the server disabled the webhook, or Failing if its last attempt failed.
+	// Disabled if the server disabled the webhook, Failing if its last attempt failed, or Pending if the
+	// webhook has no condition Active yet.
 	State        string       `json:"state"`
 	Message      string       `json:"message,omitempty"`
 	Pending      *int64       `json:"pending,omitempty"`

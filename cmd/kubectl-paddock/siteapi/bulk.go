@@ -95,7 +95,8 @@ func (c *Client) EndExport(ctx context.Context, id string) error {
 // ImportResult is the result of an import.
 type ImportResult struct {
 	// Counts has the numbers of lines by result: created, updated, unchanged and failed, or valid and
-	// failed for a dry run.
+	// failed for a dry run. In the native format, it can also have the number of superseded versions that
+	// the site did not keep, as "versions dropped".
 	Counts map[string]int
 	Errors []LineError
 }
@@ -240,7 +241,8 @@ func readBody(response *http.Response) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(response.Body, maxResponse))
 }
 
-// retryAfter returns the time in Retry-After, at most maxRetryWait.
+// retryAfter returns the time in Retry-After, at most maxRetryWait, or retryWait if there is no number of
+// seconds.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

@@ -37,7 +37,7 @@ type Config struct {
 	// Stream is the URL of the stream of the webhook: {site}/ahds/v1/webhook/{id}/delivery/stream.
 	Stream string
 	// Token returns the bearer token for the site. It is called for each connection. If it returns an
-	// error, Run returns this error.
+	// error, Run returns an error with the same text.
 	Token func() (string, error)
 	// ForwardTo is the URL of the receiver.
 	ForwardTo string
@@ -64,8 +64,9 @@ func New(config Config) *Relay {
 	return &Relay{config: config, client: &http.Client{CheckRedirect: stay}, last: config.LastEventID, pause: minPause}
 }
 
-// LastEventID returns the id of the last forwarded event, or Config.LastEventID if there is none.
-// It must not be called while Run is running.
+// LastEventID returns the last id that the stream sent, from which another Relay can continue, or
+// Config.LastEventID if it sent none. A stream sends the id of its start before the first event.
+// LastEventID must not be called while Run is running.
 func (r *Relay) LastEventID() string { return r.last }
 
 // refusal is an error after which another attempt would fail too.

@@ -1,5 +1,5 @@
-// Package provision renders the objects of a Site's provisioned database and reads the database's
-// state from them. It uses no client and no clock: the reconciler applies the objects.
+// Package provision renders the objects of a provisioned database, of a Site or of a pool, and reads the
+// database's state from them. It uses no client and no clock: the reconcilers apply the objects.
 package provision
 
 import (

@@ -77,7 +77,8 @@ type Published struct {
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Fetch returns the discovery document and the keys of an issuer. It uses dial for every connection.
-// Errors: ErrInvalid; other errors mean that the issuer is unreachable. Problem describes both kinds.
+// Errors: ErrInvalid; other errors mean that the issuer is unreachable, or does not respond with
+// status 200. Problem describes both kinds.
 func Fetch(ctx context.Context, dial Dial, issuer Issuer) (Published, error) {
 	if issuer.JWKS != "" {
 		keys, err := parseKeys([]byte(issuer.JWKS))

@@ -35,10 +35,14 @@ func (v version) matches(query store.HistoryQuery) bool {
 	})
 }
 
-// History implements store.Store.
+// History implements store.Store. The history of one record needs the index only for the access of a
+// restricted caller, whose conditions may depend on other records.
 func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	if query.Key.ID == "" {
 		return s.historyOfMany(ctx, query)
+	}
+	if query.Access != nil && !s.engine.isSynced() {
+		return store.Page{}, store.ErrNotReady
 	}
 	var after int64
 	if query.After != nil {

@@ -18,6 +18,11 @@ func confidential(codes ...string) store.Labels {
 	return Labels("Patient", values)
 }
 
+// systemless are the labels of a record with a security label without a system.
+func systemless(code string) store.Labels {
+	return Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{Code: code}}})
+}
+
 func with(labels store.Labels, values ...store.IndexValue) store.Labels {
 	labels.Names = append(labels.Names, Labels("Patient", values).Names...)
 	return labels
@@ -53,8 +58,17 @@ func TestVisible(t *testing.T) {
 		"V":                                 {caller: nobody, labels: confidential("V")},
 		"v, as searches compare codes":      {caller: nobody, labels: confidential("v")},
 		"R of a Device":                     {caller: nobody, labels: confidential("R"), kind: "Device"},
-		"R without a system":                {caller: nobody, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{Code: "R"}}})},
+		"R without a system":                {caller: nobody, labels: systemless("R")},
 		"R of another system":               {caller: nobody, labels: Labels("Patient", []store.IndexValue{{Param: paramSecurity, Value: store.Token{System: "urn:x", Code: "R"}}}), want: true},
+		"V without a system, a rule admits": {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, labels: systemless("V"), want: true},
+		"v without a system, a rule does not admit": {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, labels: systemless("v")},
+		"V without a system, privileged":            {rules: Rules{Rules: []Rule{veryRestricted}}, caller: nobody, rights: privileged, labels: systemless("V")},
+		"V without a system, a deny":                {rules: Rules{Rules: []Rule{{Security: conf("V"), Deny: chiefs}}}, caller: chief, rights: privileged, labels: systemless("V")},
+		"N without a system, a rule":                {rules: Rules{Rules: []Rule{{Security: conf("N"), Allow: chiefs}}}, caller: nobody, labels: systemless("N"), want: true},
+		"V without a system, a rule about V of another system": {
+			rules:  Rules{Rules: []Rule{{Security: []Coding{{"urn:x", "V"}}, Allow: chiefs}}},
+			caller: nobody, labels: systemless("V"),
+		},
 		"R, privileged":                     {caller: nobody, rights: privileged, labels: confidential("R"), want: true},
 		"V, with broken glass":              {caller: nobody, rights: glass, labels: confidential("V"), want: true},
 		"V, a rule admits":                  {rules: Rules{Rules: []Rule{veryRestricted}}, caller: chief, labels: confidential("V"), want: true},

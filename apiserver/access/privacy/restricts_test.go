@@ -22,6 +22,7 @@ func TestRestricts(t *testing.T) {
 		"no label, no rule":                   {kind: "Patient"},
 		"N":                                   {kind: "Patient", labels: confidential("N")},
 		"R":                                   {kind: "Patient", labels: confidential("R"), want: true},
+		"V without a system, a rule about V":  {rules: Rules{Rules: []Rule{{Security: conf("V"), Allow: chiefs}}}, kind: "Patient", labels: systemless("V"), want: true},
 		"V of a Practitioner":                 {kind: "Practitioner", labels: confidential("V"), want: true},
 		"a rule that allows some":             {rules: Rules{Rules: []Rule{allowed}}, kind: "Practitioner", labels: tagged, want: true},
 		"a rule that denies it to some":       {rules: Rules{Rules: []Rule{denied}}, kind: "Practitioner", labels: tagged, want: true},

@@ -85,7 +85,21 @@ func (r *Rule) appliesTo(recordType string) bool {
 
 // match returns the condition under which the rule matches a record of a type to which it applies.
 func (r *Rule) match() store.Condition {
-	return all(labelled(paramSecurity, r.Security), r.matchWithoutSecurity())
+	return all(r.matchSecurity(), r.matchWithoutSecurity())
+}
+
+// matchSecurity is match with the security labels alone. A coding of the confidentiality R or V also
+// matches labels without a system, as isRestricted does. Otherwise a rule that names the level would
+// not restrict a record that it exempts from the verb "privileged".
+func (r *Rule) matchSecurity() store.Condition {
+	var labels store.Any
+	for _, coding := range r.Security {
+		labels = append(labels, coding.label(paramSecurity))
+		if coding.System != "" && coding.level() >= 0 {
+			labels = append(labels, store.HasLabel(codingLabel(paramSecurity, "", coding.Code)))
+		}
+	}
+	return anyUnlessEmpty(labels)
 }
 
 // matchWithoutSecurity is match without the security labels.
@@ -105,17 +119,23 @@ func labelled(param string, codings []Coding) store.Condition {
 	return anyUnlessEmpty(labels)
 }
 
-// confidentiality returns the indexes in restricted of the rule's security labels.
+// confidentiality returns the levels of the rule's security labels.
 func (r *Rule) confidentiality() []int {
 	var levels []int
 	for _, coding := range r.Security {
-		if coding.System == "" || coding.System == ConfidentialitySystem {
-			if level := slices.Index(restricted, strings.ToUpper(coding.Code)); level >= 0 {
-				levels = append(levels, level)
-			}
+		if level := coding.level(); level >= 0 {
+			levels = append(levels, level)
 		}
 	}
 	return levels
+}
+
+// level returns the index in restricted of the confidentiality that a coding can select, or -1.
+func (c Coding) level() int {
+	if c.System != "" && c.System != ConfidentialitySystem {
+		return -1
+	}
+	return slices.Index(restricted, strings.ToUpper(c.Code))
 }
 
 // isRestricted returns the condition that a record has a confidentiality label of a level. A label

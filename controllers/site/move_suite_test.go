@@ -220,6 +220,24 @@ var _ = Describe("A move", func() {
 		executeAt(ctx, address.String(), "DO $$ BEGIN ASSERT (SELECT count(*) FROM sites) = 0; END $$")
 	})
 
+	It("gives a provisioned database no password of the database that it leaves", func(ctx SpecContext) {
+		startController(ctx)
+		s := newSite(newNamespace(ctx), "oak", "moved-secretly", v1alpha1.DeletionRetain)
+		startExternal(ctx, s.Namespace, "former")
+		s.Spec.Storage = externalStorage("former")
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		m := createMove(ctx, s, "secret", provisionedStorage(v1alpha1.EngineStatefulSet))
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		moveReady(ctx, m).Should(HavePrefix("False Provisioning: "))
+		Expect(admin.Delete(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name))).To(Succeed())
+		moveReady(ctx, m).Should(Equal(`False SecretNotFound: Secret "paddock-postgres" with the password of the database does not exist. Restore the Secret.`))
+		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(5), "all but the Secret")
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+	})
+
 	It("never deletes the database that serves the Site", func(ctx SpecContext) {
 		startController(ctx)
 		s := newProvisionedSite(newNamespace(ctx), "moved-kept", v1alpha1.EngineStatefulSet)

@@ -159,7 +159,8 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 }
 
 // ensureCredentials returns the Secret of the database, and creates it if it is missing. If the
-// data exists, the new Secret has the password of the published connection.
+// data exists, the new Secret has the password of the published connection, which must be one to this
+// database.
 func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
 	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.NameOf(site)}
 	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), name)
@@ -183,7 +184,7 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site,
 		if err != nil {
 			return nil, nil, err
 		}
-		if password = provision.Password(connection); !there || password == "" {
+		if password = provision.Password(site, connection); !there || password == "" {
 			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
 				"Secret %q with the password of the database does not exist. Restore the Secret.", name.Name)}, nil
 		}

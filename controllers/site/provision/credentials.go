@@ -86,10 +86,11 @@ func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (d
 	return dsn.Parse(data, v1alpha1.DSNKey)
 }
 
-// Password returns the password in the URI of a connection, or "" if the URI has none.
-func Password(connection dsn.Connection) string {
+// Password returns the password in the URI of a connection, or "" if the URI has none or is not that of
+// the Site's database, but for instance that of the database which the Site leaves by a SiteMove.
+func Password(site *v1alpha1.Site, connection dsn.Connection) string {
 	address, err := url.Parse(connection.URI)
-	if err != nil {
+	if err != nil || address.Hostname() != Host(site) {
 		return ""
 	}
 	password, _ := address.User.Password()

@@ -60,8 +60,12 @@ func TestConnection(t *testing.T) {
 	if want := "postgres://paddock:pa%2Fss@paddock-postgres.clinic-oak.svc:5432/paddock?sslmode=verify-full"; connection.URI != want {
 		t.Errorf("got %s, want %s", connection.URI, want)
 	}
-	if Password(connection) != "pa/ss" || connection.CA != string(secret.Data[dsn.CAKey]) {
+	if Password(oak, connection) != "pa/ss" || connection.CA != string(secret.Data[dsn.CAKey]) {
 		t.Errorf("password or authority are not those of the Secret")
+	}
+	elsewhere := dsn.Connection{URI: "postgres://paddock:secret@pool.example.org:5432/paddock"}
+	if got := Password(oak, elsewhere); got != "" {
+		t.Errorf("got password %q of another database, want none", got)
 	}
 	other := newSecret(t, cnpg, "").Data[dsn.CAKey]
 	connection, err = Connection(cnpg, secret, other)

@@ -84,6 +84,7 @@ type PrivacyMatch struct {
 	Profile []string `json:"profile,omitempty"`
 
 	// types lists FHIR resource types, at most 32. A record matches if its type is in the list.
+	// Patient stands for Person, Practitioner and RelatedPerson too.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -101,7 +102,7 @@ type PrivacyCoding struct {
 	// +kubebuilder:validation:MaxLength=1024
 	System string `json:"system,omitempty"`
 
-	// code is the code of the label or tag, compared exactly.
+	// code is the code of the label or tag. Case is ignored.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

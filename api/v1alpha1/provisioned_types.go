@@ -73,12 +73,14 @@ type ProvisionedPostgres struct {
 
 // Volume describes the PersistentVolumeClaim of a database instance.
 type Volume struct {
-	// size is the size of the volume, at least 1Gi. It can only grow, and only if the storage class supports it.
+	// size is the size of the volume, at least 1Gi. It can only grow, and only if the storage class
+	// supports it.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="size must be at least 1Gi"
 	Size *resource.Quantity `json:"size,omitempty"`
 
-	// storageClassName is the storage class of the volume. Immutable. Default: the cluster's default storage class.
+	// storageClassName is the storage class of the volume. Immutable. Default: the cluster's default
+	// storage class.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -121,7 +123,8 @@ type PostgresBackup struct {
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule,omitempty"`
 
-	// volumeSnapshotClassName is the volume snapshot class of the snapshots. Default: the Kubernetes cluster's default class.
+	// volumeSnapshotClassName is the volume snapshot class of the snapshots. Default: the default class of
+	// the Kubernetes cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	VolumeSnapshotClassName string `json:"volumeSnapshotClassName,omitempty"`

@@ -71,7 +71,8 @@ const (
 	// database cannot be used, for example because it is read-only or too old.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonForeignRecords means that the namespace has records or a database whose siteKey differs
-	// from that of the Site's SiteClaim.
+	// from that of the Site's SiteClaim, a database of another engine or name, or retained data of
+	// another storage.
 	ReasonForeignRecords = "ForeignRecords"
 	// ReasonNoCapacity means that no database of the class's pool has room for the Site, or that the
 	// Site has no SiteClass with a pool.
@@ -85,7 +86,8 @@ const (
 
 // Further reasons of the StorageReady condition of a provisioned database.
 const (
-	// ReasonProvisioning means that the database is being created or recreated.
+	// ReasonProvisioning means that the database is being created or recreated, or that the Site waits
+	// for a database of its pool.
 	ReasonProvisioning = "Provisioning"
 	// ReasonPodPending means that the database's Pod cannot be scheduled. The message quotes the
 	// scheduler.
@@ -167,8 +169,8 @@ const (
 	ReasonServing = "Serving"
 	// ReasonPending means that the controller has not determined the status of the condition yet.
 	ReasonPending = "Pending"
-	// ReasonRetrying means that the last attempt to apply the spec failed and is retried. The
-	// controller's log has the error.
+	// ReasonRetrying means that the last attempt to apply the spec or to delete the Site failed and
+	// is retried. The controller's log has the error.
 	ReasonRetrying = "Retrying"
 	// ReasonDeleting means that the Site is being deleted.
 	ReasonDeleting = "Deleting"

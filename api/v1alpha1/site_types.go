@@ -372,14 +372,14 @@ type Limits struct {
 
 	// concurrentSearches is the maximum number of searches, histories and lists of the site that run
 	// concurrently in each API server, 1 to 10000. Further requests wait for up to two seconds and
-	// then fail with 429. Default: 64.
+	// then fail with 429, at once if four times this number wait, or twice this number of one caller. Default: 64.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	ConcurrentSearches *int32 `json:"concurrentSearches,omitempty"`
 
 	// maxBodySize is the maximum size of a request body in bytes, 1Ki to 64Mi. A request with a larger
-	// body fails with 413. Default: 4Mi.
+	// body fails with 413. Imports in the native format have a limit of their own. Default: 4Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('64Mi')) <= 0",message="maxBodySize must be between 1Ki and 64Mi"
 	MaxBodySize *resource.Quantity `json:"maxBodySize,omitempty"`

@@ -53,8 +53,9 @@ func (c *SiteClass) usable() []*PoolDatabase {
 	return usable
 }
 
-// CanGrow reports whether a Site without room can expect a database of the template: one that is not ready has
-// room, or a further one can be created. If region is not empty, it must be that of the template.
+// CanGrow reports whether a Site without room can expect a database of the template: one that is not
+// ready has room, or a further one can be created. If region is not empty, it must be that of the
+// template.
 func (c *SiteClass) CanGrow(region string) bool {
 	template := c.Template()
 	if template == nil || region != "" && template.Region != region || !c.DeletionTimestamp.IsZero() {

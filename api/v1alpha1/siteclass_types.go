@@ -7,7 +7,7 @@ const (
 	// the class of new Sites without spec.className. Of several defaults, the newest applies.
 	DefaultClassAnnotation = "paddock.health/is-default-class"
 
-	// SiteClassFinalizer is the finalizer of a SiteClass while Sites use it.
+	// SiteClassFinalizer is the finalizer of each SiteClass. It is removed when no Site uses the SiteClass.
 	SiteClassFinalizer = "paddock.health/sites"
 
 	// SiteClassLabel is the label of the objects of a database that is created by the template of a pool.

@@ -91,8 +91,8 @@ const (
 	// ReasonRolledBack means that the move ended and the site is served from the storage that it had
 	// before, or that the Site was deleted during the move.
 	ReasonRolledBack = "RolledBack"
-	// ReasonSiteNotReady means that the Site of spec.siteName does not exist in the namespace, or is
-	// not ready.
+	// ReasonSiteNotReady means that the Site of spec.siteName does not exist in the namespace, is
+	// not ready, or is paused.
 	ReasonSiteNotReady = "SiteNotReady"
 	// ReasonMoveInProgress means that another SiteMove of the Site has not ended.
 	ReasonMoveInProgress = "MoveInProgress"

@@ -53,10 +53,11 @@ const (
 const (
 	// ReasonNotActive means that the condition Active is not true.
 	ReasonNotActive = "NotActive"
-	// ReasonNoDeliveries means that no active Webhook of the WebhookEvent's type has accepted an
-	// event yet.
+	// ReasonNoDeliveries means that no event was accepted yet: by the Webhook, or by any active Webhook of
+	// the WebhookEvent's type.
 	ReasonNoDeliveries = "NoDeliveries"
-	// ReasonDelivered means that the active Webhooks of the WebhookEvent's type accept events.
+	// ReasonDelivered means that events are accepted: by the Webhook, or by the active Webhooks of the
+	// WebhookEvent's type.
 	ReasonDelivered = "Delivered"
 )
 

@@ -19,7 +19,7 @@ type AuditSegmentSpec struct {
 }
 
 // AuditSegment holds entries of a site's audit log. The API server that created the AuditSegment
-// appends entries until the AuditSegment is full or the hour ends. An AuditSegment is deleted when
+// adds entries of its hour until the AuditSegment is full or the hour has passed for long enough. An AuditSegment is deleted when
 // spec.retention.audit of the Site, or spec.audit.retention if that is unset, has passed.
 //
 // +kubebuilder:object:root=true

@@ -38,7 +38,8 @@ type RecordSpec struct {
 	// then, but there is no history yet, and the creation may still complete.
 	// +optional
 	Placeholder bool `json:"placeholder,omitempty"`
-	// body is the JSON text of the record, unchanged except that its id is the empty string.
+	// body is the JSON text of the record, unchanged except that its id is the empty
+	// string, and that meta has neither versionId nor lastUpdated.
 	// +optional
 	Body string `json:"body,omitempty"`
 	// idOffset is the byte offset in body at which the API servers insert the id.
@@ -55,7 +56,7 @@ type RecordSpec struct {
 	// metadataVersion is the record's version when metadata was written.
 	// +optional
 	MetadataVersion int64 `json:"metadataVersion,omitempty"`
-	// history holds the encoded size in bytes of each version in the RecordHistory, oldest first. The
+	// history holds the estimated size in bytes of each version in the RecordHistory, oldest first. The
 	// last element is the size of the version before the current one.
 	// +optional
 	// +listType=atomic
@@ -97,14 +98,14 @@ type RecordSpec struct {
 	// hasEvents is true if events is not empty.
 	// +optional
 	HasEvents bool `json:"hasEvents,omitempty"`
-	// events are the events of writes of the record that have no WebhookDelivery yet, in the order of
-	// acceptance. A purge does not delete an object that has events.
+	// events are the events of writes of the record that wait for their WebhookDeliveries, in the order
+	// of acceptance. A purge does not delete an object that has events.
 	// +optional
 	// +listType=atomic
 	Events []PendingEvent `json:"events,omitempty"`
 }
 
-// PendingEvent is an event for which no WebhookDelivery exists yet.
+// PendingEvent is an event that waits for its WebhookDeliveries, of which some may exist.
 type PendingEvent struct {
 	// id is the ID of the event within its site.
 	ID string `json:"id"`
@@ -150,7 +151,8 @@ type HeldClaim struct {
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// expires is when the claim expires. If it is unset, the claim lasts as long as the record.
+	// expires is when the claim expires. If it is unset, the claim lasts until a write releases it or
+	// the record is deleted.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
 }

@@ -18,11 +18,12 @@ type ClaimEntry struct {
 	From *metav1.MicroTime `json:"from,omitempty"`
 	// +optional
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// expires is when the claim expires. If it is unset, the claim lasts as long as the record.
+	// expires is when the claim expires. If it is unset, the claim lasts until a write releases it or
+	// the record is deleted.
 	// +optional
 	Expires *metav1.MicroTime `json:"expires,omitempty"`
-	// deadline is the time by which the write that makes the claim must be complete. It is unset when
-	// the write is complete.
+	// deadline is the time by which the write that makes the claim must be complete. After
+	// it, the claim counts only if the Record has it.
 	// +optional
 	Deadline *metav1.MicroTime `json:"deadline,omitempty"`
 }

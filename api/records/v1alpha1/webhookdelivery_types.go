@@ -16,7 +16,8 @@ const (
 	DeliveryDelivered DeliveryStatus = "Delivered"
 	// DeliveryFailed means that the final attempt of the schedule failed.
 	DeliveryFailed DeliveryStatus = "Failed"
-	// DeliveryUndelivered means that the webhook was disabled or deleted when an attempt was due.
+	// DeliveryUndelivered means that the webhook was disabled or deleted when an attempt was due, or
+	// was disabled because of the failed attempt.
 	DeliveryUndelivered DeliveryStatus = "Undelivered"
 )
 

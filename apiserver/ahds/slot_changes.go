@@ -21,10 +21,10 @@ const (
 	// MaxChanges is the maximum of pageSize of a list of changes. A larger pageSize is refused with
 	// 400.
 	MaxChanges = 500
-	// overlap is how far before the newest change that a client has received its next list begins. A
-	// write has its time before it becomes visible, at most requestTimeout later on its own API server.
-	// Ten seconds are for the other servers to see it, and for differences between their clocks. A
-	// change that becomes visible later than that is missed.
+	// overlap is how far before the time of a client's last list its next list begins. A write has its
+	// time before it becomes visible, at most requestTimeout later on its own API server. Ten seconds
+	// are for the other servers to see it, and for differences between their clocks. A change that
+	// becomes visible later than that is missed.
 	overlap = requestTimeout + 10*time.Second
 )
 
@@ -53,23 +53,21 @@ type changeCursor struct {
 	// Since is the time from which the list shows changes.
 	Since int64 `json:"s"`
 	// Newest is the time of the newest change that the client has received or will receive with this
-	// list, and Seen the time at which it was first read. Both are 0 if there is none.
+	// list. It is 0 if there is none.
 	Newest int64 `json:"n"`
-	Seen   int64 `json:"o"`
+	// Read is the time at which the client requested the first page of the list.
+	Read int64 `json:"o"`
 	// After is the position within the list. It is nil at its start.
 	After store.Position `json:"a,omitempty"`
 }
 
-// next returns the cursor of the list that follows on this one. While changes from before Newest may
-// still become visible, it begins overlap before Newest. After that it begins with later changes, so
-// that a client does not receive the newest ones forever.
-func (c changeCursor) next(now time.Time) changeCursor {
-	next := changeCursor{Since: c.Newest + 1, Newest: c.Newest, Seen: c.Seen}
-	if now.UnixMilli() < c.Seen+overlap.Milliseconds() {
-		next.Since = c.Newest - overlap.Milliseconds()
-	}
-	next.Since = max(next.Since, c.Since) // nothing before has become visible since, or the client does not want it
-	return next
+// next returns the cursor of the list that follows on this one. It begins after Newest, or overlap
+// before Read if that is earlier: a change from before that time was visible when this list was read.
+// So a client receives a change again only until it has read a list overlap after the change.
+func (c changeCursor) next() changeCursor {
+	since := min(c.Newest+1, c.Read-overlap.Milliseconds())
+	// The client has the changes from before Since, or does not want them.
+	return changeCursor{Since: max(since, c.Since), Newest: c.Newest}
 }
 
 // slotChanges serves GET …/availability-slot/changes: the newest version of each slot that was
@@ -90,6 +88,9 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if at.After == nil {
+		at.Read = h.Now().UnixMilli()
+	}
 	page, err := r.site.Store.History(r.Context(), store.HistoryQuery{
 		Key: store.Key{Type: slots.recordType}, Deletions: true, Since: time.UnixMilli(at.Since),
 		Current: []store.TimeRange{{From: endOfTime}}, Count: count, After: at.After,
@@ -101,9 +102,7 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if at.After == nil && len(page.Records) > 0 { // the first one is the newest
-		if newest := page.Records[0].Updated.UnixMilli(); newest > at.Newest {
-			at.Newest, at.Seen = newest, h.Now().UnixMilli()
-		}
+		at.Newest = max(at.Newest, page.Records[0].Updated.UnixMilli())
 	}
 	at.After = page.Next
 	payload, err := json.Marshal(at)
@@ -160,7 +159,7 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 		return changeCursor{}, invalidCursor(err.Error())
 	}
 	if at.After == nil {
-		at = at.next(h.Now())
+		at = at.next()
 	}
 	return at, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/ahds"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 const changesPath = slotPath + "/changes"
@@ -104,6 +106,18 @@ func (m *mirror) poll(pageSize int) []string {
 	}
 }
 
+// lateStore is the store of a server whose histories do not have the record with the id hidden yet.
+type lateStore struct {
+	store.Store
+	hidden string
+}
+
+func (l *lateStore) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
+	page, err := l.Store.History(ctx, query)
+	page.Records = slices.DeleteFunc(page.Records, func(rec store.Record) bool { return rec.Key.ID == l.hidden })
+	return page, err
+}
+
 var _ = Describe("The changes of slots", func() {
 	onBoth("are listed", func(newSite func(context.Context, ...wrapper) site) {
 		var s site
@@ -164,13 +178,33 @@ var _ = Describe("The changes of slots", func() {
 			Expect(page.Data[0].AvailabilitySlotID).To(Equal(recent.created(slotID)))
 			Expect(read(page.Meta.Next).Data).To(HaveLen(1), "an older change may still become visible, but not one from before the given time")
 			later(time.Minute)
-			idle := read(page.Meta.Next)
+			again := read(page.Meta.Next)
+			Expect(again.Data).To(HaveLen(1), "the last list was read right after the change")
+			idle := read(again.Meta.Next)
 			Expect(idle.Data).To(BeEmpty())
 			s.do("PATCH", slotPath+"/"+old, `{"notes":"x"}`).ok()
 			Expect(read(idle.Meta.Next).Data).To(HaveLen(1))
 			future := read("2040-01-01T00:00:00Z")
 			Expect(future.Data).To(BeEmpty())
 			Expect(read(future.Meta.Next).Data).To(BeEmpty())
+		})
+
+		It("although they become visible after later ones, and the client polls rarely", func(ctx SpecContext) {
+			behind := &lateStore{}
+			s = newSite(ctx, func(_ int, s store.Store) store.Store {
+				behind.Store = s
+				return behind
+			})
+			late := s.do("POST", slotPath, slotBody(9)).created(slotID)
+			anotherMillisecond()
+			seen := s.do("POST", slotPath, slotBody(10)).created(slotID)
+			behind.hidden = late
+			m := newMirror(s)
+			Expect(m.poll(10)).To(Equal([]string{seen}))
+			behind.hidden = ""
+			later(time.Minute)
+			Expect(m.poll(10)).To(Equal([]string{seen, late}))
+			Expect(m.poll(10)).To(BeEmpty(), "not for ever")
 		})
 
 		It("in pages, and a change between two pages is in the next list", func() {

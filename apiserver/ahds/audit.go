@@ -15,6 +15,9 @@ import (
 // that in the store, and the type of another object is the name of its resource. The name of a
 // subresource follows the verb: "list deliveries", "stream deliveries".
 func (r *request) auditOperation(what operation) {
+	if what.open { // a calendar, which lists slots
+		what.verb, what.resource = "list", slots.resource
+	}
 	resource, subresource, _ := strings.Cut(what.resource, "/")
 	key := store.Key{Type: resource}
 	if what.resource == eventResource {

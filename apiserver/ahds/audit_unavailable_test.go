@@ -31,32 +31,39 @@ func (f *fullLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	return f.Storage.Append(ctx, entries)
 }
 
+// audited returns the site at a server that records its requests in an audit log.
+func (s site) audited(storage audit.Storage) site {
+	GinkgoHelper()
+	log := audit.NewLog("test", storage, audit.Settings{})
+	DeferCleanup(func(ctx context.Context) { log.Close(ctx) })
+	config := newConfig(0, ahds.Streams{})
+	config.Audit = &audit.Auditor{Now: time.Now}
+	admit := config.Admit
+	config.Admit = func(r *http.Request, siteID string) (ahds.DataStore, access.Caller, error) {
+		site, caller, err := admit(r, siteID)
+		recorder := audit.From(r.Context())
+		recorder.At(site.Audit)
+		recorder.Caller(caller)
+		return site, caller, err
+	}
+	handler, err := ahds.New(config)
+	Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewServer(handler)
+	DeferCleanup(server.Close)
+	s.bases[0] = server.URL + "/site/" + s.id + "/ahds/v1"
+	openSites[0].Store(s.id, ahds.DataStore{
+		Settings: settings.Settings{ID: s.id}, BaseURL: s.bases[0], Store: audit.Observe(gatetest.Everything(noRecords{s.stores[0]})),
+		Events: newSource(s.id), Audit: audit.Sink{ID: s.id, Log: log},
+	})
+	return s
+}
+
 var _ = Describe("A site whose audit log cannot be written", func() {
 	onBoth("refuses requests before anything is written", func(newSite func(context.Context, ...wrapper) site) {
 		It("to slots and events, until it can", func(ctx SpecContext) {
 			s := newSite(ctx)
 			storage := &fullLog{Storage: s.stores[0].(interface{ Audit() audit.Storage }).Audit()}
-			log := audit.NewLog("test", storage, audit.Settings{})
-			DeferCleanup(func(ctx context.Context) { log.Close(ctx) })
-			config := newConfig(0, ahds.Streams{})
-			config.Audit = &audit.Auditor{Now: time.Now}
-			admit := config.Admit
-			config.Admit = func(r *http.Request, siteID string) (ahds.DataStore, access.Caller, error) {
-				site, caller, err := admit(r, siteID)
-				recorder := audit.From(r.Context())
-				recorder.At(site.Audit)
-				recorder.Caller(caller)
-				return site, caller, err
-			}
-			handler, err := ahds.New(config)
-			Expect(err).NotTo(HaveOccurred())
-			server := httptest.NewServer(handler)
-			DeferCleanup(server.Close)
-			s.bases[0] = server.URL + "/site/" + s.id + "/ahds/v1"
-			openSites[0].Store(s.id, ahds.DataStore{
-				Settings: settings.Settings{ID: s.id}, BaseURL: s.bases[0], Store: audit.Observe(gatetest.Everything(noRecords{s.stores[0]})),
-				Events: newSource(s.id), Audit: audit.Sink{ID: s.id, Log: log},
-			})
+			s = s.audited(storage)
 			id := s.do("POST", slotPath, slotBody(9)).created(slotID)
 			refused := func(a answer) answer {
 				GinkgoHelper()

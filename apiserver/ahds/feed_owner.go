@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -39,14 +40,15 @@ func changeFeed(_ string, before stored, w write, _ time.Time) (stored, error) {
 	return before, nil
 }
 
-// actAsOwner makes the owner of a feed the caller of a request for its calendar. If the owner may
-// not read the feed or list slots, it returns store.ErrNotFound, as for an unknown URL. It also
-// does so for feeds without an owner, which an earlier release created.
+// actAsOwner makes the owner of a feed the caller of a request for its calendar, also in the audit
+// log. If the owner may not read the feed or list slots, it returns store.ErrNotFound, as for an
+// unknown URL. It also does so for feeds without an owner, which an earlier release created.
 func (h *handler) actAsOwner(r *request, id string, m *feedOwner) error {
 	if m == nil {
 		return store.ErrNotFound
 	}
 	r.caller = m.caller()
+	audit.From(r.Context()).Caller(r.caller)
 	for _, action := range []access.Action{
 		{Verb: "get", Group: Group, Resource: feedResource, Name: strings.ToLower(id)},
 		{Verb: "list", Group: Group, Resource: slots.resource},

@@ -3,13 +3,17 @@ package ahds_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	ics "github.com/arran4/golang-ical"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/apiserver/audit"
 )
 
 const (
@@ -114,6 +118,33 @@ var _ = Describe("The calendar of a resource", func() {
 				s.do("PATCH", path, `{"description":"`+verb+`"}`, caller("no-"+verb)).ok()
 				Expect(read(url).status).To(Equal(http.StatusNotFound), verb)
 			}
+		})
+
+		It("is in the audit log, with its maker as the caller", func(ctx SpecContext) {
+			storage := s.stores[0].(interface{ Audit() audit.Storage }).Audit()
+			s = s.audited(storage)
+			free := today(9)
+			feed := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`, caller("maker"))
+			id := feed.created(feedID)
+			first := read(feed.text("url"))
+			Expect(first.status).To(Equal(http.StatusOK))
+			Expect(read(feed.text("url"), with("If-None-Match", first.header.Get("ETag"))).status).To(Equal(http.StatusNotModified))
+			Expect(read(feed.text("url") + "x").status).To(Equal(http.StatusNotFound))
+			logged := func() (all []string) {
+				entries, err := storage.Search(ctx, audit.Query{Interactions: []string{"list"}, Count: 10})
+				Expect(err).NotTo(HaveOccurred())
+				for _, e := range entries {
+					records := slices.Sorted(e.Records.All())
+					all = append(all, fmt.Sprintf("%s %s %s %d %v", e.Caller, e.Action, e.Type, e.Status, records))
+				}
+				return all
+			}
+			read := fmt.Sprintf("[AvailabilitySlot/%s AvailabilitySlotFeed/%s]", free, id)
+			Eventually(logged).WithContext(ctx).Within(10 * time.Second).Should(Equal([]string{
+				" E AvailabilitySlot 404 [AvailabilitySlotFeed/" + id + "]",
+				"maker E AvailabilitySlot 304 " + read,
+				"maker E AvailabilitySlot 200 " + read,
+			}))
 		})
 
 		It("outlives one replacement of its key, and no second one", func() {

@@ -288,6 +288,7 @@ func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store)
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data
 	case s.options.Delivery != nil && stopsDeliveries(object):
+		before = nil // a process that delivers must close it; pauseWrites would keep it open
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
 		site.Store = s.openDatabase(ctx, held, before)
 	case !meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):

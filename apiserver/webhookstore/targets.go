@@ -20,6 +20,9 @@ type targets struct {
 	known map[string]map[objectName]state
 	// gone has the objects that this process deleted, until the watch reports their deletion.
 	gone map[types.UID]bool
+	// watched has the newest resourceVersion that the watch reported of each kind. An object that is not
+	// known, and whose version is older, has been deleted.
+	watched map[string]string
 	// byType has the ids of the webhooks that receive events. Its slices are replaced, never modified.
 	byType map[namespacedType][]string
 }
@@ -45,7 +48,10 @@ type state struct {
 }
 
 func newTargets() *targets {
-	return &targets{known: map[string]map[objectName]state{}, gone: map[types.UID]bool{}, byType: map[namespacedType][]string{}}
+	return &targets{
+		known: map[string]map[objectName]state{}, gone: map[types.UID]bool{},
+		watched: map[string]string{}, byType: map[namespacedType][]string{},
+	}
 }
 
 // of returns the ids of the webhooks that receive events of a type, in ascending order. The caller
@@ -56,15 +62,22 @@ func (t *targets) of(namespace, eventType string) []string {
 	return t.byType[namespacedType{namespace, v1alpha1.EventType(eventType)}]
 }
 
-// put stores the state of an object unless a newer one is known.
-func (t *targets) put(object client.Object) {
+// put stores the state of an object unless a newer one is known. watched is set if the watch reported
+// the state. Otherwise it is the result of a write of this process.
+func (t *targets) put(object client.Object, watched bool) {
 	namespace := object.GetNamespace()
 	name, now := describe(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if watched {
+		t.reported(name.kind, now.version)
+	}
 	before, seen := t.known[namespace][name]
-	if t.gone[now.uid] || seen && isNewer(before.version, now.version) {
+	switch {
+	case t.gone[now.uid], seen && isNewer(before.version, now.version):
 		return
+	case !watched && !seen && isNewer(t.watched[name.kind], now.version):
+		return // the object was deleted since
 	}
 	if t.known[namespace] == nil {
 		t.known[namespace] = map[objectName]state{}
@@ -84,6 +97,7 @@ func (t *targets) drop(object client.Object, watched bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if watched {
+		t.reported(name.kind, last.version)
 		delete(t.gone, last.uid)
 	}
 	before, seen := t.known[namespace][name]
@@ -98,6 +112,13 @@ func (t *targets) drop(object client.Object, watched bool) {
 		delete(t.known, namespace)
 	}
 	t.refresh(namespace, before.eventType)
+}
+
+// reported updates watched after the watch reported an object of a kind. The caller holds mu.
+func (t *targets) reported(kind, version string) {
+	if before, known := t.watched[kind]; !known || isNewer(version, before) {
+		t.watched[kind] = version
+	}
 }
 
 // refresh recomputes which webhooks receive events of a type. The caller holds mu.

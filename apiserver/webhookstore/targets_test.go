@@ -32,27 +32,31 @@ func TestTargets(t *testing.T) {
 	other.Spec.EventType = "user.updated"
 	elsewhere := hook("a", "3", "12", true)
 	elsewhere.Namespace = "elm"
-	on := func(t *targets) { t.put(toggle("e", "9", "1", true)) }
+	on := func(t *targets) { t.put(toggle("e", "9", "1", true), true) }
 	for name, test := range map[string]struct {
 		steps []func(*targets)
 		want  []string
 	}{
 		"nothing":                          {nil, nil},
-		"a webhook, its type off":          {[]func(*targets){func(t *targets) { t.put(hook("a", "1", "10", true)) }}, nil},
-		"its type on":                      {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }}, []string{"a"}},
-		"its type on later":                {[]func(*targets){func(t *targets) { t.put(hook("a", "1", "10", true)) }, on}, []string{"a"}},
-		"on by one of two":                 {[]func(*targets){func(t *targets) { t.put(toggle("f", "8", "1", false)) }, on, func(t *targets) { t.put(hook("a", "1", "10", true)) }}, []string{"a"}},
-		"two webhooks":                     {[]func(*targets){on, func(t *targets) { t.put(hook("b", "2", "10", true)) }, func(t *targets) { t.put(hook("a", "1", "11", true)) }}, []string{"a", "b"}},
-		"an inactive one":                  {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", false)) }}, nil},
-		"one of another namespace":         {[]func(*targets){on, func(t *targets) { t.put(elsewhere) }}, nil},
-		"one that is being deleted":        {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.put(deleted) }}, nil},
-		"one of another type since":        {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.put(other) }}, nil},
-		"the type switched off":            {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.put(toggle("e", "9", "2", false)) }}, nil},
-		"the switch is gone":               {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.drop(toggle("e", "9", "1", true), true) }}, nil},
-		"an old state comes late":          {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", false)) }, func(t *targets) { t.put(hook("a", "1", "9", true)) }}, nil},
-		"an old state after a long number": {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.put(hook("a", "1", "9", false)) }}, []string{"a"}},
-		"a state after our deletion":       {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.drop(hook("a", "1", "10", true), false) }, func(t *targets) { t.put(hook("a", "1", "10", true)) }}, nil},
-		"the same name after our deletion": {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true)) }, func(t *targets) { t.drop(hook("a", "1", "10", true), false) }, func(t *targets) { t.put(hook("a", "2", "12", true)) }, func(t *targets) { t.drop(hook("a", "1", "11", true), true) }}, []string{"a"}},
+		"a webhook, its type off":          {[]func(*targets){func(t *targets) { t.put(hook("a", "1", "10", true), true) }}, nil},
+		"its type on":                      {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }}, []string{"a"}},
+		"its type on later":                {[]func(*targets){func(t *targets) { t.put(hook("a", "1", "10", true), true) }, on}, []string{"a"}},
+		"on by one of two":                 {[]func(*targets){func(t *targets) { t.put(toggle("f", "8", "1", false), true) }, on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }}, []string{"a"}},
+		"two webhooks":                     {[]func(*targets){on, func(t *targets) { t.put(hook("b", "2", "10", true), true) }, func(t *targets) { t.put(hook("a", "1", "11", true), true) }}, []string{"a", "b"}},
+		"an inactive one":                  {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", false), true) }}, nil},
+		"one of another namespace":         {[]func(*targets){on, func(t *targets) { t.put(elsewhere, true) }}, nil},
+		"one that is being deleted":        {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.put(deleted, true) }}, nil},
+		"one of another type since":        {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.put(other, true) }}, nil},
+		"the type switched off":            {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.put(toggle("e", "9", "2", false), true) }}, nil},
+		"the switch is gone":               {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.drop(toggle("e", "9", "1", true), true) }}, nil},
+		"an old state comes late":          {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", false), true) }, func(t *targets) { t.put(hook("a", "1", "9", true), true) }}, nil},
+		"an old state after a long number": {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.put(hook("a", "1", "9", false), true) }}, []string{"a"}},
+		"a state after our deletion":       {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.drop(hook("a", "1", "10", true), false) }, func(t *targets) { t.put(hook("a", "1", "10", true), true) }}, nil},
+		"our write before the watch":       {[]func(*targets){on, func(t *targets) { t.put(hook("b", "2", "9", true), true) }, func(t *targets) { t.put(hook("a", "1", "10", true), false) }}, []string{"a", "b"}},
+		"our first write of all":           {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), false) }}, []string{"a"}},
+		"our creation, deleted already":    {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.drop(hook("a", "1", "11", true), true) }, func(t *targets) { t.put(hook("a", "1", "10", true), false) }}, nil},
+		"our update, deleted already":      {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.drop(hook("a", "1", "12", true), true) }, func(t *targets) { t.put(hook("a", "1", "11", true), false) }}, nil},
+		"the same name after our deletion": {[]func(*targets){on, func(t *targets) { t.put(hook("a", "1", "10", true), true) }, func(t *targets) { t.drop(hook("a", "1", "10", true), false) }, func(t *targets) { t.put(hook("a", "2", "12", true), true) }, func(t *targets) { t.drop(hook("a", "1", "11", true), true) }}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			known := newTargets()
@@ -74,8 +78,8 @@ func TestTargets(t *testing.T) {
 // TestTargetsForget everything about objects that are gone.
 func TestTargetsForget(t *testing.T) {
 	known := newTargets()
-	known.put(toggle("e", "9", "1", true))
-	known.put(hook("a", "1", "10", true))
+	known.put(toggle("e", "9", "1", true), true)
+	known.put(hook("a", "1", "10", true), true)
 	known.drop(hook("a", "1", "10", true), false)
 	known.drop(hook("a", "1", "11", true), true)
 	known.drop(toggle("e", "9", "1", true), true)

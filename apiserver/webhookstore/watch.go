@@ -53,7 +53,7 @@ func (c *Client) Run(ctx context.Context, started func()) error {
 func (c *Client) handler() toolscache.ResourceEventHandler {
 	put := func(obj any) {
 		if object, ok := obj.(client.Object); ok {
-			c.targets.put(object)
+			c.targets.put(object, true)
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

@@ -50,7 +50,7 @@ func (r *Resources) create(ctx context.Context, resource webhook.Resource, prepa
 	if err := r.client.objects.Create(ctx, object, fieldOwner); err != nil {
 		return webhook.Resource{}, r.errorOf(operationCreate, err)
 	}
-	r.client.targets.put(object)
+	r.client.targets.put(object, false)
 	return r.resource(object)
 }
 
@@ -123,7 +123,7 @@ func (r *Resources) change(ctx context.Context, id string, edit func(client.Obje
 		}
 		err = r.errorOf("update", r.client.objects.Update(ctx, after, fieldOwner))
 		if err == nil {
-			r.client.targets.put(after)
+			r.client.targets.put(after, false)
 			return after, nil
 		}
 		if conflict := new(store.PreconditionError); !errors.As(err, &conflict) {

@@ -10,24 +10,36 @@ import (
 )
 
 // admitToHidden authenticates the caller of a hidden Site, or of a Site that does not exist, whose
-// ID is empty. It returns access.ErrSiteHidden to a caller without any right on a hidden Site, so
-// that the response is that of a Site that does not exist.
+// ID is empty. A token that gives no right to a hidden Site gets the error of a Site that does not
+// exist, which may be another one than that of the Site's issuers. The caller of such a token is
+// returned for the audit log. Errors: access.ErrSiteHidden, *access.TokenError,
+// access.ErrUnavailable.
 func (a *admission) admitToHidden(ctx context.Context, site sites.ServedSite, token string) (access.Caller, error) {
-	if site.ID == "" {
-		return a.access.Authenticate(ctx, nil, token)
+	var caller access.Caller
+	if site.ID != "" {
+		var visible bool
+		var err error
+		if caller, visible, err = a.findCaller(ctx, site, token); visible || err != nil {
+			return caller, err
+		}
 	}
-	caller, err := a.authenticate(ctx, site, token)
+	_, err := a.access.Authenticate(ctx, nil, token)
+	return caller, err
+}
+
+// findCaller returns the caller of a hidden Site, and reports whether the caller has any right to
+// the Site. It reports false for a token that is not valid, or not for the Site.
+// Errors: access.ErrUnavailable while the rights of the caller cannot be checked.
+func (a *admission) findCaller(ctx context.Context, site sites.ServedSite, token string) (caller access.Caller, visible bool, err error) {
+	caller, err = a.authenticate(ctx, site, token)
 	if err != nil {
-		return access.Caller{}, err
+		return access.Caller{}, false, nil // admitToHidden returns the error of a Site that does not exist
 	}
 	if hasScope(caller) { // scopes.go
-		return caller, nil
+		return caller, true, nil
 	}
-	visible, err := a.access.HasAnyRight(ctx, caller, site.Access)
-	if err == nil && !visible {
-		err = access.ErrSiteHidden
-	}
-	return caller, err
+	visible, err = a.access.HasAnyRight(ctx, caller, site.Access)
+	return caller, visible, err
 }
 
 // findHidden returns a hidden Site for a request that needs no token at other Sites. The token of

@@ -11,7 +11,8 @@ import (
 
 // authenticate identifies the caller of a Site. The issuer named in the token determines how the
 // token is verified. A token of one of the Site's issuers is verified with that issuer's keys and
-// never sent to kube-apiserver for review. Any other token is only sent for review.
+// not sent to kube-apiserver for review. Any other token is only sent for review. A hidden Site also
+// sends tokens that it refuses for review, as a Site that does not exist does (admitToHidden).
 func (a *admission) authenticate(ctx context.Context, site sites.ServedSite, token string) (access.Caller, error) {
 	caller, named, err := site.Issuers.Authenticate(ctx, token)
 	if named {

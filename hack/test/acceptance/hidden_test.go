@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/paddock-health/paddock/hack/dev/localissuer"
 )
 
 // patientReader lets the account reader read patients: namespace.
@@ -124,6 +126,46 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 			}
 		}
 		Expect(send(request{method: "GET", url: balanced + "/site/hidden/fhir/patient", token: stranger}).status).To(Equal(http.StatusNotFound))
+	}, NodeTimeout(3*time.Minute))
+
+	It("answers tokens of its issuers as one that does not exist, byte for byte", func(ctx SpecContext) {
+		issuer, other := startIssuer(ctx), startIssuer(ctx)
+		serveTenant(ctx, "clinic-veiled", issuer, "RBAC")
+		kubectl(ctx, "patch", "site", "clinic-veiled", "-n", "clinic-veiled", "--type=merge", "-p",
+			`{"spec":{"access":{"hidden":true,"kubernetes":{"apiServerAudience":true}}}}`)
+		for _, base := range paddock.URLs {
+			Eventually(func() int {
+				return send(request{method: "GET", url: base + "/site/clinic-veiled/fhir/metadata", token: "none"}).status
+			}).WithTimeout(5 * time.Second).Should(Equal(http.StatusNotFound))
+		}
+		good := issuer.Claims("clinic-veiled", "clinic-veiled")
+		tokens, err := issuer.BadTokens(ctx, good, other, "paddock.health/clinic-veiled/clinic-veiled")
+		Expect(err).NotTo(HaveOccurred())
+		tokens["one word"] = "nonsense"
+		tokens["of a caller without rights"], err = issuer.SignClaims(ctx, localissuer.With(localissuer.With(good, "sub", "stranger"), "groups", nil))
+		Expect(err).NotTo(HaveOccurred())
+		member, err := issuer.SignClaims(ctx, good)
+		Expect(err).NotTo(HaveOccurred())
+		compare := func(name string) {
+			GinkgoHelper()
+			for _, path := range []string{"/fhir/patient", "/fhir/metadata"} {
+				var answers [2]response
+				for i, site := range []string{"clinic-veiled", "absent"} {
+					answers[i] = send(request{method: "GET", url: balanced + "/site/" + site + path, token: tokens[name]})
+					status, body, header := normal(site, answers[i])
+					answers[i] = response{status: status, body: []byte(body), header: header}
+				}
+				Expect(answers[0].status).To(Equal(answers[1].status), "%s: %s: %s", name, path, answers[0].body)
+				Expect(string(answers[0].body)).To(Equal(string(answers[1].body)), "%s: %s", name, path)
+				Expect(answers[0].header).To(Equal(answers[1].header), "%s: %s", name, path)
+			}
+		}
+		for name := range tokens {
+			compare(name)
+		}
+		for range paddock.URLs {
+			Expect(send(request{method: "GET", url: balanced + "/site/clinic-veiled/fhir/patient", token: member}).status).To(Equal(http.StatusOK))
+		}
 	}, NodeTimeout(3*time.Minute))
 
 	It("serves those with rights, and names the right that they lack", func() {

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
 func TestNearLimit(t *testing.T) {
@@ -33,5 +35,19 @@ func TestNearLimit(t *testing.T) {
 				t.Errorf("status %s, want %q", got.Status, test.want)
 			}
 		})
+	}
+}
+
+// TestUsageConditionBeforeIndex shows that a Site that was near a limit keeps its condition while a
+// starting server has not read the records yet.
+func TestUsageConditionBeforeIndex(t *testing.T) {
+	engine, err := cluster.New(&rest.Config{}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Sites{options: Options{Cluster: engine}}
+	current := &metav1.Condition{Status: metav1.ConditionTrue}
+	if got := s.usageCondition(engine.Open("oak", "k", cluster.DefaultLimits), current); got != nil {
+		t.Errorf("status %s, want no condition", got.Status)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
+	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/suggest"
@@ -147,7 +148,7 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 	if since == "" {
 		return changeCursor{}, nil
 	}
-	if from, err := schema.ParseInstant(since); err == nil {
+	if from, problem := list.Instant(since); problem == "" {
 		return changeCursor{Since: max(0, from.UnixMilli())}, nil
 	}
 	var at changeCursor

@@ -184,6 +184,11 @@ var _ = Describe("The changes of slots", func() {
 			Expect(idle.Data).To(BeEmpty())
 			s.do("PATCH", slotPath+"/"+old, `{"notes":"x"}`).ok()
 			Expect(read(idle.Meta.Next).Data).To(HaveLen(1))
+			unescaped := at.In(time.FixedZone("", 3600)).Format(time.RFC3339Nano)
+			Expect(unescaped).To(ContainSubstring("+"))
+			var same changes
+			s.do("GET", changesPath+"?since="+unescaped, "").ok().decode(&same)
+			Expect(same.Data).To(HaveLen(2))
 			future := read("2040-01-01T00:00:00Z")
 			Expect(future.Data).To(BeEmpty())
 			Expect(read(future.Meta.Next).Data).To(BeEmpty())

@@ -180,9 +180,10 @@ func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
 		if done, err := r.stepWithoutSite(ctx, s); done || err != nil {
 			return err
 		}
-	} else if s.site == nil && s.status.Phase != v1alpha1.MovePending {
-		s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, "The Site was deleted during the move."
-		return nil
+	} else if s.status.Phase != v1alpha1.MovePending {
+		if done, err := r.stepDeleted(ctx, s); done || err != nil { // move_deleted.go
+			return err
+		}
 	}
 	forward := s.status.Direction != v1alpha1.MoveBack
 	givenUp := s.move.Spec.Decision == v1alpha1.MoveRollBack || !s.move.DeletionTimestamp.IsZero()
@@ -541,6 +542,9 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 
 func (r *MoveReconciler) rolledBack(s *moveScope) {
 	s.status.Phase = v1alpha1.MoveRolledBack
+	if s.site == nil {
+		return
+	}
 	r.event(s.site, "MoveRolledBack", fmt.Sprintf("SiteMove %q was rolled back.", s.move.Name))
 }
 

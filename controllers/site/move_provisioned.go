@@ -101,9 +101,9 @@ func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
 // deleteProvisioned deletes a provisioned database of the move with its data, unless it serves the Site by
 // now. deleted is false while some of it exists.
 func (r *MoveReconciler) deleteProvisioned(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, siteKey string) (deleted bool, err error) {
-	site := s.site.DeepCopy()
-	site.Spec.Storage = *storage.DeepCopy()
-	if isProvisioned(&s.site.Spec.Storage) && provision.NameOf(s.site) == provision.NameOf(site) {
+	site := &v1alpha1.Site{Spec: v1alpha1.SiteSpec{Storage: *storage}}
+	site.Namespace = s.move.Namespace
+	if s.site != nil && isProvisioned(&s.site.Spec.Storage) && provision.NameOf(s.site) == provision.NameOf(site) {
 		return true, nil
 	}
 	deletion := &scope{site: site}

@@ -41,7 +41,7 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 	if bad := decideProvision(site, options.SiteKey, objects); bad != nil {
 		return dsn.Connection{}, bad, nil
 	}
-	if !s.moveTarget {
+	if !s.moveTarget && site.Status.Move == nil { // a move has two databases, see leftByMove
 		if bad, err := findElsewhere(ctx, r.databases(provision.Other(name)), r.Live, site, objects); bad != nil || err != nil {
 			return dsn.Connection{}, bad, err
 		}

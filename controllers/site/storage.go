@@ -23,6 +23,10 @@ const foreignRecordsDelay = time.Minute
 
 // storage prepares the storage of the Site.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
+	if bad, err := r.leftByMove(ctx, s); bad != nil || err != nil { // move_deleted.go
+		s.found.storageReady = bad
+		return proceed, err
+	}
 	if bad, err := r.releasePlacement(ctx, s); bad != nil || err != nil { // pool.go
 		s.found.storageReady = bad
 		return proceed, err

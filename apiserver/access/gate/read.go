@@ -19,26 +19,31 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 		return store.Record{}, err
 	}
 	record, err := s.behind.Get(ctx, key)
+	if deleted := new(store.DeletedError); errors.As(err, &deleted) {
+		return store.Record{}, s.deleted(ctx, condition, restriction, deleted)
+	}
 	if err == nil && !restriction.Holds(record.Key, record.Body) {
-		return store.Record{}, store.ErrNotFound
+		err = store.ErrNotFound
 	}
-	if store.IsEverything(condition) {
-		return record, err
+	if err == nil {
+		err = s.check(ctx, condition, record)
 	}
-	var deleted *store.DeletedError
-	switch {
-	case errors.As(err, &deleted):
-		return store.Record{}, s.deleted(ctx, condition, deleted)
-	case err != nil:
+	if err != nil {
 		return store.Record{}, err
 	}
-	return record, s.check(ctx, condition, record)
+	return record, nil
 }
 
 // deleted returns the error for a deleted record: deleted itself, or store.ErrNotFound if its last
-// version was hidden from the caller or has been removed.
-func (s *Store) deleted(ctx context.Context, condition store.Condition, deleted *store.DeletedError) error {
+// version was hidden from the caller, was not in the restriction or has been removed.
+func (s *Store) deleted(ctx context.Context, condition store.Condition, restriction *Restriction, deleted *store.DeletedError) error {
+	if store.IsEverything(condition) && restriction == unrestricted {
+		return deleted
+	}
 	last, err := s.behind.GetVersion(ctx, deleted.Key, deleted.Version-1)
+	if err == nil && !restriction.Holds(last.Key, last.Body) {
+		err = store.ErrNotFound
+	}
 	if err == nil {
 		err = s.check(ctx, condition, last)
 	}
@@ -51,6 +56,9 @@ func (s *Store) deleted(ctx context.Context, condition store.Condition, deleted 
 // check returns store.ErrNotFound and calls Options.Hid if a version does not meet a condition. The
 // version must not be a deletion.
 func (s *Store) check(ctx context.Context, condition store.Condition, record store.Record) error {
+	if store.IsEverything(condition) {
+		return nil
+	}
 	labels := s.options.Labels(record.Key.Type, record.Body)
 	visible, err := s.holds(ctx, condition, labels)
 	if err != nil || visible {
@@ -124,24 +132,43 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 	return record, nil
 }
 
-// Hidden returns those of the keys whose records are live and hidden from the caller by privacy rules.
-// It does not return records that Options.Restrict excludes. Errors: those of the store and of
-// Options.View.
+// Hidden returns those of the keys whose records are live and hidden from the caller: by privacy rules,
+// or because Options.Restrict lets the caller neither get nor list them. Errors: those of the store,
+// of Options.View and of Options.Restrict.
 func (s *Store) Hidden(ctx context.Context, keys []store.Key) ([]store.Key, error) {
+	return s.hidden(ctx, keys, s.readable)
+}
+
+// hiddenByRules returns those of the keys whose records are live and hidden by privacy rules.
+func (s *Store) hiddenByRules(ctx context.Context, keys []store.Key) ([]store.Key, error) {
+	return s.hidden(ctx, keys, func(string) (*Restriction, error) { return unrestricted, nil })
+}
+
+// hidden returns those of the keys whose records are live, and hidden by privacy rules or not in the
+// restriction of their type.
+func (s *Store) hidden(ctx context.Context, keys []store.Key, restrictionOf func(recordType string) (*Restriction, error)) ([]store.Key, error) {
 	var hidden []store.Key
 	for _, key := range keys {
 		condition, err := s.condition(key.Type)
 		if err != nil {
 			return nil, err
 		}
-		if store.IsEverything(condition) {
+		restriction, err := restrictionOf(key.Type)
+		if err != nil {
+			return nil, err
+		}
+		if store.IsEverything(condition) && restriction == unrestricted {
 			continue
 		}
 		record, err := s.behind.Get(ctx, key)
+		if store.IsAbsent(err) {
+			continue
+		}
+		if err == nil && !restriction.Holds(record.Key, record.Body) {
+			err = store.ErrNotFound
+		}
 		if err == nil {
 			err = s.check(ctx, condition, record)
-		} else if store.IsAbsent(err) {
-			continue
 		}
 		switch {
 		case errors.Is(err, store.ErrNotFound):
@@ -151,4 +178,20 @@ func (s *Store) Hidden(ctx context.Context, keys []store.Key) ([]store.Key, erro
 		}
 	}
 	return hidden, nil
+}
+
+// readable returns the records of a type that Options.Restrict lets the caller get or list. Only
+// Restriction.Holds of the result is set, unless it is unrestricted.
+func (s *Store) readable(recordType string) (*Restriction, error) {
+	get, err := s.restriction("get", recordType)
+	if err != nil || get == unrestricted {
+		return get, err
+	}
+	list, err := s.restriction("list", recordType)
+	if err != nil || list == unrestricted {
+		return list, err
+	}
+	return &Restriction{Holds: func(key store.Key, body store.Body) bool {
+		return get.Holds(key, body) || list.Holds(key, body)
+	}}, nil
 }

@@ -208,7 +208,7 @@ func (s *Store) judge(ctx context.Context, o *operation) error {
 	var deleted *store.DeletedError
 	switch {
 	case errors.As(err, &deleted):
-		err, o.judged = s.deleted(ctx, o.condition, deleted), deleted.Version
+		err, o.judged = s.deleted(ctx, o.condition, unrestricted, deleted), deleted.Version
 		if errors.As(err, &deleted) {
 			o.visible = true
 			return nil
@@ -237,8 +237,9 @@ func (o *operation) onHidden() error {
 	return nil
 }
 
-// required returns a *store.MissingReferenceError for references to hidden records, as if they did
-// not exist.
+// required returns a *store.MissingReferenceError for references to records that privacy rules hide,
+// as if they did not exist. References to records that Options.Restrict excludes are not refused here,
+// because a record may keep those that it has (package integrity).
 func (s *Store) required(ctx context.Context, ops []store.Op) error {
 	put := map[store.Key]bool{}
 	for _, op := range ops {
@@ -246,7 +247,7 @@ func (s *Store) required(ctx context.Context, ops []store.Op) error {
 	}
 	for _, op := range ops {
 		keys := slices.DeleteFunc(slices.Clone(op.Requires), func(key store.Key) bool { return put[key] })
-		hidden, err := s.Hidden(ctx, keys)
+		hidden, err := s.hiddenByRules(ctx, keys)
 		if err != nil {
 			return err
 		}

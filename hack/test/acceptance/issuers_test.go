@@ -45,6 +45,17 @@ spec:
       authorization: %[4]s
 `
 
+// enforcingManifest is issuerManifest for a Site that enforces references in a database: its URI.
+const enforcingManifest = issuerManifest + `  storage: {type: Postgres, postgres: {external: {secretRef: {name: db}}}}
+  fhir: {referentialIntegrity: Enforce}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: db, namespace: %[1]s}
+type: paddock.health/dsn
+stringData: {uri: %[5]q}
+`
+
 func startIssuer(ctx context.Context) *localissuer.Issuer {
 	GinkgoHelper()
 	bin, err := module.Bin()
@@ -59,7 +70,14 @@ func startIssuer(ctx context.Context) *localissuer.Issuer {
 // documents of the issuer. Until then its SMART configuration has status 503.
 func serveTenant(ctx SpecContext, namespace string, issuer *localissuer.Issuer, authorization string) []string {
 	GinkgoHelper()
-	apply(ctx, issuerManifest, namespace, issuer.URL, base64.StdEncoding.EncodeToString([]byte(issuer.CA)), authorization)
+	return serve(ctx, issuerManifest, namespace, issuer, authorization)
+}
+
+// serve is serveTenant for a manifest with the same values, and more of them.
+func serve(ctx SpecContext, manifest, namespace string, issuer *localissuer.Issuer, authorization string, more ...any) []string {
+	GinkgoHelper()
+	values := []any{namespace, issuer.URL, base64.StdEncoding.EncodeToString([]byte(issuer.CA)), authorization}
+	apply(ctx, manifest, append(values, more...)...)
 	waitReady(ctx, namespace, namespace)
 	addresses := slices.Clone(paddock.URLs)
 	for i := range addresses {
@@ -205,6 +223,41 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "site:clinic-
 		Expect(put("rex", "male")).To(Equal(http.StatusOK))
 		Expect(put("rex", "female")).To(Equal(http.StatusForbidden))
 		Expect(put("luna", "male")).To(BeElementOf(http.StatusForbidden, http.StatusConflict))
+		By("records that were deleted are as closed as before")
+		for _, path := range []string{"/device/collar", "/device/harness"} {
+			Expect(send(request{method: "DELETE", url: base + path, token: writer}).status).To(Equal(http.StatusOK))
+		}
+		Expect(send(request{method: "GET", url: base + "/device/collar", token: ofRex}).status).To(Equal(http.StatusGone))
+		Expect(send(request{method: "GET", url: base + "/device/harness", token: ofRex}).status).To(Equal(http.StatusNotFound))
+	}, NodeTimeout(time.Minute))
+
+	It("grant SMART scopes that do not reveal other records by references", func(ctx SpecContext) {
+		issuer := startIssuer(ctx)
+		_, err := postgres.CreateDatabase(ctx, "references", "secret")
+		Expect(err).NotTo(HaveOccurred())
+		base := serve(ctx, enforcingManifest, "clinic-references", issuer, "SMART", databaseURI("references", "secret"))[0]
+		writer := issued(ctx, issuer, "clinic-references", "app", nil, "system/*.cruds")
+		ofRex := issued(ctx, issuer, "clinic-references", "app", map[string]any{"patient": "rex"}, "patient/*.cruds")
+		put := func(token, path, body string) response {
+			GinkgoHelper()
+			return send(request{method: "PUT", url: base + path, body: body, token: token})
+		}
+		owned := func(active string) string {
+			return `{"resourceType":"Patient","id":"rex","active":` + active + `,"managingOrganization":{"reference":"Organization/oak"}}`
+		}
+		Expect(put(writer, "/organization/oak", `{"resourceType":"Organization","id":"oak","name":"Oak"}`).status).To(Equal(http.StatusCreated))
+		Expect(put(writer, "/patient/rex", owned("true")).status).To(Equal(http.StatusCreated))
+		Expect(put(writer, "/patient/luna", `{"resourceType":"Patient","id":"luna"}`).status).To(Equal(http.StatusCreated))
+		linking := func(id string) response {
+			return put(ofRex, "/device/collar", `{"resourceType":"Device","id":"collar","patient":{"reference":"Patient/rex"},"extension":[`+
+				`{"url":"https://example.org/friend","valueReference":{"reference":"Patient/`+id+`"}}]}`)
+		}
+		existing, missing := linking("luna"), linking("none")
+		Expect(existing.status).To(Equal(http.StatusUnprocessableEntity), "%s", existing.body)
+		Expect(missing.status).To(Equal(http.StatusUnprocessableEntity), "%s", missing.body)
+		Expect(strings.ReplaceAll(string(existing.body), "luna", "none")).To(Equal(string(missing.body)))
+		Expect(linking("rex").status).To(Equal(http.StatusCreated))
+		Expect(put(ofRex, "/patient/rex", owned("false")).status).To(Equal(http.StatusOK), "a reference that the record has already")
 	}, NodeTimeout(time.Minute))
 
 	It("cannot be imitated: bad tokens are 401, and cost at most one review or one fetch", func(ctx SpecContext) {

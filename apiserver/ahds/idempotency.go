@@ -13,9 +13,8 @@ import (
 
 const (
 	idempotencyHeader = "Idempotency-Key"
-	// keyLife is how long the key of the create of a record is remembered. The key of a change stays in
-	// its record until the first change after keyLife, or until maxKeys later changes. An id that was
-	// derived from a key is derived again after keyLife too.
+	// keyLife is how long the key of a create is remembered. The key of a change stays in its record
+	// until the first change after keyLife, or until maxKeys later changes.
 	keyLife = 24 * time.Hour
 	// maxKeys is how many keys of changes a record stores. The oldest are removed.
 	maxKeys = 8
@@ -103,9 +102,14 @@ func (i idempotencyKey) usedIn(keys []usedKey) (version int64, used bool, err er
 	}
 }
 
+// liveKeys returns those of the keys that have not expired.
+func liveKeys(keys []usedKey, now time.Time) []usedKey {
+	return slices.DeleteFunc(slices.Clone(keys), func(u usedKey) bool { return now.Sub(u.At) >= keyLife })
+}
+
 // addTo adds the key of a change that creates a version, and removes expired and excess keys.
 func (i idempotencyKey) addTo(keys []usedKey, version int64, now time.Time) []usedKey {
-	kept := slices.DeleteFunc(slices.Clone(keys), func(u usedKey) bool { return now.Sub(u.At) > keyLife })
+	kept := liveKeys(keys, now)
 	if i.key == "" {
 		return kept
 	}

@@ -2,7 +2,6 @@ package ahds
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -67,11 +66,14 @@ func (k *resourceKind) fingerprint(content schema.Content) string {
 // *idTakenError, *keyReusedError, those of ResourceStore.
 func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resource, key idempotencyKey) (made webhook.Resource, secret string, created bool, err error) {
 	chosen := wanted.ID != ""
-	if wanted.ID, err = k.newID(r, wanted.ID, key); err != nil {
-		return webhook.Resource{}, "", false, err
+	made, found, err := k.madeWith(r, wanted.ID, key, h.Now())
+	if err != nil || found {
+		return made, "", false, err
 	}
-	if err := k.checkKey(r, wanted.ID, key, h.Now()); err != nil {
-		return webhook.Resource{}, "", false, err
+	if !chosen {
+		if wanted.ID, err = k.newID(r, key, ""); err != nil {
+			return webhook.Resource{}, "", false, err
+		}
 	}
 	for {
 		made, secret, err = k.of(r.site).Create(r.Context(), wanted)
@@ -79,52 +81,62 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 			return made, secret, true, err
 		}
 		made, err = k.of(r.site).Get(r.Context(), wanted.ID)
-		if !store.IsAbsent(err) { // an absent resource was deleted after Create
-			break
+		switch {
+		case store.IsAbsent(err): // it was deleted after Create
+			if err := web.Sleep(r.Context(), poll); err != nil {
+				return webhook.Resource{}, "", false, err
+			}
+			continue
+		case err == nil && !chosen && h.Now().Sub(made.Created) >= keyLife: // the key has expired
+			if wanted.ID, err = k.newID(r, key, made.UID); err != nil {
+				return webhook.Resource{}, "", false, err
+			}
+			continue
+		case err != nil || serviceDataOf(made).Fingerprint == key.request:
+		case chosen:
+			err = &idTakenError{id: wanted.ID}
+		default:
+			err = &keyReusedError{}
 		}
-		if err := web.Sleep(r.Context(), poll); err != nil {
-			return webhook.Resource{}, "", false, err
-		}
+		return made, "", false, err
 	}
-	switch {
-	case err != nil || serviceDataOf(made).Fingerprint == key.request:
-	case chosen:
-		err = &idTakenError{id: wanted.ID}
-	default:
-		err = &keyReusedError{}
-	}
-	return made, "", false, err
 }
 
-// newID returns the client's id if there is one. Otherwise it derives the id from the idempotency
-// key, so that a repeated request gets the same id even if the site's base URL has changed. Without
-// a key the id is new.
-func (k *resourceKind) newID(r *request, chosen string, key idempotencyKey) (string, error) {
-	switch {
-	case chosen != "":
-		return chosen, nil
-	case key.key != "":
-		return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/site/"+r.site.ID+"/"+k.segment+"#"+key.key)).String(), nil
+// newID returns the id of a new resource. It derives the id from the idempotency key, so that a
+// repeated request gets the same id even if the site's base URL has changed. Without a key the id is
+// random. former is empty or, if the key has expired and is used again, the UID of the resource that it
+// created before and that still exists.
+func (k *resourceKind) newID(r *request, key idempotencyKey, former string) (string, error) {
+	if key.key != "" {
+		return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/site/"+r.site.ID+"/"+k.segment+"#"+key.key+former)).String(), nil
 	}
 	id, err := uuid.NewV7()
 	return id.String(), err
 }
 
-// checkKey returns an error if the key was used for another resource. The resource with the id
-// itself is checked when Create conflicts with it. Errors: *keyReusedError.
-func (k *resourceKind) checkKey(r *request, id string, key idempotencyKey, now time.Time) error {
+// madeWith returns the resource that the same request with the key created. It reports false if the
+// key is new. id is the id that the client chose, or empty. A resource with that id is not considered:
+// it is compared when Create conflicts with it. Of concurrent requests with the key that choose
+// different ids, both may find the key new. Errors: *keyReusedError, those of ResourceStore.
+func (k *resourceKind) madeWith(r *request, id string, key idempotencyKey, now time.Time) (made webhook.Resource, found bool, err error) {
 	if key.key == "" {
-		return nil
+		return webhook.Resource{}, false, nil
 	}
 	all, err := k.of(r.site).List(r.Context())
 	if err != nil {
-		return err
+		return webhook.Resource{}, false, err
 	}
-	used := slices.ContainsFunc(all, func(other webhook.Resource) bool {
-		return other.ID != id && slices.ContainsFunc(serviceDataOf(other).Keys, func(u usedKey) bool { return u.Key == key.key && now.Sub(u.At) < keyLife })
-	})
-	if used {
-		return &keyReusedError{}
+	for _, other := range all {
+		if other.ID == id {
+			continue
+		}
+		_, used, err := key.usedIn(liveKeys(serviceDataOf(other).Keys, now))
+		if used && id != "" {
+			err = &keyReusedError{}
+		}
+		if used || err != nil {
+			return other, true, err
+		}
 	}
-	return nil
+	return webhook.Resource{}, false, nil
 }

@@ -258,6 +258,21 @@ var _ = Describe("Webhook events", func() {
 		Expect(s.do("PATCH", path, `{"extensions":{"n":2}}`, key("k2")).status).To(Equal(http.StatusUnprocessableEntity))
 	})
 
+	It("are created again with an Idempotency-Key of yesterday", func() {
+		first := s.do("POST", eventPath, eventBody(), key("k")).created(eventID)
+		DeferCleanup(func() { clockOffset.Store(0) })
+		clockOffset.Store(int64(25 * time.Hour))
+		other := eventBody(fields{"description": "today"})
+		second := s.do("POST", eventPath, other, key("k")).created(eventID)
+		Expect(second).NotTo(Equal(first))
+		repeated := s.do("POST", eventPath, other, key("k"))
+		Expect(repeated.status).To(Equal(http.StatusOK), repeated.body)
+		Expect(repeated.text(eventID)).To(Equal(second))
+		Expect(s.do("POST", eventPath, eventBody(), key("k")).status).To(Equal(http.StatusUnprocessableEntity))
+		clockOffset.Store(int64(50 * time.Hour))
+		Expect(s.do("POST", eventPath, eventBody(), key("k")).created(eventID)).NotTo(BeElementOf(first, second))
+	})
+
 	It("need the rights of the custom resource", func() {
 		path := eventPath + "/" + s.do("POST", eventPath, eventBody()).created(eventID)
 		for verb, ask := range map[string]func(caller option) answer{

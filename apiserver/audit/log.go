@@ -76,6 +76,7 @@ func NewLog(name string, storage Storage, settings Settings) *Log {
 	l := &Log{storage: storage, name: name, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
 	l.Configure(settings)
 	go l.run(ctx)
+	go l.trimRegularly(ctx)
 	return l
 }
 
@@ -210,9 +211,8 @@ func (l *Log) flush() {
 // run stores pending entries until ctx ends.
 func (l *Log) run(ctx context.Context) {
 	defer close(l.ended)
-	soon, trim, summary := time.NewTicker(soonDelay), time.NewTimer(rand.N(firstTrim)), time.NewTicker(summaryInterval)
+	soon, summary := time.NewTicker(soonDelay), time.NewTicker(summaryInterval)
 	defer soon.Stop()
-	defer trim.Stop()
 	defer summary.Stop()
 	for {
 		select {
@@ -222,9 +222,6 @@ func (l *Log) run(ctx context.Context) {
 		case <-soon.C:
 		case <-summary.C:
 			l.summarize()
-		case <-trim.C:
-			trim.Reset(trimInterval)
-			go l.trim(ctx)
 		}
 		for l.store(ctx) {
 		}
@@ -305,6 +302,22 @@ func (l *Log) complete(ctx context.Context, n int, err error) (more bool) {
 	}
 	// Others are collected until the next time, like those that come when nothing is being stored.
 	return len(l.waiting) > 0 || len(l.pending) >= maxBatch || batchSize(l.pending) < len(l.pending)
+}
+
+// trimRegularly deletes entries beyond the retention until ctx ends. It does so in a goroutine of its
+// own, because run retries until entries are stored, for which a full storage needs the deletion.
+func (l *Log) trimRegularly(ctx context.Context) {
+	next := time.NewTimer(rand.N(firstTrim))
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+			next.Reset(trimInterval)
+			l.trim(ctx)
+		}
+	}
 }
 
 // trim deletes entries beyond the retention. It logs a failure.

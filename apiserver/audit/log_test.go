@@ -21,6 +21,7 @@ type memory struct {
 	err     error
 	delay   time.Duration
 	batches [][]*Entry
+	trims   []time.Duration // the retention of each call of Trim
 }
 
 func (m *memory) Append(ctx context.Context, entries []*Entry) error {
@@ -41,8 +42,13 @@ func (m *memory) Append(ctx context.Context, entries []*Entry) error {
 }
 
 func (m *memory) Search(context.Context, Query) ([]Entry, error) { return nil, nil }
-func (m *memory) Trim(context.Context, time.Duration) error      { return nil }
-func (m *memory) fail(err error)                                 { m.mu.Lock(); m.err = err; m.mu.Unlock() }
+func (m *memory) Trim(_ context.Context, retention time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trims = append(m.trims, retention)
+	return nil
+}
+func (m *memory) fail(err error) { m.mu.Lock(); m.err = err; m.mu.Unlock() }
 
 func (m *memory) stored() (n int) {
 	m.mu.Lock()
@@ -101,6 +107,27 @@ func TestLogDurableUnderLoad(t *testing.T) {
 		}
 		stop()
 		all.Wait()
+	})
+}
+
+// TestLogTrimsWhileItFails deletes old entries while no entries can be stored, because the storage may
+// be full of them.
+func TestLogTrimsWhileItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := &memory{err: errors.New("full")}
+		log := NewLog("oak", storage, Settings{Retention: 48 * time.Hour})
+		defer log.Close(t.Context())
+		if err := log.add(t.Context(), entries(1), true); !errors.Is(err, ErrUnavailable) {
+			t.Fatalf("got %v, want ErrUnavailable", err)
+		}
+		time.Sleep(firstTrim)
+		log.Configure(Settings{Retention: 24 * time.Hour})
+		time.Sleep(trimInterval)
+		storage.mu.Lock()
+		defer storage.mu.Unlock()
+		if diff := cmp.Diff([]time.Duration{48 * time.Hour, 24 * time.Hour}, storage.trims); diff != "" {
+			t.Errorf("retentions (-want +got):\n%s", diff)
+		}
 	})
 }
 

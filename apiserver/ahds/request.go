@@ -114,7 +114,16 @@ func (h *handler) admit(r *request, op operation, siteID string) (err error) {
 		return h.authorizeAny(r, op)
 	}
 	return h.Authorizer.Authorize(r.Context(), r.caller, r.site.Access,
-		access.Action{Verb: op.verb, Group: cmp.Or(op.group, Group), Resource: op.resource, Name: strings.ToLower(r.id)})
+		access.Action{Verb: op.verb, Group: cmp.Or(op.group, Group), Resource: op.resource, Name: r.objectName(op.resource)})
+}
+
+// objectName returns the name of the object that the request is about, to which a right can be limited.
+// It is empty if the request is about all objects of the resource.
+func (r *request) objectName(resource string) string {
+	if resource == siteResource {
+		return r.site.Access.Name
+	}
+	return strings.ToLower(r.id)
 }
 
 // parsePath returns the siteId of the path and sets r.id.

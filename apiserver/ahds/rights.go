@@ -32,7 +32,8 @@ func requiredRights() []access.Action {
 	return all
 }
 
-// resourceRights are the verbs that a caller may use on all objects of a resource.
+// resourceRights are the verbs that a caller may use on all objects of a resource or, for sites, on this
+// Site.
 type resourceRights struct {
 	Group    string   `json:"group"`
 	Resource string   `json:"resource"`
@@ -85,6 +86,7 @@ func (h *handler) grantedOf(r *request) ([]bool, error) {
 }
 
 func (h *handler) isGranted(ctx context.Context, r *request, right access.Action) (bool, error) {
+	right.Name = r.objectName(right.Resource)
 	err := h.Authorizer.Authorize(ctx, r.caller, r.site.Access, right)
 	var forbidden *access.ForbiddenError
 	if errors.As(err, &forbidden) {

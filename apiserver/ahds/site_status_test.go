@@ -31,4 +31,18 @@ var _ = Describe("The status of a site", func() {
 		Expect(s.do("GET", "/site-status?a=b", "").status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("POST", "/site-status", "{}").status).To(Equal(http.StatusMethodNotAllowed))
 	})
+	It("needs the right to get this Site, not all", func(ctx SpecContext) {
+		s := newResourceSite(ctx)
+		get := func(path string) int { return s.do("GET", path, "", with("X-Caller", "only-oak")).status }
+		Expect(get("/site-status")).To(Equal(http.StatusForbidden))
+		opened, _ := openSites[0].Load(s.id)
+		oak := opened.(ahds.DataStore)
+		oak.Access.Name = "oak"
+		openSites[0].Store(s.id, oak)
+		Expect(get("/site-status")).To(Equal(http.StatusOK))
+		Expect(get("/site-usage")).To(Equal(http.StatusOK))
+		Expect(s.do("GET", "/rights", "", with("X-Caller", "only-oak")).json()["rights"]).To(Equal([]any{
+			map[string]any{"group": "paddock.health", "resource": "sites", "verbs": []any{"get"}},
+		}))
+	})
 })

@@ -178,7 +178,7 @@ var requests = traffic.New("server-1", now)
 func now() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }
 
 // rights lets everybody do everything, but for callers named after a verb, who may not do
-// that, and strangers, who may do nothing.
+// that, one who may only act on the object called oak, and strangers, who may do nothing.
 type rights struct{}
 
 func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Tenant, action access.Action) error {
@@ -190,6 +190,11 @@ func (rights) Authorize(_ context.Context, caller access.Caller, _ access.Tenant
 	}
 	switch caller.Name {
 	case "stranger", "no-" + action.Verb:
+		return &access.ForbiddenError{Caller: caller.Name, Action: action}
+	case "only-oak":
+		if action.Name == "oak" {
+			return nil
+		}
 		return &access.ForbiddenError{Caller: caller.Name, Action: action}
 	default:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,7 +55,12 @@ const (
 )
 
 // MoveReconciler reconciles SiteMoves. It decides each step; the API servers copy the data.
-type MoveReconciler struct{ *Reconciler }
+type MoveReconciler struct {
+	*Reconciler
+
+	// effects has an effect for the UID of each move, see inEffect.
+	effects sync.Map
+}
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sitemoves,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=paddock.health,resources=sitemoves/status,verbs=patch
@@ -355,7 +361,7 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	for i := range hooks.Items {
 		duration = max(duration, timeoutOf(&hooks.Items[i])+attemptEnd)
 	}
-	if left := duration - r.since(s); left > 0 {
+	if left := duration - r.inEffect(s); left > 0 {
 		s.requeueAfter = left
 		return nil
 	}
@@ -509,7 +515,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 		now := metav1.NewMicroTime(r.Now())
 		s.status.ResumedTime = &now
 	}
-	if left := eraseDelay - r.since(s); left > 0 {
+	if left := eraseDelay - r.inEffect(s); left > 0 {
 		s.requeueAfter = left
 		return nil
 	}
@@ -550,6 +556,7 @@ func (r *MoveReconciler) rolledBack(s *moveScope) {
 
 // endMove removes what the move needed.
 func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
+	r.effects.Delete(s.move.UID)
 	if controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
 		if err := r.releaseReserved(ctx, s); err != nil { // before another move can begin
 			return err

@@ -18,7 +18,7 @@ func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
 		return err
 	}
 	if inCluster(s, s.status.Direction) {
-		if left := policyDelay - r.since(s); left > 0 {
+		if left := policyDelay - r.inEffect(s); left > 0 {
 			s.requeueAfter = left
 			return nil
 		}

@@ -339,6 +339,49 @@ var _ = Describe("A move", func() {
 		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6))
 	})
 
+	It("waits from when a phase is in effect, though the leader that wrote the phase died before", func(ctx SpecContext) {
+		stop := startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-inherited")
+		expectReady(ctx, s)
+		target := startExternal(ctx, s.Namespace, "target")
+		m := createMove(ctx, s, "inherited", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		executeAt(ctx, target, "INSERT INTO sites (key, hash_key) VALUES ('"+reload(ctx, s).Status.SiteKey+"', '')")
+		stop()
+		// inherit writes a phase as a leader that died a minute ago, and returns a successor that reconciles once.
+		inherit := func(phase v1alpha1.MovePhase) func(later time.Duration) v1alpha1.MovePhase {
+			GinkgoHelper()
+			died := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name)
+			died.Status.Phase, died.Status.PhaseTime = phase, ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Minute)))
+			Expect(admin.Status().Update(ctx, died)).To(Succeed())
+			var clock time.Duration
+			r := &site.MoveReconciler{Reconciler: &site.Reconciler{
+				Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(clock) },
+				ConnectionsNamespace: connectionsNamespace, Dial: dial, DatabaseTimeout: databaseTimeout,
+			}}
+			return func(later time.Duration) v1alpha1.MovePhase {
+				GinkgoHelper()
+				clock = later
+				_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+				Expect(err).NotTo(HaveOccurred())
+				return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase
+			}
+		}
+		after := inherit(v1alpha1.MoveDraining)
+		Expect(after(0)).To(Equal(v1alpha1.MoveDraining), "API servers may still deliver")
+		Expect(after(1100 * time.Millisecond)).To(Equal(v1alpha1.MovePausing))
+		after = inherit(v1alpha1.MovePausing)
+		Expect(after(0)).To(Equal(v1alpha1.MovePausing), "kube-apiserver may still accept writes")
+		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).To(HaveKey(v1alpha1.FencedLabel))
+		Expect(after(1100 * time.Millisecond)).To(Equal(v1alpha1.MoveCatchingUp))
+		after = inherit(v1alpha1.MoveRollingBack)
+		Expect(after(0)).To(Equal(v1alpha1.MoveRollingBack), "an API server may still copy")
+		executeAt(ctx, target, "DO $$ BEGIN ASSERT (SELECT count(*) FROM sites) = 1; END $$")
+		startController(ctx)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		executeAt(ctx, target, "DO $$ BEGIN ASSERT (SELECT count(*) FROM sites) = 0; END $$")
+	})
+
 	It("is not set back by a controller that is no longer the leader", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-once")
@@ -383,14 +426,17 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
 		copied(ctx, m, v1alpha1.MoveCopying)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveDraining))
+		var clock time.Duration
+		r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(clock) }, ConnectionsNamespace: connectionsNamespace}}
 		// after reconciles the move with a clock that is ahead, and returns the phase.
 		after := func(ahead time.Duration) v1alpha1.MovePhase {
 			GinkgoHelper()
-			r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(ahead) }, ConnectionsNamespace: connectionsNamespace}}
+			clock = ahead
 			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 			Expect(err).NotTo(HaveOccurred())
 			return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase
 		}
+		Expect(after(0)).To(Equal(v1alpha1.MoveDraining))
 		Expect(after((timeout-2)*time.Second)).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
 		deleteAndWait(ctx, hook) // instead of the rest of the wait
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,7 +46,7 @@ func (r *Reconciler) checkIssuers(ctx context.Context, s *scope) (step, error) {
 	known, fresh := r.issuers.find(s.site, r.Now())
 	if !fresh {
 		known = issuerCheck{
-			uid: s.site.UID, generation: s.site.Generation, at: r.Now(), verdict: decideIssuers(specs, r.fetchKeys(ctx, specs)),
+			uid: s.site.UID, issuers: specs, at: r.Now(), verdict: decideIssuers(specs, r.fetchKeys(ctx, specs)),
 		}
 		if err := ctx.Err(); err != nil {
 			return leave, err
@@ -111,10 +112,10 @@ func adviceOn(err error) (reason, advice string) {
 
 // issuerCheck is the cached result of a check of a Site's issuers.
 type issuerCheck struct {
-	uid        types.UID
-	generation int64
-	at         time.Time
-	verdict    verdict
+	uid     types.UID
+	issuers []v1alpha1.Issuer
+	at      time.Time
+	verdict verdict
 }
 
 // until returns when the result expires.
@@ -132,12 +133,13 @@ type issuerChecks struct {
 	known map[types.NamespacedName]issuerCheck
 }
 
-// find returns the result for a Site, and whether it is for the current spec and has not expired.
+// find returns the result for a Site, and whether it is for the current issuers, those of its
+// class included, and has not expired.
 func (c *issuerChecks) find(site *v1alpha1.Site, now time.Time) (issuerCheck, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.known[nameOf(site)]
-	return known, ok && known.uid == site.UID && known.generation == site.Generation && now.Before(known.until())
+	return known, ok && known.uid == site.UID && equality.Semantic.DeepEqual(known.issuers, site.Spec.Access.Issuers) && now.Before(known.until())
 }
 
 func (c *issuerChecks) remember(name types.NamespacedName, check issuerCheck) {

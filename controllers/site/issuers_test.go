@@ -50,7 +50,8 @@ func TestDecideIssuers(t *testing.T) {
 func TestIssuerChecks(t *testing.T) {
 	var checks issuerChecks
 	site := oak.DeepCopy()
-	good := issuerCheck{uid: site.UID, generation: site.Generation, at: earlier, verdict: keysKnown}
+	site.Spec.Access.Issuers = []v1alpha1.Issuer{{Name: "clinic", URL: "https://clinic.example.org"}}
+	good := issuerCheck{uid: site.UID, issuers: site.Spec.Access.Issuers, at: earlier, verdict: keysKnown}
 	bad := good
 	bad.verdict.status = metav1.ConditionFalse
 	checks.remember(nameOf(site), good)
@@ -66,7 +67,7 @@ func TestIssuerChecks(t *testing.T) {
 	}
 	checks.remember(nameOf(site), good)
 	changed, another := site.DeepCopy(), site.DeepCopy()
-	changed.Generation++
+	changed.Spec.Access.Issuers[0].URL = "https://other.example.org" // by the Site or its class
 	another.UID = "another"
 	for _, other := range []*v1alpha1.Site{changed, another} {
 		if _, fresh := checks.find(other, earlier); fresh {

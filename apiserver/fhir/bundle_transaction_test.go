@@ -11,6 +11,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -237,6 +240,46 @@ var _ = Describe("A transaction", func() {
 		Expect(unchanged.json().entries()[0].at("response", "etag")).To(Equal(`W/"3"`))
 		closed := newSite(ctx, writingSeveral, func(site *fhir.Endpoint) { site.UpdateCreate = false })
 		Expect(closed.do("POST", "", bundleOf("transaction", asks("PUT", "Patient/d", luna))).status).To(Equal(http.StatusNotFound))
+	})
+
+	It("writes many records whose visibility is read first", func(ctx context.Context) {
+		s := newPostgresSite(ctx)
+		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
+			caller := access.Caller{Name: r.Header.Get("X-Caller")}
+			if caller.Name == "nurse" {
+				at.Store = gatetest.Open(s.raw, &privacy.View{
+					Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
+					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
+				}, at.BaseURL)
+			}
+			return caller
+		})
+		DeferCleanup(func() { views.Delete(s.id) })
+		const many = 25
+		secret := `{"resourceType":"Patient","meta":{"security":[{"system":"` + privacy.ConfidentialitySystem + `","code":"R"}]}}`
+		device := `{"resourceType":"Device","patient":{"reference":"Patient/rex"}}`
+		s.put("/patient/rex", luna)
+		var updates, creations, deletions []string
+		for i := range many {
+			s.put(fmt.Sprintf("/device/d%d", i), device)
+			updates = append(updates, asks("PUT", fmt.Sprintf("Device/d%d", i), strings.Replace(device, "{", `{"status":"active",`, 1)))
+			s.put(fmt.Sprintf("/patient/p%d", i), luna)
+			Expect(s.do("DELETE", fmt.Sprintf("/patient/p%d", i), "").status).To(Equal(http.StatusOK))
+			creations = append(creations, asks("PUT", fmt.Sprintf("Patient/p%d", i), luna))
+			s.put(fmt.Sprintf("/patient/secret%d", i), secret)
+			deletions = append(deletions, asks("DELETE", fmt.Sprintf("Patient/secret%d", i), ""))
+		}
+		write := func(entries []string, status string) {
+			GinkgoHelper()
+			a := s.do("POST", "", bundleOf("transaction", entries...), acceptFHIR, with("X-Caller", "nurse"))
+			Expect(a.status).To(Equal(http.StatusOK), a.body)
+			Expect(statuses(a.json())).To(And(HaveLen(many), HaveEach(status)))
+		}
+		write(updates, "200 OK")
+		write(creations, "201 Created")
+		write(deletions, "200 OK")
+		Expect(s.do("GET", "/device/d0", "").body).To(ContainSubstring("active"))
+		Expect(s.do("GET", "/patient/secret0", "").status).To(Equal(http.StatusOK), "what the caller may not see stays")
 	})
 
 	It("decides anew when others write in between", func(ctx context.Context) {

@@ -10,9 +10,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxAttempts is how often Write tries one write. Each operation that needs labels of deleted or
-// linked records costs another attempt, and so do each change of its record in the meantime and each
-// operation without effect on a hidden record. At the limit, Write returns store.ErrUnavailable.
+// maxAttempts is how often Write tries one write. The first attempt that needs labels of deleted or
+// linked records, or meets a hidden record, costs another attempt for all operations of the write, and
+// so does each change of one of their records in the meantime. At the limit, Write returns
+// store.ErrUnavailable.
 const maxAttempts = 10
 
 // errHidden refuses an operation on a record that is hidden from the caller.
@@ -34,7 +35,8 @@ type operation struct {
 	guarded bool
 	// create and change are the restrictions of the rights that the operation needs.
 	create, change *Restriction
-	// judged is the version that judge has read, 0 for none. visible is the result of judge.
+	// judged is the version that judge has read, 0 for none. visible is the result of judge: whether
+	// the caller may see and change the record.
 	judged  int64
 	visible bool
 	// reason is the error of approve in the last attempt.
@@ -88,13 +90,11 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 			if err = s.explain(ctx, pending, err); err != nil {
 				return nil, err
 			}
-		case errors.Is(err, errHidden):
-			if err := pending[n].onHidden(); err != nil {
+		case errors.Is(err, errHidden), errors.Is(err, errLinks), errors.Is(err, errTombstone):
+			if err := s.judgeAll(ctx, pending[n:], err); err != nil {
 				return nil, err
 			}
-			pending, at = slices.Delete(pending, n, n+1), slices.Delete(at, n, n+1)
-		case errors.Is(err, errLinks), errors.Is(err, errTombstone):
-			if err := s.judge(ctx, pending[n]); err != nil {
+			if pending, at, err = withoutHidden(pending, at); err != nil {
 				return nil, err
 			}
 		default:
@@ -202,26 +202,61 @@ func (s *Store) checkLowering(o *operation, before store.Labels) error {
 	return s.options.Unprivileged(o.Key.Type)
 }
 
+// judgeAll judges the first operation, which approve refused for a reason, and those of the others
+// that may be refused for the same reason: a store calls approve only up to the first refusal.
+func (s *Store) judgeAll(ctx context.Context, refused []*operation, reason error) error {
+	for n, o := range refused {
+		if n > 0 && (o.judged != 0 || !o.depends() || errors.Is(reason, errLinks) && !privacy.HasLinks(o.Key.Type)) {
+			continue
+		}
+		if err := s.judge(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// depends reports whether the stored record can be hidden from the operation.
+func (o *operation) depends() bool {
+	return o.guarded && (!store.IsEverything(o.condition) || o.change != unrestricted)
+}
+
 // judge reads, before a write, whether its record is visible, and sets judged and visible.
 func (s *Store) judge(ctx context.Context, o *operation) error {
+	o.judged, o.visible = 0, false
 	record, err := s.behind.Get(ctx, o.Key)
 	var deleted *store.DeletedError
 	switch {
 	case errors.As(err, &deleted):
-		err, o.judged = s.deleted(ctx, o.condition, unrestricted, deleted), deleted.Version
-		if errors.As(err, &deleted) {
-			o.visible = true
-			return nil
-		}
+		o.judged = deleted.Version
+		err = s.deleted(ctx, o.condition, unrestricted, deleted)
+		o.visible = errors.As(err, &deleted)
 	case err == nil:
-		err, o.judged = s.check(ctx, o.condition, record), record.Version
-		o.visible = err == nil
+		o.judged = record.Version
+		err = s.check(ctx, o.condition, record)
+		o.visible = err == nil && o.change.Holds(record.Key, record.Body)
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		o.visible = false
+	if store.IsAbsent(err) {
 		return nil
 	}
 	return err
+}
+
+// withoutHidden returns the operations without those on hidden records, which have no effect, and the
+// same selection of at. Errors: those of onHidden.
+func withoutHidden(pending []*operation, at []int) ([]*operation, []int, error) {
+	var others []*operation
+	var othersAt []int
+	for n, o := range pending {
+		if o.judged == 0 || o.visible {
+			others, othersAt = append(others, o), append(othersAt, at[n])
+			continue
+		}
+		if err := o.onHidden(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return others, othersAt, nil
 }
 
 // onHidden returns the error of an operation on a hidden record, and nil if there is nothing to do.

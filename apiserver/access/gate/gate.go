@@ -33,8 +33,8 @@ type Options struct {
 	// Restrict, if set, returns the records of a type to which an RBAC verb of the caller is
 	// restricted. It returns nil if the caller may use the verb on all records of the type.
 	Restrict func(verb, recordType string) (*Restriction, error)
-	// Hid, if set, is called with what hides a record that is read for the caller (View.HiddenBy).
-	// Write does not call it if the labels of the stored version alone hide the record.
+	// Hid, if set, is called with what hides a record that the caller reads, writes or refers to
+	// (View.HiddenBy).
 	Hid func(ctx context.Context, rule string)
 	// Events, if set, returns the value of Op.Events for operations in which it is nil. Events
 	// returns nil if the operation causes no events. Errors: those of the store.

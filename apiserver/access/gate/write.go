@@ -294,15 +294,18 @@ func (s *Store) required(ctx context.Context, ops []store.Op) error {
 }
 
 // explain removes hidden records from an error of the store. It returns nil if the write must be
-// retried.
+// retried. Errors: err, and those of Hidden.
 func (s *Store) explain(ctx context.Context, pending []*operation, err error) error {
 	var claimed *store.ClaimError
 	if !errors.As(err, &claimed) {
 		return err
 	}
-	hidden, hidesErr := s.Hidden(ctx, []store.Key{claimed.Holder})
-	if hidesErr != nil || len(hidden) == 0 {
-		return errors.Join(hidesErr, err)
+	hidden, hiddenErr := s.Hidden(ctx, []store.Key{claimed.Holder})
+	switch {
+	case hiddenErr != nil:
+		return hiddenErr // err names the holder, which may be hidden
+	case len(hidden) == 0:
+		return err
 	}
 	return s.unclaim(pending, claimed)
 }

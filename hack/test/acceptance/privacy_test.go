@@ -181,7 +181,7 @@ var _ = Describe("Privacy rules of a Site", Ordered, func() {
 		Expect(statusOf(editor, "/patient/vip/_history/1")).To(Equal(http.StatusNotFound))
 	})
 
-	It("let nobody change what is hidden, and say of an id no more than that it is taken", func() {
+	It("let nobody change what is hidden, and say of an id no more than that it is taken", func(ctx SpecContext) {
 		answer := ask(editor, http.MethodPut, "/patient/vip", `{"resourceType":"Patient","id":"vip"}`)
 		Expect(answer.status).To(Equal(http.StatusConflict), string(answer.body))
 		Expect(string(answer.body)).To(ContainSubstring("id_taken"))
@@ -190,7 +190,15 @@ var _ = Describe("Privacy rules of a Site", Ordered, func() {
 		Expect(ask(editor, http.MethodPatch, "/patient/vip", `[{"op":"add","path":"/active","value":true}]`, "Content-Type", "application/json-patch+json").status).To(Equal(http.StatusNotFound))
 		Expect(ask(editor, http.MethodPut, "/patient/vip", `{"resourceType":"Patient","id":"vip"}`, "If-Match", `W/"1"`).status).To(Equal(http.StatusPreconditionFailed))
 		Expect(ask(chief, http.MethodGet, "/patient/vip", "").header.Get("ETag")).To(Equal(`W/"1"`))
-	})
+		By("and record the rule that hides it")
+		apply(ctx, auditorManifest, "clinic-privacy")
+		auditor, err := paddock.Token(ctx, "clinic-privacy", "auditor", "paddock.health/clinic-privacy/privacy", time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		for subtype, count := range map[string]int{"update": 2, "patch": 1, "delete": 1} {
+			entries := auditEvents(paddock.URLs[0], "privacy", auditor, "entity=Patient/vip&agent=system:serviceaccount:clinic-privacy:editor&subtype="+subtype)
+			Expect(entries).To(And(HaveLen(count), HaveEach(ContainSubstring(`"very-restricted"`))), subtype)
+		}
+	}, NodeTimeout(time.Minute))
 
 	It("let only the privileged take a protecting label off", func() {
 		plain := `{"resourceType":"Patient","id":"bitten"}`

@@ -2,7 +2,6 @@ package aggregated
 
 import (
 	"bytes"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,10 +142,38 @@ func digits(number string) int {
 	return len(strings.Trim(mantissa, "0"))
 }
 
-// exactly reports whether two decimals are equal. They must be equal as float64: unless that is 0,
-// their exponents are then within its range, so that an exact comparison is cheap.
+// exactly reports whether two decimals are equal. Its cost does not depend on their exponents.
 func exactly(a, b string) bool {
-	x, okX := new(big.Rat).SetString(a)
-	y, okY := new(big.Rat).SetString(b)
-	return okX && okY && x.Cmp(y) == 0
+	x, okX := parseDecimal(a)
+	y, okY := parseDecimal(b)
+	return okX && okY && x == y
+}
+
+// decimal is the number 0.digits × 10^exponent. Equal numbers have equal fields: digits neither begins
+// nor ends with 0, and is empty only for the number 0, whose other fields have their zero values.
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int64
+}
+
+// parseDecimal returns the value of a number in JSON. It reports false if the exponent is too large.
+func parseDecimal(number string) (decimal, bool) {
+	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(number), "e")
+	var exponent int64
+	if hasExponent {
+		var err error
+		if exponent, err = strconv.ParseInt(exponentText, 10, 32); err != nil {
+			return decimal{}, false
+		}
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	integer, fraction, _ := strings.Cut(mantissa, ".")
+	all := integer + fraction
+	significant := strings.TrimLeft(all, "0")
+	if significant == "" {
+		return decimal{}, true
+	}
+	leadingZeros := len(all) - len(significant)
+	return decimal{negative, strings.TrimRight(significant, "0"), exponent + int64(len(integer)-leadingZeros)}, true
 }

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,6 +79,37 @@ func servePool(ctx context.Context, class string, number int) {
 	Expect(admin.Create(ctx, authority)).To(Succeed())
 	cluster.Object["status"] = map[string]any{"phase": "Cluster in healthy state", "currentPrimary": name + "-1", "readyInstances": int64(3)}
 	Expect(admin.Status().Update(ctx, cluster)).To(Succeed())
+}
+
+// rejectClusters makes kube-apiserver reject changes of the spec of Clusters until allow is called.
+func rejectClusters(ctx context.Context) (allow func()) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "reject-clusters"}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{"postgresql.cnpg.io"}, APIVersions: []string{"*"}, Resources: []string{"clusters"}},
+		}}}},
+		Validations: []admissionv1.Validation{{Expression: "object.spec == oldObject.spec", Message: "clusters are frozen"}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	Expect(admin.Create(ctx, policy)).To(Succeed())
+	Expect(admin.Create(ctx, binding)).To(Succeed())
+	allow = func() {
+		for _, object := range []client.Object{binding, policy} {
+			Expect(client.IgnoreNotFound(admin.Delete(context.Background(), object))).To(Succeed())
+		}
+	}
+	DeferCleanup(allow)
+	Eventually(func(ctx context.Context) error {
+		all := clusterList()
+		Expect(admin.List(ctx, all, client.InNamespace(operatorNamespace))).To(Succeed())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"instances":9}}`))
+		return admin.Patch(ctx, &all.Items[0], patch, client.DryRunAll)
+	}).WithContext(ctx).Should(MatchError(ContainSubstring("clusters are frozen")))
+	return allow
 }
 
 // poolPhases returns the databases in the status of a SiteClass, such as "auto-1 Ready 1/0": its name, phase,
@@ -200,6 +233,20 @@ func createsByTemplate(ctx context.Context) {
 			g.Expect(instances).To(BeEquivalentTo(1))
 		}
 	}).WithContext(ctx).Should(Succeed())
+
+	By("keeping databases ready whose change is rejected")
+	allow := rejectClusters(ctx)
+	update(ctx, "", name, func(class *v1alpha1.SiteClass) {
+		class.Spec.Storage.Postgres.Pool.Template.CloudNativePG.Instances = ptr.To[int32](2)
+	})
+	Eventually(func(ctx context.Context) string {
+		return get[v1alpha1.SiteClass](ctx, "", name).Status.Databases[0].Message
+	}).WithContext(ctx).Should(ContainSubstring("kube-apiserver rejected Cluster"))
+	Expect(poolPhases(ctx, name)).To(HaveEach(ContainSubstring("Ready")))
+	allow()
+	Eventually(func(ctx context.Context) string {
+		return get[v1alpha1.SiteClass](ctx, "", name).Status.Databases[0].Message
+	}).WithContext(ctx).Should(BeEmpty(), "the change is tried again")
 
 	By("creating no empty database in the place of one that is lost")
 	lost := poolClusters(ctx, name)[0]

@@ -18,7 +18,7 @@ import (
 type demand struct{ byRegion map[string]int32 }
 
 // exceeds reports whether Sites remain that a further database of the template could take, when all free
-// places are taken, those of databases that are not ready included.
+// places are taken, those of databases that are being created included.
 func (d *demand) exceeds(class *v1alpha1.SiteClass, states templateStates, placed map[string]int32) bool {
 	template := class.Template()
 	var waiting int32
@@ -27,7 +27,10 @@ func (d *demand) exceeds(class *v1alpha1.SiteClass, states templateStates, place
 			waiting += n
 		}
 	}
-	for number := range states {
+	for number, state := range states {
+		if state.phase == v1alpha1.PoolDatabaseUnavailable {
+			continue
+		}
 		name := v1alpha1.TemplateDatabase(number)
 		waiting -= class.Database(name).Free(placed[name])
 	}

@@ -11,7 +11,7 @@ import (
 
 const (
 	// creationInterval is the interval between checks of the databases of a template while one of them is not
-	// ready, and between reconciles of a class with a template that is being deleted.
+	// ready or its change was rejected, and between reconciles of a class with a template that is being deleted.
 	creationInterval = 5 * time.Second
 	// templateInterval is the interval between checks of the databases of a template, all of which are ready.
 	// Within it, changes by other clients are undone.
@@ -37,7 +37,7 @@ type checkedTemplate struct {
 // interval returns the interval until the next check.
 func (c *checkedTemplate) interval() time.Duration {
 	for _, state := range c.states {
-		if state.phase != v1alpha1.PoolDatabaseReady {
+		if state != (databaseState{phase: v1alpha1.PoolDatabaseReady}) {
 			return creationInterval
 		}
 	}

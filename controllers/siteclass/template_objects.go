@@ -77,8 +77,16 @@ func (r *Reconciler) apply(ctx context.Context, class *v1alpha1.SiteClass, numbe
 	}
 	// Another major version cannot read the data.
 	if cluster == nil || cluster.GetAnnotations()[provision.MajorAnnotation] == provision.Major(database) {
-		if bad, err := r.applyObjects(ctx, class, database, options); bad != nil || err != nil {
-			return orZero(bad), err
+		bad, err := r.applyObjects(ctx, class, database, options)
+		switch {
+		case err != nil:
+			return databaseState{}, err
+		case bad != nil && cluster == nil:
+			return *bad, nil
+		case bad != nil: // the database stays as it was
+			state, err := r.observe(ctx, database, cluster)
+			state.message = bad.message
+			return state, err
 		}
 	}
 	return r.observe(ctx, database, cluster)

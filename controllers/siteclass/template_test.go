@@ -78,6 +78,7 @@ func TestDemand(t *testing.T) {
 		"without a claim yet":                 {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonForeignRecords)}},
 		"placed, by a newer claim":            {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonNoCapacity)}, claims: []v1alpha1.SiteClaim{claim("a", "auto-1")}},
 		"room in one that is created":         {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonNoCapacity), waiting("b", "", v1alpha1.ReasonNoCapacity)}, states: templateStates{1: {}}},
+		"no room in one that is unavailable":  {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonProvisioning)}, states: templateStates{1: {phase: v1alpha1.PoolDatabaseUnavailable}}, want: true},
 		"more than one that is created takes": {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonNoCapacity), waiting("b", "", v1alpha1.ReasonNoCapacity)}, claims: []v1alpha1.SiteClaim{claim("c", "auto-1")}, states: templateStates{1: {}}, want: true},
 		"no room in one that is drained":      {sites: []v1alpha1.Site{waiting("a", "", v1alpha1.ReasonNoCapacity)}, states: templateStates{2: {}}, want: true},
 		"a served Site of a drained database": {sites: []v1alpha1.Site{served}, claims: []v1alpha1.SiteClaim{claim("a", "old")}, want: true},

@@ -112,7 +112,9 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		switch opened := site.Store.(type) {
 		case *cluster.Store:
-			siteStorage.collect(opened.Stats(), metrics, site.Access.Namespace, site.Access.Name)
+			if stats := opened.Stats(); !stats.Counted.IsZero() {
+				siteStorage.collect(stats, metrics, site.Access.Namespace, site.Access.Name)
+			}
 		case *database:
 			pools[opened.pool] = pools[opened.pool].with(site.Access, opened.replicas)
 		}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
-	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 const (
@@ -62,22 +61,11 @@ func (s *Sites) reportSite(ctx context.Context, site ServedSite) error {
 	if inPostgres, ok := site.Store.(*database); ok {
 		return inPostgres.reportIndex(meta.FindStatusCondition(object.Status.Conditions, sitesv1.ConditionIndexReady), set)
 	}
-	near := s.usageCondition(site.Store, meta.FindStatusCondition(object.Status.Conditions, sitesv1.ConditionStorageNearLimit))
+	near := nearLimit(site.Store.Stats(), meta.FindStatusCondition(object.Status.Conditions, sitesv1.ConditionStorageNearLimit))
 	if near == nil {
 		return nil
 	}
 	return set(near)
-}
-
-// usageCondition returns the condition for the usage of a Site in the cluster, or nil if there is none
-// to set. Until the index of the cluster is filled, it returns nil: the numbers are too low.
-func (s *Sites) usageCondition(opened store.Store, current *metav1.Condition) *metav1.Condition {
-	select {
-	case <-s.options.Cluster.Synced():
-		return nearLimit(opened.Stats(), current)
-	default:
-		return nil
-	}
 }
 
 // prepare sets the generation and the time of transition of a condition. It reports whether the

@@ -11,7 +11,11 @@ import (
 
 // nearLimit returns the condition for a Site's usage. It becomes true at 80 % of a limit, and false
 // again below 75 %, so that it does not flap. A Site that never reached 80 % has no condition.
+// The result is nil if the condition must stay as it is.
 func nearLimit(stats store.Stats, current *metav1.Condition) *metav1.Condition {
+	if stats.Counted.IsZero() {
+		return nil
+	}
 	share := max(percent(stats.Records, stats.MaxRecords), percent(stats.Bytes, stats.MaxBytes))
 	isNear := current != nil && current.Status == metav1.ConditionTrue
 	message := fmt.Sprintf("The Site stores %d of %d records and %d of %d bytes", stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes)

@@ -2,6 +2,7 @@ package sites
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -27,7 +28,7 @@ func TestNearLimit(t *testing.T) {
 		"near again":                 {records: 80, current: within, want: metav1.ConditionTrue},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := nearLimit(store.Stats{Records: test.records, MaxRecords: 100, Bytes: test.bytes, MaxBytes: 1000}, test.current)
+			got := nearLimit(store.Stats{Counted: time.Now(), Records: test.records, MaxRecords: 100, Bytes: test.bytes, MaxBytes: 1000}, test.current)
 			switch {
 			case got == nil && test.want != "":
 				t.Errorf("no condition, want %s", test.want)
@@ -45,9 +46,8 @@ func TestUsageConditionBeforeIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sites{options: Options{Cluster: engine}}
-	current := &metav1.Condition{Status: metav1.ConditionTrue}
-	if got := s.usageCondition(engine.Open("oak", "k", cluster.DefaultLimits), current); got != nil {
+	near := &metav1.Condition{Status: metav1.ConditionTrue}
+	if got := nearLimit(engine.Open("oak", "k", cluster.DefaultLimits).Stats(), near); got != nil {
 		t.Errorf("status %s, want no condition", got.Status)
 	}
 }

@@ -88,7 +88,7 @@ type Stats struct {
 	// all records except jobs, with tombstones, histories and events. MaxBytes is the maximum of Bytes;
 	// 0 means no limit.
 	Bytes, MaxBytes int64
-	// Counted is the time at which the storage was counted. It is zero if there is no count yet. In the
-	// Cluster engine, it is the time of the call, and the numbers are too low until the index is filled.
+	// Counted is the time at which the storage was counted. It is zero if there is no count yet: in the
+	// Cluster engine until the index is filled, from when on it is the time of the call.
 	Counted time.Time
 }

@@ -225,6 +225,9 @@ func (s *Store) Atomic() bool { return false }
 
 // Stats implements store.Store.
 func (s *Store) Stats() store.Stats {
+	if !s.engine.isSynced() {
+		return store.Stats{MaxRecords: s.limits.MaxRecords, MaxBytes: s.limits.MaxBytes}
+	}
 	used := s.index.usage()
 	return store.Stats{Records: used.records, MaxRecords: s.limits.MaxRecords, Bytes: used.bytes, MaxBytes: s.limits.MaxBytes, Counted: s.engine.clock()}
 }

@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -178,9 +179,10 @@ func (s *Issuers) Consoles() []Console {
 	return consoles
 }
 
-// Authenticate verifies a token and returns its caller. named is false if s is nil, or if the token is
-// a JWT that names none of the Site's issuers. Only then may another authenticator verify the token.
-// named is true for a token that is too long or that parse refuses, although it may name no issuer.
+// Authenticate verifies a token and returns its caller. named is false if s is nil, if the token does
+// not have the three parts of a JWT, or if it is a JWT that names none of the Site's issuers. Only then
+// may another authenticator verify the token. named is true for a token that is too long or that parse
+// refuses, although it may name no issuer.
 // Errors: *access.TokenError, access.ErrUnavailable until the issuer's keys are known.
 func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access.Caller, named bool, err error) {
 	if s == nil {
@@ -188,6 +190,9 @@ func (s *Issuers) Authenticate(ctx context.Context, token string) (caller access
 	}
 	if len(token) > maxTokenBytes {
 		return access.Caller{}, true, refused("the token is longer than 16 KiB")
+	}
+	if strings.Count(token, ".") != 2 {
+		return access.Caller{}, false, nil
 	}
 	foreign := maphash.String(s.seed, token)
 	if _, ok := s.foreign.Get(foreign); ok {

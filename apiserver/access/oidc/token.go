@@ -51,13 +51,10 @@ type header struct {
 type claims map[string]jsontext.Value
 
 // parse parses a token strictly, so that all parsers agree on it: names are case-sensitive and
-// unique, text is UTF-8, and the encoding of header and payload is canonical. Errors:
-// *access.TokenError.
+// unique, text is UTF-8, and the encoding of header and payload is canonical. raw must have three
+// parts. Errors: *access.TokenError.
 func parse(raw string) (token, error) {
 	parts := strings.Split(raw, ".")
-	if len(parts) != 3 {
-		return token{}, refused("the token is not a JWT")
-	}
 	var h header
 	t := token{claims: claims{}}
 	if !decode(parts[0], &h) || !decode(parts[1], &t.claims) {

@@ -45,10 +45,12 @@ func With(claims map[string]any, name string, value any) map[string]any {
 	return changed
 }
 
-// ForeignTokens are those BadTokens that name no issuer of the site, or none at all.
+// ForeignTokens are those BadTokens that name no issuer of the site, or none at all. The last five
+// are no JWTs.
 var ForeignTokens = []string{
 	"another issuer", "the issuer with a slash", "the issuer without TLS", "no issuer", "an issuer that is a list",
 	"the cluster's issuer, not by it",
+	"two parts", "four parts", "five parts", "JSON", "one word",
 }
 
 // BadTokens returns tokens that a site must refuse, by what is wrong with them. The site

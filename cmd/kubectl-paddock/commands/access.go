@@ -99,23 +99,30 @@ func (a *app) open(ctx context.Context, f *siteFlags, name string) (*openSite, e
 	return opened, nil
 }
 
-// tokens returns the function that returns the token of a request. Tokens of a ServiceAccount are
-// renewed before they expire.
+// tokens returns the function that returns the token of a request.
 func (a *app) tokens(c *cluster, f *siteFlags, site *v1alpha1.Site) func(context.Context) (string, error) {
 	if f.account == "" {
 		return func(context.Context) (string, error) { return readToken(f.tokenFile) }
 	}
+	return a.keepToken(func(ctx context.Context) (issuedToken, error) { return a.issue(ctx, c, site, f.account, minTokenLife) })
+}
+
+// keepToken returns a function that returns the token that issue returns, which it renews before the token
+// expires. If the renewal fails, it returns the former token while that is valid.
+func (a *app) keepToken(issue func(context.Context) (issuedToken, error)) func(context.Context) (string, error) {
 	var lock sync.Mutex
 	var current issuedToken
 	return func(ctx context.Context) (string, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		if current.Token == "" || !a.now().Before(current.renewAt()) {
-			made, err := a.issue(ctx, c, site, f.account, minTokenLife)
-			if err != nil {
+			made, err := issue(ctx)
+			switch {
+			case err == nil:
+				current = made
+			case !a.now().Before(current.ExpiresAt):
 				return "", err
 			}
-			current = made
 		}
 		return current.Token, nil
 	}

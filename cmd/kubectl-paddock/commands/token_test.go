@@ -82,3 +82,35 @@ func TestWriteToken(t *testing.T) {
 		t.Errorf("temporary files %v, %v", left, err)
 	}
 }
+
+// TestKeepToken keeps a token that is still valid if it cannot be renewed.
+func TestKeepToken(t *testing.T) {
+	now := time.Date(2031, 3, 1, 8, 0, 0, 0, time.UTC)
+	a := &app{now: func() time.Time { return now }}
+	unavailable := errors.New("connection refused")
+	var fails error
+	issued := 0
+	token := a.keepToken(func(context.Context) (issuedToken, error) {
+		issued++
+		return issuedToken{Token: "token-" + string(rune('0'+issued)), IssuedAt: now, ExpiresAt: now.Add(10 * time.Minute)}, fails
+	})
+	for _, step := range []struct {
+		pass  time.Duration
+		fails error
+		want  string
+	}{
+		{0, unavailable, ""},
+		{0, nil, "token-2"},
+		{7 * time.Minute, unavailable, "token-2"},
+		{2 * time.Minute, unavailable, "token-2"},
+		{0, nil, "token-4"},
+		{9 * time.Minute, unavailable, "token-4"},
+		{time.Minute, unavailable, ""},
+	} {
+		now, fails = now.Add(step.pass), step.fails
+		got, err := token(t.Context())
+		if got != step.want || (err != nil) != (step.want == "") {
+			t.Errorf("at %s: got %q, %v, want %q", now.Format(time.TimeOnly), got, err, step.want)
+		}
+	}
+}

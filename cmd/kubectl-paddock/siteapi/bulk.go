@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,7 +22,7 @@ const (
 	maxRetryWait = time.Minute
 	// retryWait is the wait before a request is sent again if there is no Retry-After.
 	retryWait = 2 * time.Second
-	// maxUnreachable is how long requests are repeated while the site cannot be reached.
+	// maxUnreachable is how long a request is repeated after the first attempt that did not reach the site.
 	maxUnreachable = 5 * time.Minute
 )
 
@@ -159,8 +160,8 @@ type answer struct {
 }
 
 // persist sends a request until it is answered with another status than 429 and 502 to 504. While the
-// site cannot be reached, it repeats the request for up to maxUnreachable. Errors: *Error, and that of
-// the context.
+// site cannot be reached, it repeats the request for up to maxUnreachable. Errors: *Error, errTooLarge, and
+// that of the context.
 func (c *Client) persist(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
 	return c.persistBegun(ctx, method, path, header, body, func(http.Header) {})
 }
@@ -168,7 +169,8 @@ func (c *Client) persist(ctx context.Context, method, path string, header http.H
 // persistBegun is like persist, and calls begun with the header of each successful response before it
 // reads the body.
 func (c *Client) persistBegun(ctx context.Context, method, path string, header http.Header, body []byte, begun func(http.Header)) (answer, error) {
-	for began := time.Now(); ; {
+	var unreachable time.Time // since when the site cannot be reached, or zero
+	for {
 		token, err := c.token(ctx)
 		if err != nil {
 			return answer{}, err
@@ -178,14 +180,19 @@ func (c *Client) persistBegun(ctx context.Context, method, path string, header h
 		if err == nil {
 			switch {
 			case got.status == http.StatusTooManyRequests, got.status >= http.StatusBadGateway && got.status <= http.StatusGatewayTimeout:
-				err, wait = got.err, retryAfter(got.header)
+				err, wait, unreachable = got.err, retryAfter(got.header), time.Time{}
 			case got.err != nil:
 				return answer{}, got.err
 			default:
 				return got, nil
 			}
-		} else if ctx.Err() != nil || time.Since(began) > maxUnreachable {
-			return answer{}, err
+		} else {
+			if unreachable.IsZero() {
+				unreachable = time.Now()
+			}
+			if ctx.Err() != nil || errors.Is(err, errTooLarge) || time.Since(unreachable) > maxUnreachable {
+				return answer{}, err
+			}
 		}
 		if c.Retrying != nil {
 			c.Retrying(err, wait)
@@ -224,21 +231,31 @@ func (c *Client) attempt(ctx context.Context, method, path, token string, header
 	if success {
 		begun(response.Header)
 	}
-	if got.body, err = readBody(response); !success {
+	if got.body, err = readBody(response, maxResponse); !success {
 		got.err = newError(response, got.body)
 	}
 	return got, err
 }
 
-// readBody reads the body of a response, at most maxResponse bytes. If the response has its length, the
-// memory is allocated at once.
-func readBody(response *http.Response) ([]byte, error) {
-	if n := response.ContentLength; n >= 0 && n <= maxResponse {
+// errTooLarge means that a response has more than maxResponse bytes.
+var errTooLarge = fmt.Errorf("the response has more than %d bytes", maxResponse)
+
+// readBody reads the body of a response, at most limit bytes. If the response has its length, the memory is
+// allocated at once. Errors: errTooLarge.
+func readBody(response *http.Response, limit int64) ([]byte, error) {
+	switch n := response.ContentLength; {
+	case n > limit:
+		return nil, errTooLarge
+	case n >= 0:
 		text := make([]byte, n)
 		_, err := io.ReadFull(response.Body, text)
 		return text, err
 	}
-	return io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	text, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		return nil, errTooLarge
+	}
+	return text, err
 }
 
 // retryAfter returns the time in Retry-After, at most maxRetryWait, or retryWait if there is no number of

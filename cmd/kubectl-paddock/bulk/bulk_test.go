@@ -71,13 +71,18 @@ func (s *enforcing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // importInto imports files into a site.
 func importInto(t *testing.T, site http.Handler, directory string) (map[string]int, error) {
 	t.Helper()
+	return runImport(t, site, directory, false)
+}
+
+func runImport(t *testing.T, site http.Handler, directory string, dryRun bool) (map[string]int, error) {
+	t.Helper()
 	server := httptest.NewServer(site)
 	defer server.Close()
 	client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Import(t.Context(), client, "https://site", directory, false, &Progress{Out: io.Discard, Now: time.Now})
+	return Import(t.Context(), client, "https://site", directory, dryRun, &Progress{Out: io.Discard, Now: time.Now})
 }
 
 func write(t *testing.T, directory, name string, lines ...string) {
@@ -179,5 +184,23 @@ func TestProgress(t *testing.T) {
 		if diff := cmp.Diff(test.want, out.String()); diff != "" {
 			t.Errorf("terminal %t (-want +got):\n%s", test.terminal, diff)
 		}
+	}
+}
+
+// TestDryRunKeepsErrors refuses a dry run in a folder with an interrupted import, whose errors it would
+// replace.
+func TestDryRunKeepsErrors(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "Patient.ndjson", `{"id":"p1"}`)
+	write(t, directory, ErrorsName, `{"file":"Patient.ndjson","line":7}`)
+	if err := saveState(directory, importState, importProgress{Site: "https://site"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := runImport(t, &enforcing{records: map[string]bool{}}, directory, true)
+	if err == nil || !strings.Contains(err.Error(), "interrupted import into https://site") {
+		t.Errorf("error %v, want one about the interrupted import", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(directory, ErrorsName)); len(text) == 0 || err != nil {
+		t.Errorf("the errors are %q, %v", text, err)
 	}
 }

@@ -30,6 +30,7 @@ var exportedFile = regexp.MustCompile(`^[A-Z][A-Za-z]+\.[0-9]{5,}\.ndjson$`)
 // exportProgress is the state of an interrupted export. Files with their final names are complete.
 type exportProgress struct {
 	ID    string `json:"id"`
+	Site  string `json:"site"`
 	Query string `json:"query"`
 }
 
@@ -41,17 +42,22 @@ type Exported struct {
 }
 
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
-// Export continues an interrupted export in the folder if that export has the same query and has not
-// expired.
-func Export(ctx context.Context, site *siteapi.Client, directory string, query url.Values, progress *Progress) (Exported, error) {
+// Export continues an interrupted export in the folder if that export has not expired. It returns an error if
+// the interrupted export is of another site than that of siteURL, in another format or with another query.
+func Export(ctx context.Context, site *siteapi.Client, siteURL, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err
 	}
 	state := exportProgress{}
-	if _, err := loadState(directory, exportState, &state); err != nil {
+	found, err := loadState(directory, exportState, &state)
+	switch {
+	case err != nil:
 		return Exported{}, err
+	case found && (state.ID == "" || state.Site != siteURL || state.Query != query.Encode()):
+		return Exported{}, errors.New("the directory has an interrupted export of another site, in another format, or with other types or another time; " +
+			"repeat the command of that export, or choose another directory")
 	}
-	manifest, err := resumed(ctx, site, state, query, progress)
+	manifest, err := resumed(ctx, site, state, progress)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -59,7 +65,7 @@ func Export(ctx context.Context, site *siteapi.Client, directory string, query u
 		if err := emptyFolder(directory, state.ID != ""); err != nil {
 			return Exported{}, err
 		}
-		state = exportProgress{Query: query.Encode()}
+		state = exportProgress{Site: siteURL, Query: query.Encode()}
 		if state.ID, err = site.StartExport(ctx, query); err != nil {
 			return Exported{}, err
 		}
@@ -84,13 +90,10 @@ func Export(ctx context.Context, site *siteapi.Client, directory string, query u
 }
 
 // resumed returns the manifest of an interrupted export, or nil if there is none or it no longer exists at
-// the site. It returns an error if the interrupted export has another query.
-func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, query url.Values, progress *Progress) (*siteapi.Manifest, error) {
-	switch {
-	case state.ID == "":
+// the site.
+func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, progress *Progress) (*siteapi.Manifest, error) {
+	if state.ID == "" {
 		return nil, nil
-	case state.Query != query.Encode():
-		return nil, errors.New("the directory has an interrupted export with other types or another time; repeat the command of that export, or choose another directory")
 	}
 	manifest, err := await(ctx, site, state.ID, progress)
 	if isAbsent(err) {

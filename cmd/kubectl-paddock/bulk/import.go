@@ -97,8 +97,8 @@ type importer struct {
 // in the native format, the files of the manifest are checked and sent in that format, and no others. Import
 // returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
 // import-errors.jsonl, which a dry run replaces too. siteURL identifies the site: Import continues an
-// interrupted import into that site, and returns an error if it is of another one. A dry run neither
-// reads nor leaves state.
+// interrupted import into that site, and returns an error if it is of another one. A dry run leaves no state,
+// and returns an error if the folder has an interrupted import.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)
@@ -112,17 +112,15 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 	if err != nil {
 		return nil, err
 	}
-	if !dryRun {
-		previous := importProgress{}
-		found, err := loadState(directory, importState, &previous)
-		switch {
-		case err != nil:
-			return nil, err
-		case found && previous.Site != siteURL:
-			return nil, fmt.Errorf("the directory has an interrupted import into %s; repeat the command of that import, or remove %s", previous.Site, filepath.Join(directory, importState))
-		case found:
-			i.state = previous
-		}
+	previous := importProgress{}
+	found, err := loadState(directory, importState, &previous)
+	switch {
+	case err != nil:
+		return nil, err
+	case found && (dryRun || previous.Site != siteURL):
+		return nil, fmt.Errorf("the directory has an interrupted import into %s; repeat the command of that import, or remove %s", previous.Site, filepath.Join(directory, importState))
+	case found:
+		i.state = previous
 	}
 	if err := i.openErrors(files); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ The files have mode 0600. Webhooks and the audit log are not exported.`,
 		if err != nil {
 			return err
 		}
-		done, err := bulk.Export(command.Context(), opened.api, *directory, query, progress)
+		done, err := bulk.Export(command.Context(), opened.api, opened.base, *directory, query, progress)
 		if err != nil {
 			return err
 		}

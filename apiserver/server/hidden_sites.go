@@ -14,32 +14,25 @@ import (
 // exist, which may be another one than that of the Site's issuers. The caller of such a token is
 // returned for the audit log. Errors: access.ErrSiteHidden, *access.TokenError,
 // access.ErrUnavailable.
-func (a *admission) admitToHidden(ctx context.Context, site sites.ServedSite, token string) (access.Caller, error) {
-	var caller access.Caller
+func (a *admission) admitToHidden(ctx context.Context, site sites.ServedSite, token string) (caller access.Caller, err error) {
 	if site.ID != "" {
-		var visible bool
-		var err error
-		if caller, visible, err = a.findCaller(ctx, site, token); visible || err != nil {
-			return caller, err
+		if caller, err = a.authenticate(ctx, site, token); err == nil {
+			visible, err := a.isVisible(ctx, site, caller)
+			if visible || err != nil {
+				return caller, err
+			}
 		}
 	}
-	_, err := a.access.Authenticate(ctx, nil, token)
+	_, err = a.access.Authenticate(ctx, nil, token)
 	return caller, err
 }
 
-// findCaller returns the caller of a hidden Site, and reports whether the caller has any right to
-// the Site. It reports false for a token that is not valid, or not for the Site.
-// Errors: access.ErrUnavailable while the rights of the caller cannot be checked.
-func (a *admission) findCaller(ctx context.Context, site sites.ServedSite, token string) (caller access.Caller, visible bool, err error) {
-	caller, err = a.authenticate(ctx, site, token)
-	if err != nil {
-		return access.Caller{}, false, nil // admitToHidden returns the error of a Site that does not exist
-	}
+// isVisible reports whether the caller has any right to a hidden Site. Errors: access.ErrUnavailable.
+func (a *admission) isVisible(ctx context.Context, site sites.ServedSite, caller access.Caller) (bool, error) {
 	if hasScope(caller) { // scopes.go
-		return caller, true, nil
+		return true, nil
 	}
-	visible, err = a.access.HasAnyRight(ctx, caller, site.Access)
-	return caller, visible, err
+	return a.access.HasAnyRight(ctx, caller, site.Access)
 }
 
 // findHidden returns a hidden Site for a request that needs no token at other Sites. The token of

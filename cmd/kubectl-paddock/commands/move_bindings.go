@@ -51,16 +51,26 @@ func (a *app) checkBindings(ctx context.Context, c *cluster, from, to string, cr
 			missing = append(missing, fmt.Sprintf("%s (%s)", binding.Name, binding.RoleRef.Name))
 			continue
 		}
-		if err := c.createBinding(ctx, to, binding, lacking); err != nil {
+		name := freeName(after, binding.Name, from)
+		if err := c.createBinding(ctx, to, name, binding.RoleRef, lacking); err != nil {
 			return err
 		}
-		a.say("created RoleBinding %s/%s", to, binding.Name)
+		a.say("created RoleBinding %s/%s", to, name)
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("namespace %s lacks subjects of these RoleBindings of namespace %s, who would lose their rights: %s; "+
 			"create RoleBindings there, or add --copy-role-bindings", to, from, strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+// freeName returns a name that none of the RoleBindings has: name, followed by the namespace from which it is
+// copied if it must be.
+func freeName(bindings []rbacv1.RoleBinding, name, from string) string {
+	for slices.ContainsFunc(bindings, func(b rbacv1.RoleBinding) bool { return b.Name == name }) {
+		name += "-" + from
+	}
+	return name
 }
 
 func (c *cluster) roleBindings(ctx context.Context, namespace string) ([]rbacv1.RoleBinding, error) {
@@ -77,19 +87,19 @@ func (c *cluster) roleBindings(ctx context.Context, namespace string) ([]rbacv1.
 	return bindings, nil
 }
 
-func (c *cluster) createBinding(ctx context.Context, namespace string, from *rbacv1.RoleBinding, subjects []rbacv1.Subject) error {
+func (c *cluster) createBinding(ctx context.Context, namespace, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) error {
 	binding := &rbacv1.RoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: from.Name},
-		RoleRef:    from.RoleRef, Subjects: subjects,
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    role, Subjects: subjects,
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(binding)
 	if err != nil {
-		return fmt.Errorf("encode RoleBinding %s/%s: %w", namespace, from.Name, err)
+		return fmt.Errorf("encode RoleBinding %s/%s: %w", namespace, name, err)
 	}
 	_, err = c.objects.Resource(roleBindingResource).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("create RoleBinding %s/%s: %w", namespace, from.Name, err)
+		return fmt.Errorf("create RoleBinding %s/%s: %w", namespace, name, err)
 	}
 	return nil
 }

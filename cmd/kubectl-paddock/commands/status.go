@@ -166,8 +166,8 @@ func (d *deliveryState) add(hook *v1alpha1.Webhook) {
 	}
 }
 
-// storageName returns the storage of a Site in a word: Cluster, Postgres/external, or Postgres/ and the
-// engine of a provisioned database.
+// storageName returns the storage of a Site in a word: Cluster, Postgres/external, Postgres/pool, or
+// Postgres/ and the engine of a provisioned database.
 func storageName(site *v1alpha1.Site) string {
 	postgres := site.Spec.Storage.Postgres
 	switch {
@@ -175,6 +175,8 @@ func storageName(site *v1alpha1.Site) string {
 		return string(site.Spec.Storage.Type)
 	case postgres.Provisioned != nil:
 		return string(site.Spec.Storage.Type) + "/" + string(postgres.Provisioned.Engine)
+	case postgres.Pool != nil:
+		return string(site.Spec.Storage.Type) + "/pool"
 	default:
 		return string(site.Spec.Storage.Type) + "/external"
 	}

@@ -166,3 +166,19 @@ func TestFailure(t *testing.T) {
 		t.Errorf("without waiting: %v", err)
 	}
 }
+
+func TestStorageName(t *testing.T) {
+	postgres := func(p v1alpha1.PostgresStorage) v1alpha1.Storage {
+		return v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &p}
+	}
+	for want, storage := range map[string]v1alpha1.Storage{
+		"Cluster":              {Type: v1alpha1.StorageCluster},
+		"Postgres/external":    postgres(v1alpha1.PostgresStorage{External: &v1alpha1.ExternalPostgres{}}),
+		"Postgres/StatefulSet": postgres(v1alpha1.PostgresStorage{Provisioned: &v1alpha1.ProvisionedPostgres{Engine: v1alpha1.EngineStatefulSet}}),
+		"Postgres/pool":        postgres(v1alpha1.PostgresStorage{Pool: &v1alpha1.PooledPostgres{}}),
+	} {
+		if got := storageName(&v1alpha1.Site{Spec: v1alpha1.SiteSpec{Storage: storage}}); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

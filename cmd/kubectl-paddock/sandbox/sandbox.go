@@ -33,7 +33,8 @@ type Result struct {
 
 // Reset deletes the records, slots, event groups and calendars of a site that the caller can see, and
 // loads the demo clinic with the slots of the days around now. An interrupted Reset can be repeated.
-// Webhooks and webhook events stay. Errors: *siteapi.Error.
+// Webhooks and webhook events stay. Errors: *siteapi.Error, and others for slots that the site refuses to
+// delete.
 func Reset(ctx context.Context, api *siteapi.Client, now time.Time, zone *time.Location) (Result, error) {
 	var result Result
 	for _, remove := range []func(context.Context, *siteapi.Client) (int, error){removeSlots, removeGroups, removeFeeds, removeRecords} {
@@ -116,23 +117,54 @@ func list(ctx context.Context, api *siteapi.Client, kind string) ([]string, erro
 	return ids, nil
 }
 
-func removeSlots(ctx context.Context, api *siteapi.Client) (int, error) {
-	slots, err := siteapi.List[struct {
-		ID string `json:"availabilitySlotId"`
-	}](ctx, api, "availability-slot", nil)
+func removeSlots(ctx context.Context, api *siteapi.Client) (deleted int, err error) {
+	slots, err := siteapi.List[slot](ctx, api, "availability-slot", nil)
 	if err != nil {
 		return 0, fmt.Errorf("list slots: %w", err)
 	}
 	for batch := range slices.Chunk(slots, batchSize) {
-		deletions := make([]map[string]string, len(batch))
-		for i, slot := range batch {
-			deletions[i] = map[string]string{"action": "delete", "availabilitySlotId": slot.ID}
-		}
-		if err := api.AHDS(ctx, http.MethodPost, "availability-slot/batch", nil, deletions, nil); err != nil {
-			return 0, fmt.Errorf("delete slots: %w", err)
+		n, err := removeBatch(ctx, api, batch)
+		deleted += n
+		if err != nil {
+			return deleted, err
 		}
 	}
-	return len(slots), nil
+	return deleted, nil
+}
+
+type slot struct {
+	ID string `json:"availabilitySlotId"`
+}
+
+// removeBatch deletes slots by one request, in which each is deleted or refused alone. Slots that do not
+// exist any more are not counted.
+func removeBatch(ctx context.Context, api *siteapi.Client, slots []slot) (deleted int, err error) {
+	deletions := make([]map[string]string, len(slots))
+	for i, slot := range slots {
+		deletions[i] = map[string]string{"action": "delete", "availabilitySlotId": slot.ID}
+	}
+	var answer struct {
+		Data []struct {
+			Status  int
+			Problem struct{ Code, Detail string }
+		}
+	}
+	if err := api.AHDS(ctx, http.MethodPost, "availability-slot/batch", nil, deletions, &answer); err != nil {
+		return 0, fmt.Errorf("delete slots: %w", err)
+	}
+	if len(answer.Data) != len(slots) {
+		return 0, fmt.Errorf("delete slots: the site responded to %d of %d", len(answer.Data), len(slots))
+	}
+	var refused []error
+	for i, result := range answer.Data {
+		switch {
+		case result.Status < http.StatusMultipleChoices:
+			deleted++
+		case result.Status != http.StatusNotFound && result.Status != http.StatusGone:
+			refused = append(refused, fmt.Errorf("delete slot %s: status %d (%s): %s", slots[i].ID, result.Status, result.Problem.Code, result.Problem.Detail))
+		}
+	}
+	return deleted, errors.Join(refused...)
 }
 
 func removeGroups(ctx context.Context, api *siteapi.Client) (int, error) {

@@ -24,6 +24,7 @@ type policy struct {
 var (
 	secretRule  = privacy.Rule{Name: "tagged", Tags: []privacy.Coding{{System: "urn:tag", Code: "secret"}}, Deny: &privacy.Callers{Groups: []string{"kubernetes:" + nurse}}}
 	profileRule = privacy.Rule{Name: "profiled", Profiles: []string{"http://secret.example/p"}, Allow: &privacy.Callers{Groups: []string{"kubernetes:chiefs"}}}
+	levelRule   = privacy.Rule{Name: "level", Security: []privacy.Coding{{System: privacy.ConfidentialitySystem, Code: "V"}}, Allow: &privacy.Callers{Groups: []string{"kubernetes:chiefs"}}}
 	shownRule   = privacy.Rule{Name: "shown", Tags: []privacy.Coding{{System: "urn:tag", Code: "shown"}}, Allow: &privacy.Callers{Groups: []string{"kubernetes:" + nurse}}}
 )
 
@@ -54,12 +55,17 @@ var glassPolicy = policy{breaksGlass: true, rules: []privacy.Rule{secretRule, pr
 	return map[string]string{"seen-a": labelR, "seen-b": labelV, "referred": labelProfile}[write.id]
 }}
 
+// levelPolicy has a rule that replaces the privilege for V. Records have that label without its system.
+var levelPolicy = policy{rules: []privacy.Rule{secretRule, profileRule, levelRule}, label: openPolicy.label}
+
 // sparsity chooses one of so many questions: the sweep of the open policy asks all of them.
 const sparsity = 7
 
 var _ = Describe("What a caller may not see, by another policy", func() {
 	kinds := []string{"Device", "Group", "Patient"}
-	for name, policy := range map[string]policy{"of a Closed site": closedPolicy, "that breaking the glass keeps": glassPolicy} {
+	for name, policy := range map[string]policy{
+		"of a Closed site": closedPolicy, "that breaking the glass keeps": glassPolicy, "that a rule about a level hides": levelPolicy,
+	} {
 		for engine, open := range newSites {
 			Describe(name+" in "+engine, Ordered, ContinueOnFailure, func() {
 				var both *twins

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +96,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		}
 		data[ring.name] = text
 	}
-	if !maps.EqualFunc(data, secret.Data, bytes.Equal) {
+	if !contains(secret.Data, data) {
 		if err := k.write(ctx, secret, data); err != nil {
 			return err
 		}
@@ -115,6 +114,16 @@ func (k *Keeper) firstKey(ctx context.Context) (key []byte, source string, err e
 		}
 	}
 	return newKey(), "random bytes", nil
+}
+
+// contains reports whether data has all entries of wanted. It may have others, of an administrator.
+func contains(data, wanted map[string][]byte) bool {
+	for name, text := range wanted {
+		if have, ok := data[name]; !ok || !bytes.Equal(have, text) {
+			return false
+		}
+	}
+	return true
 }
 
 // keepRing returns the next state of a stored ring. malformed reports whether the stored ring

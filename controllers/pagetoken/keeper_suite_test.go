@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/controllers/pagetoken"
@@ -98,6 +99,19 @@ var _ = Describe("The key of page tokens", func() {
 			Expect(admin.Delete(ctx, read(ctx))).To(Succeed())
 			Expect(admin.Create(ctx, restored)).To(Succeed())
 		}
+	})
+
+	It("is not written again because of another entry of the Secret", func(ctx SpecContext) {
+		keeper := newKeeper()
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		noted := read(ctx)
+		noted.Data["note"] = []byte("of an administrator")
+		Expect(admin.Update(ctx, noted)).To(Succeed())
+		counted := &counting{Client: keeper.Client}
+		keeper.Client = counted
+		Expect(keeper.Keep(ctx)).To(Succeed())
+		Expect(counted.applied).To(BeZero())
+		Expect(read(ctx).Data).To(HaveKey("note"))
 	})
 
 	It("is put into the empty Secret of the chart, which keeps its labels", func(ctx SpecContext) {
@@ -195,3 +209,14 @@ var _ = Describe("The key of a release before", func() {
 		Expect(keep(ctx, newKeeper())).To(HaveLen(44))
 	})
 })
+
+// counting counts the calls of Apply.
+type counting struct {
+	client.Client
+	applied int
+}
+
+func (c *counting) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	c.applied++
+	return c.Client.Apply(ctx, config, opts...)
+}

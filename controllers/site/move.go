@@ -312,8 +312,11 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		former, there, err := r.publishedConnection(ctx, site.Namespace, site.Status.SiteKey)
-		if err != nil || !there {
+		switch {
+		case err != nil:
 			return fmt.Errorf("read the connection of the Site: %w", err)
+		case !there:
+			return errors.New("the connection of the Site is not published yet")
 		}
 		if err := r.publishAs(ctx, v1alpha1.MoveFromName(site.Namespace), site, site.Status.SiteKey, former); err != nil {
 			return err

@@ -102,10 +102,14 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 // after DatabaseTimeout. If there is no connection, withDatabase sets s.waiting and returns an error.
 func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(context.Context, *pgx.Conn) error) error {
 	connection, there, err := r.namedConnection(ctx, name, s.status.SiteKey)
-	if err != nil || !there {
+	if err != nil {
 		return fmt.Errorf("read the connection in Secret %s of the move: %w", name, err)
 	}
-	conn, bad := r.connect(ctx, connection)
+	var conn *pgx.Conn
+	bad := &verdict{reason: v1alpha1.ReasonSecretNotFound, message: fmt.Sprintf("Secret %s in namespace %s with its connection is missing. Restore it.", name, r.ConnectionsNamespace)}
+	if there {
+		conn, bad = r.connect(ctx, connection)
+	}
 	if bad != nil {
 		which := "new"
 		if name == v1alpha1.MoveFromName(s.move.Namespace) {

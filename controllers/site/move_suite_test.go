@@ -238,6 +238,25 @@ var _ = Describe("A move", func() {
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 	})
 
+	It("says that its connection to a database is missing", func(ctx SpecContext) {
+		startController(ctx)
+		s := newSite(newNamespace(ctx), "oak", "moved-blind", v1alpha1.DeletionRetain)
+		startExternal(ctx, s.Namespace, "former")
+		startExternal(ctx, s.Namespace, "target")
+		s.Spec.Storage = externalStorage("former")
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		expectReady(ctx, s)
+		m := createMove(ctx, s, "blind", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		connection := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.MoveFromName(s.Namespace))
+		Expect(admin.Delete(ctx, connection)).To(Succeed())
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		moveReady(ctx, m).Should(Equal("False SecretNotFound: The former database: Secret " + connection.Name + " in namespace " + connectionsNamespace + " with its connection is missing. Restore it."))
+		connection.ResourceVersion, connection.UID = "", ""
+		Expect(admin.Create(ctx, connection)).To(Succeed())
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+	})
+
 	It("is rolled back if the Site is deleted before the switch, and a Site that is created again works", func(ctx SpecContext) {
 		startController(ctx)
 		s := newSite(newNamespace(ctx), "oak", "moved-deleted", v1alpha1.DeletionRetain)

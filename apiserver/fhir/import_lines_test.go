@@ -3,6 +3,7 @@ package fhir
 import (
 	"errors"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestLineReader(t *testing.T) {
 		"1234\r\r\n12345":      {"too long", "too long"},
 		"\r\r\r\r\r\r\r\n12\n": {"too long", "12"},
 	} {
-		lines, err := newLineReader(httptest.NewRequest("POST", "/", strings.NewReader(body)), 4)
+		lines, err := newLineReader(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), 4)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,8 @@ type database struct {
 	pool       *pgxpool.Pool
 	// replicas is nil if the database has no read replicas, or if this process delivers events.
 	replicas *postgres.Replicas
+	// maintenance is that of the pool, and nil if no other store uses the pool.
+	maintenance *postgres.Maintenance
 	// queue delivers the Site's events. It is nil unless this process delivers.
 	queue     *sharedQueue
 	extractor store.Extractor
@@ -46,7 +48,7 @@ func (d *database) opened(ctx context.Context) (*postgres.Store, error) {
 		return site, nil
 	}
 	attempt := d.opening.DoChan("", func() (any, error) {
-		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor, Replicas: d.replicas})
+		site, err := postgres.Open(context.WithoutCancel(ctx), d.pool, d.key, postgres.Options{Extractor: d.extractor, Replicas: d.replicas, Maintenance: d.maintenance})
 		if err == nil {
 			if retention := d.retention.Load(); retention != nil {
 				site.SetRetention(*retention)

@@ -35,8 +35,9 @@ type sharedPool struct {
 	// users is how many open stores use the pool.
 	users int
 	// replicas is nil if the connection has none, or if this process delivers events.
-	replicas *postgres.Replicas
-	standbys *pgxpool.Pool
+	replicas    *postgres.Replicas
+	standbys    *pgxpool.Pool
+	maintenance *postgres.Maintenance
 	// queue is nil unless this process delivers events.
 	queue *sharedQueue
 }
@@ -56,7 +57,7 @@ func (d *databases) open(ctx context.Context, key string, connection dsn.Connect
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	opened := &database{key: key, connection: connection, pool: shared.Pool, replicas: shared.replicas, queue: shared.queue, extractor: d.extractor}
+	opened := &database{key: key, connection: connection, pool: shared.Pool, replicas: shared.replicas, maintenance: shared.maintenance, queue: shared.queue, extractor: d.extractor}
 	opened.close = sync.OnceFunc(func() {
 		cancel()
 		d.release(connection)
@@ -122,6 +123,7 @@ func (d *databases) connect(ctx context.Context, connection dsn.Connection) (*sh
 	if shared.Pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
+	shared.maintenance = postgres.NewMaintenance(shared.Pool)
 	if shared.standbys != nil {
 		shared.replicas = postgres.NewReplicas(shared.Pool, shared.standbys)
 	}

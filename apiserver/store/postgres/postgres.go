@@ -38,6 +38,9 @@ type Options struct {
 	// Replicas are the read replicas of the database, for searches with Query.MaxLag. If it is nil, the
 	// primary answers all searches.
 	Replicas *Replicas
+	// Maintenance is that of the pool. If it is nil, the store has one of its own, which is enough if no
+	// other store uses the pool.
+	Maintenance *Maintenance
 	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
 	// is used. With another clock, clients that poll may miss versions.
 	Now func() time.Time
@@ -67,6 +70,7 @@ type Store struct {
 	// replicas is nil if the database has no read replicas. replicaShare limits the connections to them.
 	replicas     *Replicas
 	replicaShare share
+	maintenance  *Maintenance
 	// wideTexts is set while the database has the table ix_str.
 	wideTexts  atomic.Bool
 	statistics statistics
@@ -197,6 +201,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	}
 	s.loader, s.watermarks = newRecordLoader(s.findAll, s.timeout), s.newWatermarks()
 	s.writes, s.minBatch = s.newWriteBatcher(), 2
+	if s.maintenance = options.Maintenance; s.maintenance == nil {
+		s.maintenance = NewMaintenance(pool)
+	}
 	if options.Extractor == nil {
 		options.Extractor = store.NoExtractor
 	}

@@ -36,6 +36,13 @@ const renewPause = 10 * time.Second
 // (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew returns at
 // once: Current if there is nothing to do, else Elsewhere. Errors: store.ErrUnavailable, ctx.Err().
 func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
+	if current, err := s.isCurrent(ctx, version); current || err != nil {
+		return Current, storeError("reindex site", err)
+	}
+	if err := s.maintenance.sessions.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer s.maintenance.sessions.release()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return 0, storeError("reindex site", err)
@@ -75,6 +82,15 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		}
 	}
 	return s.leaveWideTexts(ctx, conn)
+}
+
+// isCurrent reports whether Renew has nothing to do.
+func (s *Store) isCurrent(ctx context.Context, version int64) (current bool, err error) {
+	if s.hasWideTexts() {
+		return false, nil
+	}
+	err = s.pool.QueryRow(ctx, `SELECT extraction >= $2 AND layout >= 1 FROM sites WHERE site = $1`, s.site, version).Scan(&current)
+	return current, err
 }
 
 // isPacked reports whether no earlier release has written a record since the last pass.

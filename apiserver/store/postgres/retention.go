@@ -35,6 +35,10 @@ func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store
 	if before == (store.Cutoffs{}) {
 		return removed, nil
 	}
+	if err := s.maintenance.sessions.acquire(ctx); err != nil {
+		return removed, err
+	}
+	defer s.maintenance.sessions.release()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return removed, storeError("enforce retention", err)

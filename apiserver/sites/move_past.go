@@ -2,6 +2,7 @@ package sites
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,9 +91,20 @@ func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []del
 		if kept[key] {
 			continue
 		}
-		if _, err := now.Write(ctx, []store.Op{{Kind: store.Purge, Key: key, Erase: true}}); err != nil {
+		erase := store.Op{Kind: store.Purge, Key: key, Erase: true, If: store.Precondition{Approve: isPurged}}
+		if _, err := now.Write(ctx, []store.Op{erase}); err != nil && !errors.Is(err, errKept) {
 			return err
 		}
+	}
+	return nil
+}
+
+// errKept refuses the erasure of a record that exists, because it was created again after its purge.
+var errKept = errors.New("the record exists")
+
+func isPurged(current *store.Record) error {
+	if current != nil {
+		return errKept
 	}
 	return nil
 }

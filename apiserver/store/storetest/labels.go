@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -145,7 +146,8 @@ func testApprove(t *testing.T, open Open) {
 	refusal := fmt.Errorf("not this one")
 	for name, op := range map[string]store.Op{
 		"a put": put("rex", values{Salt: 2}.body(t)), "a delete": {Kind: store.Delete, Key: key("rex"), Method: store.MethodDelete},
-		"a new record": put("luna", values{}.body(t)),
+		"a new record": put("luna", values{}.body(t)), "an erasure in other letters": {Kind: store.Purge, Key: key("Rex"), Erase: true},
+		"an erasure of no record": {Kind: store.Purge, Key: key("luna"), Erase: true},
 	} {
 		var seen []int64
 		op.If.Approve = func(current *store.Record) error {
@@ -158,7 +160,7 @@ func testApprove(t *testing.T, open Open) {
 		if refused := new(store.RefusedError); !errors.As(err, &refused) || !errors.Is(err, refusal) {
 			t.Errorf("%s: %v, want the refusal", name, err)
 		}
-		if op.Key.ID == "rex" && (len(seen) == 0 || seen[len(seen)-1] != 1) {
+		if strings.EqualFold(op.Key.ID, "rex") && (len(seen) == 0 || seen[len(seen)-1] != 1) {
 			t.Errorf("%s: decided on the versions %v, want 1", name, seen)
 		}
 	}

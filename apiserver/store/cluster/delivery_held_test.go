@@ -167,3 +167,29 @@ func TestErasedWhileHeld(t *testing.T) {
 	mustWrite(t, site, to(rex(3), "e3", "Patient/rex", "a"))
 	until(t, "left", []string{"e3 to a: Failed"}, left)
 }
+
+// TestErasedWhileWaiting shows that an event is not sent after its erasure, if its delivery waits for an
+// earlier one.
+func TestErasedWhileWaiting(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	r := &receivers{ordered: []string{"a"}, answer: func(_ string, e store.AcceptedEvent, _ int) delivery.Outcome {
+		if e.ID == "e1" {
+			return failed(delivery.Pending, time.Now().Add(500*time.Millisecond))
+		}
+		return delivered()
+	}}
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: r}, func(o *deliveries.Options) { o.HoldTime = time.Millisecond })
+	left := func() []string { return slices.Sorted(slices.Values(objectsLeft(t, namespace))) }
+	mustWrite(t, site, to(rex(1), "e0", "Patient/rex", "a"))
+	until(t, "left", nil, left)
+	mustWrite(t, site, to(rex(2), "e1", "Patient/rex", "a"))
+	mustWrite(t, site, to(rex(3), "e2", "Patient/rex", "a"))
+	until(t, "left", []string{"e1 to a: Pending", "e2 to a: Pending"}, left)
+	mustWrite(t, site, store.Op{Kind: store.Purge, Erase: true, Key: rex(0).Key})
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got := r.received("a"); !slices.Equal(got, []string{"e0"}) {
+			t.Fatalf("received %v, want e0 only", got)
+		}
+	}
+}

@@ -269,6 +269,26 @@ func (q *queue) accept(ctx context.Context, name string, o offer) error {
 	return nil
 }
 
+// forgetObject makes the next attempt of a delivery read its WebhookDelivery, which was deleted.
+func (q *queue) forgetObject(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[name]; e != nil && e.claim == nil {
+		e.object = nil
+	}
+}
+
+// forgetObjects makes the next attempt of each delivery read its WebhookDelivery.
+func (q *queue) forgetObjects() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.entries {
+		if e.claim == nil {
+			e.object = nil
+		}
+	}
+}
+
 // insert adds an entry to entries and order. The caller holds mu.
 func (q *queue) insert(e *entry) {
 	q.entries[e.name] = e

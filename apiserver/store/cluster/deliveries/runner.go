@@ -247,12 +247,26 @@ func (f deliveryFeed) Add(obj any) error {
 // Update implements cache.ReflectorStore.
 func (f deliveryFeed) Update(obj any) error { return f.Add(obj) }
 
-// Delete implements cache.ReflectorStore. It does nothing, because a queue notices the deletion
-// when it reads the WebhookDelivery for an attempt.
-func (f deliveryFeed) Delete(any) error { return nil }
+// Delete implements cache.ReflectorStore. The queue reads the WebhookDelivery before the next attempt,
+// and then notices the deletion.
+func (f deliveryFeed) Delete(obj any) error {
+	name, _, err := observed(obj)
+	if err != nil {
+		return err
+	}
+	if q := f.queue(name.Namespace); q != nil {
+		q.forgetObject(name.Name)
+	}
+	return nil
+}
 
-// Replace implements cache.ReflectorStore.
-func (f deliveryFeed) Replace(list []any, _ string) error { return each(list, f.Add) }
+// Replace implements cache.ReflectorStore. Any WebhookDelivery may have been deleted before the list.
+func (f deliveryFeed) Replace(list []any, _ string) error {
+	for _, q := range f.running(metav1.NamespaceAll) {
+		q.forgetObjects()
+	}
+	return each(list, f.Add)
+}
 
 // Resync implements cache.ReflectorStore.
 func (f deliveryFeed) Resync() error { return nil }

@@ -257,7 +257,9 @@ func awaitClock(ctx context.Context, target store.Store, newest time.Time) error
 		if at.After(newest) {
 			return nil
 		}
-		sleep(ctx, 50*time.Millisecond)
+		if sleep(ctx, 50*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
 }
 

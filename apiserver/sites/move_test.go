@@ -1,12 +1,17 @@
 package sites
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // TestWorkOfEarlierPhase shows that an API server that was paused does nothing of an earlier phase.
@@ -32,4 +37,18 @@ func TestWorkOfEarlierPhase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// standingClock is a storage whose watermark does not advance.
+type standingClock struct{ store.Store }
+
+func (standingClock) Watermark(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+// TestAwaitClock shows that the wait for the clock of the target has an end.
+func TestAwaitClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if err := awaitClock(t.Context(), standingClock{}, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+	})
 }

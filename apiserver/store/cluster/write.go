@@ -246,31 +246,31 @@ func (w *write) put(ctx context.Context, p plan, obj *recordsv1.Record, replace 
 	} else {
 		meta, err = w.site.engine.client.Create(ctx, objects.Records, w.site.namespace, obj)
 	}
+	obj.ObjectMeta = meta
 	if err != nil {
-		if meta, err = w.checkWritten(ctx, p, err); err != nil {
+		if obj, err = w.checkWritten(ctx, p, err); err != nil {
 			return store.Result{}, err
 		}
 	}
 	w.site.engine.afterStep(StepRecord)
-	obj.ObjectMeta = meta
 	w.site.applyOwnWrite(obj)
 	w.listed = obj.Spec.Claims
 	return store.Result{Outcome: p.Outcome, Record: toRecord(obj)}, nil
 }
 
-// checkWritten returns the metadata of the Record if a write that seems to have failed has
-// happened, and an error otherwise. This occurs if the response to a request was lost: the
+// checkWritten returns the Record if a write that seems to have failed has happened, and an error
+// otherwise. Its events may have been handed on since. This occurs if the response to a request was lost: the
 // Kubernetes client then repeats the request, and gets a conflict with its own write.
-func (w *write) checkWritten(ctx context.Context, p plan, failed error) (metav1.ObjectMeta, error) {
+func (w *write) checkWritten(ctx context.Context, p plan, failed error) (*recordsv1.Record, error) {
 	failed = w.writeError(failed)
 	if !errors.Is(failed, errConflict) && !errors.Is(failed, store.ErrUnavailable) {
-		return metav1.ObjectMeta{}, failed
+		return nil, failed
 	}
 	found, err := w.site.fetch(ctx, w.name)
 	if err == nil && found != nil && found.Spec.Write == p.next.Write && !found.Spec.Purging {
-		return found.ObjectMeta, nil
+		return found, nil
 	}
-	return metav1.ObjectMeta{}, failed
+	return nil, failed
 }
 
 // purge removes a record. The first step hides it from all reads. If the process crashes after that

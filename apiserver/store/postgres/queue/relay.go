@@ -11,8 +11,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
-// relayBatch is the maximum number of events that one transaction moves out of the outbox.
-const relayBatch = 500
+// One transaction moves up to relayBatch events out of the outbox. It takes no further event if those that
+// it has are of relayBytes together, so that it fits into memory and into a message of the protocol: an
+// event has a whole record.
+const (
+	relayBatch = 500
+	relayBytes = 16 << 20
+)
 
 // relay moves a batch of a site's events out of the outbox, in the order of their sequence. One
 // transaction inserts the events, their deliveries and jobs, and deletes the rows of the outbox.
@@ -51,9 +56,12 @@ func (q *Queue) relay(ctx context.Context, s *site) error {
 	return q.fault("relayed")
 }
 
-// accepted reads up to relayBatch of the site's oldest events in the outbox.
+// accepted reads the site's oldest events in the outbox, within relayBatch and relayBytes.
 func accepted(ctx context.Context, tx pgx.Tx, site int32) ([]store.AcceptedEvent, error) {
-	rows, err := tx.Query(ctx, `SELECT seq, at, version, event, envelope FROM outbox WHERE site = $1 ORDER BY seq LIMIT $2`, site, relayBatch)
+	const find = `SELECT seq, at, version, event, envelope FROM (
+			SELECT *, sum(octet_length(envelope)) OVER (ORDER BY seq) - octet_length(envelope) AS before FROM outbox WHERE site = $1 ORDER BY seq LIMIT $2) o
+		WHERE before < $3 ORDER BY seq`
+	rows, err := tx.Query(ctx, find, site, relayBatch, relayBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ func Run(t *testing.T, open Open) {
 		"Many":        testMany,
 		"Replicas":    testReplicas,
 		"Sites":       testSites,
+		"Texts":       testTexts,
 		"Trim":        testTrim,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
@@ -120,6 +121,20 @@ func testFilters(t *testing.T, open Open) {
 	} {
 		if diff := cmp.Diff(texts(test.want...), search(t, log, test.query)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// testTexts shows that texts that no entry can have find nothing.
+func testTexts(t *testing.T, open Open) {
+	log, _ := open(t)
+	appendAll(t, log, Entry(time.Second, nil))
+	for _, text := range []string{"alice\x00", "alice\xff"} {
+		for _, query := range []audit.Query{{Caller: text}, {Action: audit.Action(text)}, {Interactions: []string{text}}, {Entity: text + "/rex"}, {Entity: "Patient/" + text}} {
+			query.Count = 10
+			if found := search(t, log, query); len(found) > 0 {
+				t.Errorf("%+v: found %v", query, found)
+			}
 		}
 	}
 }

@@ -129,6 +129,9 @@ func (s auditLog) Search(ctx context.Context, query audit.Query) ([]audit.Entry,
 }
 
 func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry, error) {
+	if texts := append([]string{query.Caller, string(query.Action), query.Entity}, query.Interactions...); !isStorable(strings.Join(texts, "")) {
+		return nil, nil // Postgres refuses such a text
+	}
 	sql, args := s.queryFor(query)
 	batch := &pgx.Batch{} // one round trip and one transaction
 	if query.Entity != "" {

@@ -108,14 +108,15 @@ func (a *admission) identify(r *http.Request, siteID string) (sites.ServedSite, 
 }
 
 // find implements fhir.Config.Find: it returns the Site of a request that needs a token only if the
-// Site is hidden.
+// Site is hidden. The token is also checked if there is no such Site, so that both fail in the same
+// way while tokens cannot be checked.
 func (a *admission) find(r *http.Request, siteID string) (fhir.Endpoint, error) {
 	if err := a.limitAnonymous(r); err != nil {
 		return fhir.Endpoint{}, err
 	}
 	began := time.Now()
 	site, err := a.findSite(siteID)
-	if err == nil && site.Access.Hidden {
+	if errors.Is(err, access.ErrSiteHidden) || err == nil && site.Access.Hidden {
 		if _, ok := delegationOf(r.Context()); !ok {
 			site, err = a.findHidden(r, siteID)
 		}

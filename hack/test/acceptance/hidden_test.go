@@ -200,6 +200,7 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 				{method: "GET", url: "/fhir/patient"},
 				{method: "PUT", url: "/fhir/patient/rex", body: `{"resourceType":"Patient","id":"rex"}`},
 				{method: "GET", url: "/ahds/v1/availability-slot"},
+				{method: "GET", url: "/fhir/metadata"},
 			} {
 				var answers [2]response
 				for i, site := range []string{"hidden", "absent"} {

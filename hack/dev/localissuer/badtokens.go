@@ -103,7 +103,7 @@ func (f *forger) signed(ctx context.Context, i, other *Issuer, audience string) 
 		"an expiry beyond all time":       With(f.claims, "exp", 1e300),
 		"an expiry in another case":       With(With(f.claims, "exp", nil), "Exp", now+3600),
 		"valid from tomorrow":             With(f.claims, "nbf", now+86400),
-		"valid in two minutes":            With(f.claims, "nbf", now+120),
+		"valid in an hour":                With(f.claims, "nbf", now+3600),
 		"nbf in words":                    With(f.claims, "nbf", "now"),
 		"issued tomorrow":                 With(f.claims, "iat", now+86400),
 		"another audience":                With(f.claims, "aud", "elm"),

@@ -13,9 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/paddock-health/paddock/apiserver/access"
-	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
-	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -201,17 +198,7 @@ var _ = Describe("$export", func() {
 	DescribeTable("neither exports nor counts hidden records", func(ctx context.Context, open opener) {
 		s := open(ctx)
 		fillForExport(s)
-		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
-			caller := access.Caller{Name: r.Header.Get("X-Caller")}
-			if caller.Name == "nurse" {
-				at.Store = gatetest.Open(s.raw, &privacy.View{
-					Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
-					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
-				}, at.BaseURL)
-			}
-			return caller
-		})
-		DeferCleanup(func() { views.Delete(s.id) })
+		restrictNurse(s)
 		const restricted = `,"meta":{"security":[{"system":"http://terminology.hl7.org/CodeSystem/v3-Confidentiality","code":"R"}]}`
 		s.put("/Patient/vip", patientOf("vip", restricted))
 		s.put("/Location/safe", `{"resourceType":"Location","id":"safe"`+restricted+`}`)

@@ -11,8 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/paddock-health/paddock/apiserver/access"
-	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -244,17 +242,7 @@ var _ = Describe("A transaction", func() {
 
 	It("writes many records whose visibility is read first", func(ctx context.Context) {
 		s := newPostgresSite(ctx)
-		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
-			caller := access.Caller{Name: r.Header.Get("X-Caller")}
-			if caller.Name == "nurse" {
-				at.Store = gatetest.Open(s.raw, &privacy.View{
-					Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
-					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
-				}, at.BaseURL)
-			}
-			return caller
-		})
-		DeferCleanup(func() { views.Delete(s.id) })
+		restrictNurse(s)
 		const many = 25
 		secret := `{"resourceType":"Patient","meta":{"security":[{"system":"` + privacy.ConfidentialitySystem + `","code":"R"}]}}`
 		device := `{"resourceType":"Device","patient":{"reference":"Patient/rex"}}`

@@ -13,9 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/paddock-health/paddock/apiserver/access"
-	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
-	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 )
 
@@ -159,17 +156,7 @@ var _ = Describe("$import", func() {
 			Expect(counts).To(Equal(want), caller)
 			Expect(failed[2].at("details", "coding", 0, "code")).To(Equal("permission_denied"), caller)
 		}
-		views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
-			caller := access.Caller{Name: r.Header.Get("X-Caller")}
-			if caller.Name == "nurse" {
-				at.Store = gatetest.Open(s.raw, &privacy.View{
-					Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
-					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
-				}, at.BaseURL)
-			}
-			return caller
-		})
-		DeferCleanup(func() { views.Delete(s.id) })
+		restrictNurse(s)
 		counts, failed := s.importAll("/$import", patientOf("vip", "")+"\n"+patientOf("new", ""), with("X-Caller", "nurse"))
 		Expect(counts).To(Equal(counted(1, 0, 0, 1)))
 		Expect(failed[1].at("details", "coding", 0, "code")).To(Equal("id_taken"))

@@ -26,6 +26,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/keyring"
@@ -53,6 +54,22 @@ var (
 	// changes the site for a request. Callers of other sites see everything.
 	views sync.Map
 )
+
+// restrictNurse makes the caller nurse of a site one without the right to records that are confidential. The
+// header X-Caller names the caller.
+func restrictNurse(s site) {
+	views.Store(s.id, func(r *http.Request, at *fhir.Endpoint) access.Caller {
+		caller := access.Caller{Name: r.Header.Get("X-Caller")}
+		if caller.Name == "nurse" {
+			at.Store = gatetest.Open(s.raw, &privacy.View{
+				Rules: &privacy.Rules{}, Caller: caller, Reads: gatetest.Reads,
+				Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
+			}, at.BaseURL)
+		}
+		return caller
+	})
+	DeferCleanup(func() { views.Delete(s.id) })
+}
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error

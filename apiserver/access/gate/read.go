@@ -22,11 +22,8 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	if deleted := new(store.DeletedError); errors.As(err, &deleted) {
 		return store.Record{}, s.deleted(ctx, condition, restriction, deleted)
 	}
-	if err == nil && !restriction.Holds(record.Key, record.Body) {
-		err = store.ErrNotFound
-	}
 	if err == nil {
-		err = s.check(ctx, condition, record)
+		err = s.checkAll(ctx, condition, restriction, record)
 	}
 	if err != nil {
 		return store.Record{}, err
@@ -41,16 +38,21 @@ func (s *Store) deleted(ctx context.Context, condition store.Condition, restrict
 		return deleted
 	}
 	last, err := s.behind.GetVersion(ctx, deleted.Key, deleted.Version-1)
-	if err == nil && !restriction.Holds(last.Key, last.Body) {
-		err = store.ErrNotFound
-	}
 	if err == nil {
-		err = s.check(ctx, condition, last)
+		err = s.checkAll(ctx, condition, restriction, last)
 	}
 	if err != nil {
 		return err
 	}
 	return deleted
+}
+
+// checkAll is check, and also returns store.ErrNotFound if a version is not in a restriction.
+func (s *Store) checkAll(ctx context.Context, condition store.Condition, restriction *Restriction, record store.Record) error {
+	if !restriction.Holds(record.Key, record.Body) {
+		return store.ErrNotFound
+	}
+	return s.check(ctx, condition, record)
 }
 
 // check returns store.ErrNotFound and calls Options.Hid if a version does not meet a condition. The
@@ -164,11 +166,8 @@ func (s *Store) hidden(ctx context.Context, keys []store.Key, restrictionOf func
 		if store.IsAbsent(err) {
 			continue
 		}
-		if err == nil && !restriction.Holds(record.Key, record.Body) {
-			err = store.ErrNotFound
-		}
 		if err == nil {
-			err = s.check(ctx, condition, record)
+			err = s.checkAll(ctx, condition, restriction, record)
 		}
 		switch {
 		case errors.Is(err, store.ErrNotFound):

@@ -95,10 +95,7 @@ func (s *Store) Count(ctx context.Context) (store.Counts, error) {
 	const count = `SELECT count(*) FILTER (WHERE NOT deleted), count(*) FILTER (WHERE deleted) FROM res WHERE site = $1 AND typ <> $2`
 	var counts store.Counts
 	err := s.pool.QueryRow(ctx, count, s.site, store.JobType).Scan(&counts.Records, &counts.Tombstones)
-	if err != nil && isQueryLimit(err) {
-		return store.Counts{}, store.ErrQueryTimeout
-	}
-	return counts, storeError("count records", err)
+	return counts, queryError("count records", err)
 }
 
 // changesError is storeError for the log of changes, which is lost if its table is missing.

@@ -55,21 +55,21 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 	}
 	found, err := s.dumped(ctx, query, dumpPage, dumpKeys)
 	if err != nil {
-		return store.DumpPage{}, dumpError(err)
+		return store.DumpPage{}, queryError("dump records", err)
 	}
 	defer found.Close()
 	page := dumpBuilder{now: s.dumpTime()}
 	for found.Next() {
 		full, err := page.add(columnsOf(found), query.MaxBytes)
 		if err != nil {
-			return store.DumpPage{}, dumpError(err)
+			return store.DumpPage{}, queryError("dump records", err)
 		}
 		if full {
 			return store.DumpPage{Records: page.records(), More: true}, nil
 		}
 	}
 	records := page.records()
-	return store.DumpPage{Records: records, More: len(records) == query.MaxRecords && query.Keys == nil}, dumpError(found.Err())
+	return store.DumpPage{Records: records, More: len(records) == query.MaxRecords && query.Keys == nil}, queryError("dump records", found.Err())
 }
 
 // dumped sends the statement of a page: byPage, or byKeys if the query has keys.
@@ -98,7 +98,7 @@ func (s *Store) dumped(ctx context.Context, query store.DumpQuery, byPage, byKey
 func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	found, err := s.dumped(ctx, query, dumpHeads, dumpHeadKeys)
 	if err != nil {
-		return store.DumpPage{}, dumpError(err)
+		return store.DumpPage{}, queryError("dump records", err)
 	}
 	defer found.Close()
 	var page store.DumpPage
@@ -107,18 +107,18 @@ func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.Dum
 		var at state
 		columns := columnsOf(found)
 		if _, err := at.scan(columns, &texts{}); err != nil {
-			return store.DumpPage{}, dumpError(err)
+			return store.DumpPage{}, queryError("dump records", err)
 		}
 		superseded := columns.int64()
 		if columns.err != nil {
-			return store.DumpPage{}, dumpError(columns.err)
+			return store.DumpPage{}, queryError("dump records", columns.err)
 		}
 		head := s.record(&at)
 		head.UID, head.Revision, head.Claims = "", "", store.ActiveClaims(head.Claims, now)
 		page.Records = append(page.Records, store.Dumped{Key: head.Key, Versions: []store.Record{head}, Superseded: superseded})
 	}
 	page.More = len(page.Records) == query.MaxRecords && query.Keys == nil
-	return page, dumpError(found.Err())
+	return page, queryError("dump records", found.Err())
 }
 
 // dumpTime is the time at which claims must not have expired.
@@ -127,11 +127,4 @@ func (s *Store) dumpTime() time.Time {
 		return s.now()
 	}
 	return time.Now()
-}
-
-func dumpError(err error) error {
-	if isQueryLimit(err) {
-		return store.ErrQueryTimeout
-	}
-	return storeError("dump records", err)
 }

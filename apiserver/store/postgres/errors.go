@@ -63,6 +63,14 @@ func storeError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
+// queryError is storeError for a query, whose size or duration can be the cause: store.ErrQueryTimeout.
+func queryError(doing string, err error) error {
+	if isQueryLimit(err) {
+		return errors.Join(store.ErrQueryTimeout, err)
+	}
+	return storeError(doing, err)
+}
+
 // programLimits is the SQLSTATE class of errors of statements that are too long or too complex.
 const programLimits = "54"
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -73,10 +72,8 @@ func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Pa
 		return store.Page{}, storeError("read history", err)
 	}
 	defer s.share.release()
-	if err := s.pool.SendBatch(ctx, batch).Close(); isQueryLimit(err) {
-		return store.Page{}, errors.Join(store.ErrQueryTimeout, err)
-	} else if err != nil {
-		return store.Page{}, storeError("read history", err)
+	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return store.Page{}, queryError("read history", err)
 	}
 	if single && !h.found {
 		return store.Page{}, store.ErrNotFound

@@ -48,7 +48,7 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		return 0, storeError("reindex site", err)
 	}
 	defer conn.Release()
-	const find = `SELECT extraction >= $2 AND layout >= 1, pg_try_advisory_lock($3, site) FROM sites WHERE site = $1`
+	const find = `SELECT ` + isIndexed + `, pg_try_advisory_lock($3, site) FROM sites WHERE site = $1`
 	var current, locked bool
 	if err := conn.QueryRow(ctx, find, s.site, version, schema.RenewalLock).Scan(&current, &locked); err != nil {
 		return 0, storeError("reindex site", err)
@@ -84,12 +84,16 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 	return s.leaveWideTexts(ctx, conn)
 }
 
+// isIndexed is the condition that a site was indexed with the extraction $2 or a later one, in the layout of
+// this release.
+const isIndexed = `extraction >= $2 AND layout >= 1`
+
 // isCurrent reports whether Renew has nothing to do.
 func (s *Store) isCurrent(ctx context.Context, version int64) (current bool, err error) {
 	if s.hasWideTexts() {
 		return false, nil
 	}
-	err = s.pool.QueryRow(ctx, `SELECT extraction >= $2 AND layout >= 1 FROM sites WHERE site = $1`, s.site, version).Scan(&current)
+	err = s.pool.QueryRow(ctx, `SELECT `+isIndexed+` FROM sites WHERE site = $1`, s.site, version).Scan(&current)
 	return current, err
 }
 

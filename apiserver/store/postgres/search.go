@@ -61,10 +61,7 @@ func searchError(err error) error {
 	if errors.As(err, &ambiguous) || errors.As(err, &tooMany) || errors.Is(err, store.ErrQueryTimeout) {
 		return err
 	}
-	if isQueryLimit(err) {
-		return errors.Join(store.ErrQueryTimeout, err)
-	}
-	return storeError("search", err)
+	return queryError("search", err)
 }
 
 // hit is a match and its place in the order of the query. Created of the place is the rid of the

@@ -37,9 +37,9 @@ type siteState struct {
 // deliveryState summarizes the Webhooks of a Site.
 type deliveryState struct {
 	Webhooks int `json:"webhooks"`
-	// Disabled is the number of Webhooks that the server disabled, and Failing is the number of others
-	// whose last attempt failed.
-	Failing  int `json:"failing"`
+	// Failing is the number of enabled Webhooks whose last attempt failed.
+	Failing int `json:"failing"`
+	// Disabled is the number of Webhooks that the server disabled.
 	Disabled int `json:"disabled"`
 	// Pending is the number of pending deliveries.
 	Pending int64 `json:"pending"`

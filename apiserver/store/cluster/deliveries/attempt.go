@@ -65,9 +65,7 @@ func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
 func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, error) {
 	q.mu.Lock()
 	obj := e.object
-	if e.claim == nil {
-		e.object = nil
-	}
+	e.forgetObject()
 	q.mu.Unlock()
 	if obj != nil && obj == e.first {
 		return obj.DeepCopy(), nil

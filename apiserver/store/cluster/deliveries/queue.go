@@ -273,8 +273,8 @@ func (q *queue) accept(ctx context.Context, name string, o offer) error {
 func (q *queue) forgetObject(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e := q.entries[name]; e != nil && e.claim == nil {
-		e.object = nil
+	if e := q.entries[name]; e != nil {
+		e.forgetObject()
 	}
 }
 
@@ -283,9 +283,14 @@ func (q *queue) forgetObjects() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range q.entries {
-		if e.claim == nil {
-			e.object = nil
-		}
+		e.forgetObject()
+	}
+}
+
+// forgetObject makes due read the WebhookDelivery, unless it is not stored yet. The caller holds mu.
+func (e *entry) forgetObject() {
+	if e.claim == nil {
+		e.object = nil
 	}
 }
 

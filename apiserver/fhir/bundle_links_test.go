@@ -2,6 +2,7 @@ package fhir
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -171,6 +172,45 @@ func TestAddSize(t *testing.T) {
 		t.Errorf("what was read: %+v", e.response)
 	}
 }
+
+// TestTransactionReads checks the memory that the responses to the reads of a transaction that fails
+// take: as much as a Bundle may have, and nothing if there are writes.
+func TestTransactionReads(t *testing.T) {
+	h := facadeWithoutStorage(t)
+	const many, size = 12, maxResponseSize / 10
+	for name, write := range map[string]bool{"reads": false, "reads and a write": true} {
+		ask := func(method string, what interaction) *bundleEntry {
+			r := &request{Request: httptest.NewRequest(method, "/", nil), dialect: fhirDialect, site: Endpoint{Store: noStore{}}, authorizer: allowAll{}}
+			return &bundleEntry{entryRequest: &entryRequest{method: method}, interaction: what, request: r}
+		}
+		var entries []*bundleEntry
+		for range many {
+			entries = append(entries, ask(http.MethodGet, interaction{run: func(w http.ResponseWriter, _ *request) error {
+				_, err := w.Write(make([]byte, size))
+				return err
+			}}))
+		}
+		if write {
+			entries = append(entries, ask(http.MethodPost, interaction{plan: func(http.ResponseWriter, *request) (stepFunc, error) {
+				return func(error) (step, error) { return step{}, store.ErrUnavailable }, nil
+			}}))
+		} else {
+			entries = append(entries, ask(http.MethodGet, interaction{run: func(http.ResponseWriter, *request) error { return store.ErrUnavailable }}))
+		}
+		if err := h.processTransaction(entries[0].request, entries, conditionalReferences{}); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		kept := 0
+		for _, e := range entries {
+			kept += len(e.response.body)
+		}
+		if limit := maxResponseSize + many<<10; kept > limit || write && kept > 0 {
+			t.Errorf("%s: responses of %d bytes are kept", name, kept)
+		}
+	}
+}
+
+type noStore struct{ store.Restricted }
 
 func TestEntryErrorExpressions(t *testing.T) {
 	for expression, want := range map[string]string{

@@ -66,18 +66,26 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 		return err
 	}
 	// Each read is tried before the writes, so that an error makes the transaction fail while
-	// nothing is written. A record that is absent now may exist after the writes.
+	// nothing is written. A record that is absent now may exist after the writes. Only without writes
+	// is the response kept.
+	size := 0
 	for _, e := range reads {
-		if err := e.perform(h); err != nil {
-			if len(writes) == 0 || !store.IsAbsent(err) {
-				return &entryError{e.path, err}
-			}
+		err := e.perform(h)
+		switch {
+		case err != nil && (len(writes) == 0 || !store.IsAbsent(err)):
+			return &entryError{e.path, err}
+		case len(writes) == 0:
+			size = e.addSize(h, size)
+		default:
+			e.reset()
 		}
+	}
+	if len(writes) == 0 {
+		return nil
 	}
 	if err := h.writeEntries(r, writes, conditional); err != nil {
 		return err
 	}
-	size := 0
 	for _, e := range writes {
 		e.reset()
 		if err := e.interaction.respond(e.response, e.request, e.result); err != nil {
@@ -86,10 +94,8 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 		size = e.addSize(h, size)
 	}
 	for _, e := range reads {
-		if len(writes) > 0 {
-			if err := e.perform(h); err != nil {
-				e.fail(h, err)
-			}
+		if err := e.perform(h); err != nil {
+			e.fail(h, err)
 		}
 		size = e.addSize(h, size)
 	}
@@ -208,6 +214,7 @@ func (h *handler) resolveWrites(r *request, writes []*entryWrite, conditional co
 // requires that the record does not change until it is written.
 func (w *entryWrite) resolve() (step, error) {
 	var failed error
+	var deleted *store.DeletedError
 	for {
 		next, err := w.nextStep(failed)
 		if err != nil || next.found != nil || next.isNew || next.op.If.Version != 0 && next.op.If.UID != "" {
@@ -218,10 +225,11 @@ func (w *entryWrite) resolve() (step, error) {
 		case err == nil:
 			failed = next.op.If.Check(next.op.Key, &current)
 			next.op.If = store.UnchangedSince(current)
-		case store.IsAbsent(err):
-			if failed = next.op.If.Check(next.op.Key, nil); errors.Is(failed, store.ErrNotFound) {
-				failed = err // a *store.DeletedError if the record was deleted
-			}
+		case errors.As(err, &deleted):
+			failed = next.op.If.Check(next.op.Key, &store.Record{Key: deleted.Key, Version: deleted.Version, Updated: deleted.Updated, Deleted: true})
+			next.op.If = store.Precondition{Absent: true, Version: deleted.Version}
+		case errors.Is(err, store.ErrNotFound):
+			failed = next.op.If.Check(next.op.Key, nil)
 			next.op.If = store.Precondition{Absent: true}
 		default:
 			return step{}, err

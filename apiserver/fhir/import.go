@@ -78,7 +78,7 @@ func (h *handler) importLines(w http.ResponseWriter, r *request) error {
 func (i *importer) readAll(w http.ResponseWriter, lines *lineReader) error {
 	control := http.NewResponseController(w)
 	for number := 1; ; number++ {
-		if len(i.batch) == 0 { // the deadlines of the server are for whole requests
+		if len(i.batch) <= 1 { // the line that did not fit in the last batch, or none; the deadlines of the server are for whole requests
 			deadline := time.Now().Add(importIdle)
 			_ = control.SetReadDeadline(deadline)                      // not supported behind kube-apiserver
 			_ = control.SetWriteDeadline(deadline.Add(requestTimeout)) // likewise
@@ -87,6 +87,11 @@ func (i *importer) readAll(w http.ResponseWriter, lines *lineReader) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return i.finish()
+		case i.Context().Err() != nil:
+			return i.Context().Err()
+		case number > maxImportLines:
+			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: fmt.Sprintf("an import has at most %d lines; send this and the following lines in another request", maxImportLines)})
+			return i.finish()
 		case errors.As(err, new(*web.TooLargeError)):
 			i.fail(number, err)
 			continue
@@ -94,9 +99,6 @@ func (i *importer) readAll(w http.ResponseWriter, lines *lineReader) error {
 			return &web.BrokenBodyError{Cause: err}
 		case len(line) == 0:
 			continue
-		case number > maxImportLines:
-			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: fmt.Sprintf("an import has at most %d lines; send this and the following lines in another request", maxImportLines)})
-			return i.finish()
 		}
 		if err := i.add(number, line); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -80,11 +81,16 @@ func (i *importer) add(number int, text []byte) error {
 		i.counts[importValid]++
 		return nil
 	}
-	repeated := slices.ContainsFunc(i.batch, func(other *importLine) bool { return other.put.op.Key == line.put.op.Key })
-	if repeated || len(i.batch) == maxImportBatch || i.batchSize+len(text) > maxImportBatchSize {
+	if containsRecord(i.batch, line) || len(i.batch) == maxImportBatch || i.batchSize+len(text) > maxImportBatchSize {
 		if err := i.flush(); err != nil {
 			return err
 		}
+	}
+	if containsRecord(i.waiting, line) { // the lines of a record keep their order
+		if !i.wait(line) {
+			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: "an earlier line of the same record waits for records to which it refers, and too many lines wait already; send this line in another request"})
+		}
+		return nil
 	}
 	i.batch, i.batchSize = append(i.batch, line), i.batchSize+len(text)
 	return nil
@@ -172,13 +178,23 @@ func (i *importer) flush() error {
 		i.countAll(lines)
 		return nil
 	}
-	return i.writeEach(lines, func(line *importLine) bool {
-		size := len(line.put.op.Body.JSON)
-		if len(i.waiting) == maxWaitingLines || i.waitingSize+size > maxWaitingSize {
-			return false
-		}
-		i.waiting, i.waitingSize = append(i.waiting, line), i.waitingSize+size
-		return true
+	return i.writeEach(lines, i.wait)
+}
+
+// wait adds a line to those that wait. It reports whether there is room for it.
+func (i *importer) wait(line *importLine) bool {
+	size := len(line.put.op.Body.JSON)
+	if len(i.waiting) == maxWaitingLines || i.waitingSize+size > maxWaitingSize {
+		return false
+	}
+	i.waiting, i.waitingSize = append(i.waiting, line), i.waitingSize+size
+	return true
+}
+
+// containsRecord reports whether one of lines writes the same record as a further line.
+func containsRecord(lines []*importLine, further *importLine) bool {
+	return slices.ContainsFunc(lines, func(line *importLine) bool {
+		return line.kind.Name == further.kind.Name && strings.EqualFold(line.id, further.id)
 	})
 }
 
@@ -237,30 +253,36 @@ func (i *importer) writeEach(lines []*importLine, wait func(*importLine) bool) e
 }
 
 // finish writes what remains: the batch, and the waiting lines until no further one can be written.
-// Lines that refer to each other are written in one transaction.
+// Lines that refer to each other are written in one transaction, and further lines of a record after
+// its first one.
 func (i *importer) finish() error {
 	if err := i.flush(); err != nil {
 		return err
 	}
 	for len(i.waiting) > 0 {
-		lines := i.waiting
-		i.waiting = nil
+		var lines, further, still []*importLine
+		for _, line := range i.waiting {
+			if containsRecord(lines, line) {
+				further = append(further, line)
+			} else {
+				lines = append(lines, line)
+			}
+		}
 		if i.writeAll(lines) {
 			i.countAll(lines)
-			return nil
-		}
-		if err := i.writeEach(lines, func(line *importLine) bool {
-			i.waiting = append(i.waiting, line)
+		} else if err := i.writeEach(lines, func(line *importLine) bool {
+			still = append(still, line)
 			return true
 		}); err != nil {
 			return err
 		}
-		if len(i.waiting) == len(lines) {
-			for _, line := range lines {
+		if len(still) == len(lines) { // none could be written
+			for _, line := range still {
 				i.fail(line.number, line.err)
 			}
-			return nil
+			still = nil
 		}
+		i.waiting = append(still, further...)
 	}
 	return nil
 }

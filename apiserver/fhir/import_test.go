@@ -140,6 +140,14 @@ var _ = Describe("$import", func() {
 			`{"resourceType":"Location","id":"a","partOf":{"reference":"Location/b"}}`,
 			`{"resourceType":"Location","id":"b","partOf":{"reference":"Location/a"}}`)
 		Expect(s.importCounts("/$import", strings.Join(lines, "\n"))).To(Equal(counted(502, 0, 0, 0)))
+		By("the last line of a record wins, also if an earlier one waits")
+		Expect(s.importCounts("/$import", strings.Join([]string{
+			patientOf("again", `,"active":true,"managingOrganization":{"reference":"Organization/later"}`),
+			patientOf("again", `,"active":false`),
+			patientOf("AGAIN", `,"gender":"male"`),
+			`{"resourceType":"Organization","id":"later","name":"Later"}`,
+		}, "\n"))).To(Equal(counted(2, 2, 0, 0)))
+		Expect(s.do(http.MethodGet, "/Patient/again", "").json()).To(And(HaveKeyWithValue("gender", "male"), Not(HaveKey("active"))))
 		counts, failed := s.importAll("/$import", patientOf("fine", "")+"\n"+patientOf("dangles", `,"managingOrganization":{"reference":"Organization/none"}`))
 		Expect(counts).To(Equal(counted(1, 0, 0, 1)))
 		Expect(failed[2].at("details", "coding", 0, "code")).To(Equal("reference_not_found"))

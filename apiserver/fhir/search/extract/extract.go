@@ -96,6 +96,8 @@ type extractor struct {
 	param  *param
 	// mentioned are the records in references that no search parameter finds.
 	mentioned []store.Reference
+	// pairs is the number of values of type store.Pair.
+	pairs int
 	// hasValue is true if the value that is being read has added an index value by method add.
 	hasValue bool
 }

@@ -188,6 +188,28 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
+// TestManyPairs shows that a Group has at most maxPairs pairs of codes and values.
+func TestManyPairs(t *testing.T) {
+	concept := func(codes string) string {
+		var codings []string
+		for i := range 1000 {
+			codings = append(codings, fmt.Sprintf(`{"code":"%s%d"}`, codes, i))
+		}
+		return `{"coding":[` + strings.Join(codings, ",") + `]}`
+	}
+	characteristic := `{"code":` + concept("a") + `,"valueCodeableConcept":` + concept("b") + `,"exclude":false}`
+	body := `{"resourceType":"Group","type":"person","actual":true,"characteristic":[` + characteristic + `,` + characteristic + `]}`
+	pairs := 0
+	for _, entry := range Values("Group", []byte(body)) {
+		if _, is := entry.Value.(store.Pair); is {
+			pairs++
+		}
+	}
+	if pairs != maxPairs {
+		t.Errorf("there are %d pairs, want %d", pairs, maxPairs)
+	}
+}
+
 func BenchmarkEntries(b *testing.B) {
 	for _, name := range []string{"patient-1k.json", "patient-2.5k.json"} {
 		body, err := os.ReadFile("../../r4/testdata/" + name)

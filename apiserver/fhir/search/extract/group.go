@@ -2,7 +2,11 @@ package extract
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// characteristic adds a Group.characteristic as all pairs of its codes and values.
+// maxPairs is the maximum number of pairs of codes and values of one Group. Further pairs are not
+// indexed: their number grows with the square of the size of the body, and no real Group has more.
+const maxPairs = 10_000
+
+// characteristic adds a Group.characteristic as all pairs of its codes and values, up to maxPairs.
 func (e *extractor) characteristic(json []byte) {
 	var codes, values []store.Token
 	for members := objectOf(json); ; {
@@ -20,7 +24,8 @@ func (e *extractor) characteristic(json []byte) {
 		}
 	}
 	for _, code := range codes {
-		for _, value := range values {
+		for _, value := range values[:min(len(values), maxPairs-e.pairs)] {
+			e.pairs++
 			e.add(store.Pair{First: code, Second: value})
 		}
 	}

@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -10,10 +9,12 @@ import (
 // Latin letters have none.
 func Phonetic(s string) []string {
 	var codes []string
+	known := map[string]bool{"": true}
 	for _, word := range strings.FieldsFunc(String(s), isSeparator) {
 		first, second := metaphone(strings.Map(toCapital, word))
 		for _, code := range []string{first, second} {
-			if code != "" && !slices.Contains(codes, code) {
+			if !known[code] {
+				known[code] = true
 				codes = append(codes, code)
 			}
 		}

@@ -117,7 +117,10 @@ func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
 		own := p.texts
 		if len(parts) > 0 {
 			own = slices.DeleteFunc(slices.Clone(own), func(text store.Text) bool {
-				return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(all.of(part), text) })
+				return slices.ContainsFunc(parts, func(part string) bool {
+					_, found := slices.BinarySearchFunc(all.of(part), text, compareTexts)
+					return found
+				})
 			})
 		}
 		for i, text := range own {
@@ -147,10 +150,12 @@ func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
 	}
 }
 
-// isTextOf reports whether one of the parameters has a text with a val.
+// isTextOf reports whether one of the parameters has a text with a val. The texts are sorted.
 func isTextOf(all textsOfParams, params []string, val string) bool {
 	return slices.ContainsFunc(params, func(param string) bool {
-		return slices.ContainsFunc(all.of(param), func(text store.Text) bool { return IndexedText(text.Folded) == val })
+		texts := all.of(param)
+		at, _ := slices.BinarySearchFunc(texts, store.Text{Folded: val}, compareTexts)
+		return at < len(texts) && IndexedText(texts[at].Folded) == val
 	})
 }
 

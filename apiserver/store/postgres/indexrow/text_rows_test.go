@@ -3,6 +3,7 @@ package indexrow
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,6 +51,20 @@ func TestUnions(t *testing.T) {
 	}
 	if n := bytes.Count(rows.Vals, []byte("smith")); n != 1 {
 		t.Errorf("vals has the text of a part and its union %d times", n)
+	}
+}
+
+// TestManyTexts exceeds the time limit of go test if each text of a union is compared with each one of its parts.
+func TestManyTexts(t *testing.T) {
+	const many = 500_000
+	values := make([]store.IndexValue, 0, 2*many)
+	for i := range many {
+		values = append(values, textValue("name", strconv.Itoa(i)), textValue("given", strconv.Itoa(i)))
+	}
+	x := indexerOf(t)
+	x.Extractor = withParts{extractor{store.NoExtractor, values}}
+	if rows := x.Rows("Patient", store.Body{}); len(rows.indexed) != many {
+		t.Errorf("%d rows, want %d", len(rows.indexed), many)
 	}
 }
 

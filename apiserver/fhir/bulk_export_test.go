@@ -116,6 +116,7 @@ var _ = Describe("$export", func() {
 			"/Group/empty/$export":                 {"Group/empty"},
 			"/$export?_type=Patient&_typeFilter=" + url.QueryEscape("Patient?active=true"):                                 {"Patient/rex"},
 			"/$export?_type=Patient&_typeFilter=" + url.QueryEscape("Patient?active=true,Patient?_id=luna,luna2"):          {"Patient/luna", "Patient/rex"},
+			"/$export?_type=Patient&_typeFilter=" + url.QueryEscape("Patient?active=true&identifier:not=a;b"):              {"Patient/rex"},
 			"/$export?_type=Group,Patient&_typeFilter=Patient%3F_id=rex&_typeFilter=" + url.QueryEscape("Group?_id=empty"): {"Group/empty", "Patient/rex"},
 			"/$export?_type=Endpoint": {},
 		} {

@@ -58,6 +58,8 @@ var _ = Describe("If-None-Exist", func() {
 			Expect(again.header.Get("Location")).To(Equal(created.header.Get("Location")))
 			Expect(again.header.Get("ETag")).To(Equal(`W/"1"`))
 		}
+		found := s.do("POST", "/patient", `{"resourceType":"Patient"}`, with("If-None-Exist", "identifier=urn:chip|985"), with("Prefer", "return=OperationOutcome"))
+		Expect(found.json().at("issue", 0, "diagnostics")).To(ContainSubstring("matches the criteria"))
 		Expect(s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=other")).status).To(Equal(http.StatusCreated))
 		several := s.do("POST", "/patient", chipped, with("If-None-Exist", "identifier=urn:chip|985"))
 		Expect(several.status).To(Equal(http.StatusPreconditionFailed))

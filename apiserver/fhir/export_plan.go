@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 const (
@@ -104,7 +105,7 @@ func (h *handler) exportQuery(r *request, job *exportJob, typeName string) (stor
 // parseTypeFilter parses the query of a _typeFilter. It accepts no result parameters. Errors:
 // search.Errors.
 func parseTypeFilter(query string, options search.Options) (search.Query, error) {
-	values, err := url.ParseQuery(query)
+	values, err := web.ParseQuery(query)
 	if err != nil {
 		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: "is not a valid query string: " + err.Error() + "; percent-encode its special characters"}}
 	}

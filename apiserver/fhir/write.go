@@ -199,6 +199,10 @@ func respondWritten(w http.ResponseWriter, r *request, done store.Result) error 
 	case store.Created:
 		status, issue = http.StatusCreated, information("created", "the record is created")
 	case store.Unchanged:
+		if r.Method == http.MethodPost { // a conditional create
+			issue = information("unchanged", "no change: the response describes the record that matches the criteria")
+			break
+		}
 		issue = information("unchanged", "no change: the request body has the same value as the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
 	}
 	w.Header().Set("Location", r.versionURL(rec)) // after an update too, because HAPI's client reads the version from it

@@ -99,7 +99,7 @@ func TestContractParameters(t *testing.T) {
 			}
 		}
 	}
-	named, err := Parse(values(t, "patient=A,Patient/b,https://h.example/fhir/Patient/c,https://other.example/Patient/d"),
+	named, err := Parse(values(t, "patient=A,Patient/b,Practitioner/p,https://h.example/fhir/Patient/c,https://other.example/Patient/d"),
 		Options{Type: "Device", Bases: []string{"https://h.example/fhir"}})
 	if err != nil {
 		t.Fatal(err)

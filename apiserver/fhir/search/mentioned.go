@@ -25,7 +25,7 @@ func (p *parser) collectMentioned(c store.Condition) {
 			p.query.Patients = append(p.query.Patients, c.ID)
 		}
 	case store.RefersTo:
-		if c.Param == paramPatient && c.To.ID != "" && (c.To.Base == "" || slices.Contains(p.Bases, c.To.Base)) {
+		if c.Param == paramPatient && c.To.Type == "Patient" && c.To.ID != "" && (c.To.Base == "" || slices.Contains(p.Bases, c.To.Base)) {
 			p.query.Patients = append(p.query.Patients, c.To.ID)
 		}
 	}

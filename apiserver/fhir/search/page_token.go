@@ -25,7 +25,13 @@ const (
 	versionAfter = 3
 	versionBoth  = 4
 	expirySize   = 8
-	maxTokenSize = 2048
+	// maxTokenSize is the maximum length of a page token in bytes. It is half of what the server
+	// accepts of a request line and headers. A token has the text by which the last record of its page
+	// is sorted, so it may be long.
+	maxTokenSize = 32 << 10
+	// maxTokenOfBoth is that of a token with Previous. With other parameters, the address then has
+	// less than the 8,000 bytes that all recipients should accept (RFC 9110 §4.1).
+	maxTokenOfBoth = 2048
 )
 
 // Cursor is the position in a page token.
@@ -81,12 +87,12 @@ func NewTokens(keys func() [][]byte) (Tokens, error) {
 var encoding = base64.RawURLEncoding.Strict()
 
 // Seal returns a page token with a cursor, which is valid for tokenLifetime from now. It omits
-// Previous if the token would become longer than maxTokenSize bytes.
+// Previous if the token would become longer than maxTokenOfBoth bytes.
 func (t Tokens) Seal(to Binding, at Cursor, now time.Time) string {
 	payload := make([]byte, 0, 1+expirySize+binary.MaxVarintLen64+len(at.Previous)+len(at.After))
 	payload = binary.BigEndian.AppendUint64(append(payload, versionAfter), uint64(now.Add(tokenLifetime).Unix()))
 	sealer := newSealer(t.keys()[0])
-	if at.HasPrevious && encoding.EncodedLen(sealer.NonceSize()+cap(payload)+sealer.Overhead()) <= maxTokenSize {
+	if at.HasPrevious && encoding.EncodedLen(sealer.NonceSize()+cap(payload)+sealer.Overhead()) <= maxTokenOfBoth {
 		payload[0] = versionBoth
 		payload = append(binary.AppendUvarint(payload, uint64(len(at.Previous))), at.Previous...)
 	}

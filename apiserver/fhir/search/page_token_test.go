@@ -63,12 +63,13 @@ func TestTokens(t *testing.T) {
 
 func TestTokensOfPages(t *testing.T) {
 	tokens := newTokens(t, testKey)
-	long := []byte(strings.Repeat("x", 800))
+	long, longest := []byte(strings.Repeat("x", 800)), []byte(strings.Repeat("x", maxTokenSize*2/3))
 	for name, test := range map[string]struct{ sealed, want Cursor }{
 		"no previous page":               {Cursor{After: []byte("a")}, Cursor{After: []byte("a")}},
 		"the previous page is the first": {Cursor{After: []byte("a"), HasPrevious: true}, Cursor{After: []byte("a"), HasPrevious: true}},
 		"a previous page":                {Cursor{After: []byte("b"), Previous: []byte("a"), HasPrevious: true}, Cursor{After: []byte("b"), Previous: []byte("a"), HasPrevious: true}},
 		"too long for both":              {Cursor{After: long, Previous: long, HasPrevious: true}, Cursor{After: long}},
+		"a long text":                    {Cursor{After: longest, HasPrevious: true}, Cursor{After: longest}},
 	} {
 		token := tokens.Seal(testBinding, test.sealed, now)
 		got, err := tokens.Open(testBinding, token, now)
@@ -133,7 +134,7 @@ func FuzzTokens(f *testing.F) {
 		}
 		sealed := tokens.Seal(testBinding, Cursor{After: after, Previous: previous, HasPrevious: hasPrevious}, now)
 		got, err := tokens.Open(testBinding, sealed, now)
-		fits := len(after)+len(previous) < maxTokenSize/2
+		fits := len(after)+len(previous) < maxTokenOfBoth/2
 		switch {
 		case err != nil || !bytes.Equal(got.After, after):
 			t.Fatalf("%q came back as %q, %v", after, got.After, err)

@@ -56,7 +56,7 @@ func nextSpec(d *store.Decision, current *recordsv1.Record, limits Limits, newID
 	if d.Action == store.ActionUpdate {
 		past := supersede(&current.Spec)
 		sizes := append(slices.Clone(current.Spec.History), supersededSize(&past))
-		next.History = limits.trimHistory(sizes)
+		next.History = limits.trimHistory(sizes, &next)
 		next.HistoryDropped = len(sizes) - len(next.History)
 		next.HistoryUpdated, next.HistoryDeletions = historyTimes(&current.Spec, len(next.History))
 	}

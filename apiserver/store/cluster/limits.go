@@ -33,9 +33,19 @@ type Limits struct {
 // 1,500 custom resources of up to 10 kB in a namespace (KEP-95).
 var DefaultLimits = Limits{MaxRecords: 2000, MaxVersions: 20, MaxObjectBytes: 256 << 10, MaxBytes: 64 << 20, MaxPending: 1000}
 
-// trimHistory returns those of the sizes of superseded versions, oldest first, that are kept. It
-// drops the oldest versions until the rest is within MaxVersions and MaxObjectBytes.
-func (l Limits) trimHistory(sizes []int64) []int64 {
+// maxRequestBytes is the maximum size in bytes of an object that is written to etcd, whose default
+// --max-request-bytes is 1.5 MiB. The rest is for the object's metadata.
+const maxRequestBytes = 1<<20 + 448<<10
+
+// trimHistory returns those of the sizes of superseded versions, oldest first, that are kept when
+// newest is written. It drops the oldest versions until the rest is within MaxVersions and
+// MaxObjectBytes. The next write adds newest to them before it drops any, so there is room for it too.
+func (l Limits) trimHistory(sizes []int64, newest *recordsv1.RecordSpec) []int64 {
+	room := l.MaxObjectBytes
+	if room+supersededOverhead+inBase64(int64(len(newest.Body))) > maxRequestBytes {
+		past := supersede(newest) // usually smaller, because it is compressed
+		room = min(room, maxRequestBytes-supersededSize(&past))
+	}
 	if over := len(sizes) - l.MaxVersions; over > 0 {
 		sizes = sizes[over:]
 	}
@@ -43,7 +53,7 @@ func (l Limits) trimHistory(sizes []int64) []int64 {
 	for _, size := range sizes {
 		total += size
 	}
-	for len(sizes) > 0 && total > l.MaxObjectBytes {
+	for len(sizes) > 0 && total > room {
 		total -= sizes[0]
 		sizes = sizes[1:]
 	}

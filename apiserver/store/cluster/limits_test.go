@@ -188,6 +188,19 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestLargeRecordsChange updates a record that is almost as large as a request to etcd.
+func TestLargeRecordsChange(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key,
+		cluster.Limits{MaxRecords: 10, MaxVersions: 5, MaxObjectBytes: 1 << 20, MaxBytes: 64 << 20})
+	for _, bytes := range []int{900_000, 1_000_000, 500_000, 500_000, 1_000_000, 400_000, 1_000_000, 400_000, 10} {
+		mustWrite(t, site, noise("rex", bytes))
+	}
+	if got := len(observe(t, site).Versions); got < 2 {
+		t.Errorf("got %d versions, want the newest and a superseded one", got)
+	}
+}
+
 // TestStatsCountHistory compares the Stats of two replicas with those of a new one.
 func TestStatsCountHistory(t *testing.T) {
 	namespace, key := newSite(t)

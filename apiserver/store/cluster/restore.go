@@ -179,7 +179,7 @@ func (s *Store) restored(d *store.Dumped, current *recordsv1.Record, missing []s
 	next.Metadata, next.MetadataVersion = string(newest.Metadata), newest.MetadataVersion
 	next.Claims = heldClaims(store.ActiveClaims(newest.Claims, s.engine.clock()), next.Claims, newID)
 	if len(missing) > 0 {
-		kept := s.limits.trimHistory(next.History)
+		kept := s.limits.trimHistory(next.History, next)
 		next.HistoryDropped = len(next.History) - len(kept)
 		next.History = kept
 		next.HistoryUpdated, next.HistoryLabels = newestOf(next.HistoryUpdated, len(kept)), newestOf(next.HistoryLabels, len(kept))

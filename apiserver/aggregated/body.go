@@ -37,10 +37,11 @@ func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList)
 }
 
 // notForSpec refuses members that other fields of the object have. Ignoring them would leave a
-// field manager the owner of fields that are not stored.
+// field manager the owner of fields that are not stored. It leaves syntax errors to r4.Read.
 func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 	var errs field.ErrorList
-	for _, m := range members(spec) {
+	all, _ := members(spec)
+	for _, m := range all {
 		switch m.Name {
 		case "resourceType":
 			errs = append(errs, field.Forbidden(path.Child("resourceType"), "kind determines the resource type; remove this field"))
@@ -50,7 +51,8 @@ func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 			if m.Value.Kind() != jsontext.KindBeginObject {
 				continue
 			}
-			for _, inner := range members(m.Value) {
+			inMeta, _ := members(m.Value)
+			for _, inner := range inMeta {
 				switch inner.Name {
 				case "versionId":
 					errs = append(errs, field.Forbidden(path.Child("meta", "versionId"), "the server counts versions in metadata.generation; remove this field"))

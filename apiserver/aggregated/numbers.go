@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,24 @@ import (
 // datatypes.html#decimal). A value that equals the stored one therefore keeps the stored text.
 
 // keepNumbers returns the sent text, with the stored text for each part that has the same value.
-// same reports whether the whole values are equal. Both texts must be valid JSON.
+// same reports whether the whole values are equal. Objects and arrays of the sent text that are
+// invalid or have a name twice are returned as they are, for the parser of resources to refuse.
 func keepNumbers(stored, sent jsontext.Value) (text jsontext.Value, same bool) {
+	k := keeper{left: maxSearched}
+	return k.keep(stored, sent)
+}
+
+// maxSearched is how many bytes of items keepNumbers compares to find those that moved within an
+// array, for one object that is written. It takes about half a second to compare them. Items that
+// have not been found then keep the text that was sent.
+const maxSearched = 8 << 20
+
+// keeper keeps the stored text in one value. left is how many bytes it may still compare to find
+// items that moved.
+type keeper struct{ left int }
+
+// keep is keepNumbers for a part of the value.
+func (k *keeper) keep(stored, sent jsontext.Value) (text jsontext.Value, same bool) {
 	if bytes.Equal(stored, sent) {
 		return stored, true
 	}
@@ -27,28 +44,29 @@ func keepNumbers(stored, sent jsontext.Value) (text jsontext.Value, same bool) {
 	}
 	switch kind {
 	case jsontext.KindBeginObject:
-		return keepInMembers(stored, sent)
+		return k.keepInMembers(stored, sent)
 	case jsontext.KindBeginArray:
-		return keepInItems(stored, sent)
-	case jsontext.KindNumber:
-		same = sameNumber(string(stored), string(sent))
-	case jsontext.KindString:
-		same = unquote(stored) == unquote(sent)
+		return k.keepInItems(stored, sent)
+	default:
+		if sameScalar(stored, sent) {
+			return stored, true
+		}
+		return sent, false
 	}
-	if same {
-		return stored, true
-	}
-	return sent, false
 }
 
-func keepInMembers(stored, sent jsontext.Value) (jsontext.Value, bool) {
-	before, sentMembers := members(stored), members(sent)
+func (k *keeper) keepInMembers(stored, sent jsontext.Value) (jsontext.Value, bool) {
+	before, beforeByName, errStored := namedMembers(stored)
+	sentMembers, _, errSent := namedMembers(sent)
+	if errStored != nil || errSent != nil {
+		return sent, false
+	}
 	same := len(before) == len(sentMembers)
 	text := jsontext.Value{'{'}
 	for i, m := range sentMembers {
 		value, unchanged := m.Value, false
-		if at := slices.IndexFunc(before, func(b jsonwalk.Member) bool { return b.Name == m.Name }); at >= 0 {
-			value, unchanged = keepNumbers(before[at].Value, m.Value)
+		if old, known := beforeByName[m.Name]; known {
+			value, unchanged = k.keep(old, m.Value)
 		}
 		same = same && unchanged
 		if i > 0 {
@@ -62,24 +80,23 @@ func keepInMembers(stored, sent jsontext.Value) (jsontext.Value, bool) {
 	return append(text, '}'), false
 }
 
-// maxCompared is how many pairs of items of two arrays are compared to find those that moved. In
-// longer arrays no items that moved are found.
-const maxCompared = 10_000
-
-func keepInItems(stored, sent jsontext.Value) (jsontext.Value, bool) {
-	before, sentItems := items(stored), items(sent)
+func (k *keeper) keepInItems(stored, sent jsontext.Value) (jsontext.Value, bool) {
+	before, errStored := items(stored)
+	sentItems, errSent := items(sent)
+	if errStored != nil || errSent != nil {
+		return sent, false
+	}
 	same := len(before) == len(sentItems)
-	moved := len(before)*len(sentItems) <= maxCompared
 	text := jsontext.Value{'['}
 	for i, item := range sentItems {
 		value, unchanged := item, false
 		if i < len(before) {
-			value, unchanged = keepNumbers(before[i], item)
+			value, unchanged = k.keep(before[i], item)
 		}
 		same = same && unchanged
-		for j := 0; moved && !unchanged && j < len(before); j++ {
-			if found, equal := keepNumbers(before[j], item); equal {
-				value, unchanged = found, true
+		for j := 0; !unchanged && j < len(before) && k.left > 0; j++ {
+			if j != i && k.equal(before[j], item) {
+				value, unchanged = before[j], true
 			}
 		}
 		if i > 0 {
@@ -93,27 +110,88 @@ func keepInItems(stored, sent jsontext.Value) (jsontext.Value, bool) {
 	return append(text, ']'), false
 }
 
-// members returns the members of an object, up to the first syntax error, which the parser of
-// resources reports.
-func members(object jsontext.Value) []jsonwalk.Member {
-	var all []jsonwalk.Member
-	for m, err := range jsonwalk.Members(object, jsontext.AllowDuplicateNames(true)) {
-		if err == nil {
-			all = append(all, m)
-		}
+// equal reports whether a stored value and a sent one are equal. It returns false if it must compare
+// more bytes than are left.
+func (k *keeper) equal(stored, sent jsontext.Value) bool {
+	if k.left -= len(stored) + len(sent); k.left < 0 {
+		return false
 	}
-	return all
+	kind := sent.Kind()
+	switch {
+	case bytes.Equal(stored, sent):
+		return true
+	case stored.Kind() != kind:
+		return false
+	case kind == jsontext.KindBeginObject:
+		before, beforeByName, errStored := namedMembers(stored)
+		sentMembers, _, errSent := namedMembers(sent)
+		if errStored != nil || errSent != nil || len(before) != len(sentMembers) {
+			return false
+		}
+		for _, m := range sentMembers {
+			if old, known := beforeByName[m.Name]; !known || !k.equal(old, m.Value) {
+				return false
+			}
+		}
+		return true
+	case kind == jsontext.KindBeginArray:
+		before, errStored := items(stored)
+		sentItems, errSent := items(sent)
+		return errStored == nil && errSent == nil && slices.EqualFunc(before, sentItems, k.equal)
+	default:
+		return sameScalar(stored, sent)
+	}
 }
 
-// items returns the items of an array, up to the first syntax error.
-func items(array jsontext.Value) []jsontext.Value {
+// sameScalar reports whether two values of the same kind, which are not objects or arrays, are equal.
+func sameScalar(stored, sent jsontext.Value) bool {
+	switch sent.Kind() {
+	case jsontext.KindNumber:
+		return sameNumber(string(stored), string(sent))
+	case jsontext.KindString:
+		return unquote(stored) == unquote(sent)
+	default:
+		return true // null, true or false
+	}
+}
+
+var errRepeated = errors.New("the object has a name twice")
+
+// namedMembers returns the members of an object, and their values by name.
+func namedMembers(object jsontext.Value) ([]jsonwalk.Member, map[string]jsontext.Value, error) {
+	all, err := members(object)
+	byName := make(map[string]jsontext.Value, len(all))
+	for _, m := range all {
+		byName[m.Name] = m.Value
+	}
+	if err == nil && len(byName) < len(all) {
+		err = errRepeated
+	}
+	return all, byName, err
+}
+
+// members returns the members of an object, up to the first syntax error. A name can be there twice.
+func members(object jsontext.Value) ([]jsonwalk.Member, error) {
+	var all []jsonwalk.Member
+	for m, err := range jsonwalk.Members(object, jsontext.AllowDuplicateNames(true)) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// items returns the items of an array.
+func items(array jsontext.Value) ([]jsontext.Value, error) {
 	var all []jsontext.Value
 	for item, err := range jsonwalk.Elements(array, jsontext.AllowDuplicateNames(true)) {
-		if err == nil {
-			all = append(all, item)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, item)
 	}
-	return all
+	return all, nil
 }
 
 func unquote(text jsontext.Value) string {

@@ -316,6 +316,25 @@ func writeSpecs(at *tenant) {
 		}
 	})
 
+	It("refuses an update that is no valid JSON, and one with a name twice", func(ctx SpecContext) {
+		const stored = `{"resourceType":"Patient","id":"garbled","name":[{"text":"x"}],"active":true,"birthDate":"2019-04-01"}`
+		Expect(at.rest(ctx, http.MethodPut, "/garbled", stored).status).To(Equal(http.StatusCreated))
+		before := at.resource(ctx, "garbled")
+		const head = `{"apiVersion":"r4.fhir.paddock.health/v1alpha1","kind":"Patient","metadata":{"name":"garbled"},`
+		for what, name := range map[string]string{
+			"a lone surrogate": `"name":[{"text":"\ud83d"}]`, "invalid UTF-8": "\"name\":[{\"text\":\"\xff\"}]",
+		} {
+			spec := `"spec":{` + name + `,"active":true,"birthDate":"2019-04-01"}}`
+			put := sendTo(ctx, http.MethodPut, at.path("/garbled"), "application/json", head+spec)
+			Expect(put.status).To(Equal(http.StatusUnprocessableEntity), "%s: %s", what, put.body)
+			patched := sendTo(ctx, http.MethodPatch, at.path("/garbled"), "application/merge-patch+json", "{"+spec)
+			Expect(patched.status).To(Equal(http.StatusUnprocessableEntity), "%s: %s", what, patched.body)
+			Expect(at.resource(ctx, "garbled")).To(Equal(before), what)
+		}
+		twice := sendTo(ctx, http.MethodPut, at.path("/garbled"), "application/json", head+`"spec":{"name":[{"text":"x"}],"active":true,"active":true}}`)
+		Expect(twice.status).To(Equal(http.StatusUnprocessableEntity), "%s", twice.body)
+	})
+
 	It("heeds preconditions", func(ctx SpecContext) {
 		at.kubectl(ctx, "create", "-f", file(manifest("name: guarded", "{}")))
 		object := at.object(ctx, "guarded")

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -48,6 +49,19 @@ func TestErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
+	rows := counts(erased)
+	if err := schema.Fence(t.Context(), conn, gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Erase(t.Context(), conn, gone); !errors.Is(err, schema.ErrFenced) {
+		t.Errorf("the site is fenced, and the error is %v", err)
+	}
+	if diff := cmp.Diff(rows, counts(erased)); diff != "" {
+		t.Errorf("rows of a fenced site (-before +after):\n%s", diff)
+	}
+	if err := schema.Unfence(t.Context(), conn, gone); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the second time there is nothing to erase
 		if err := schema.Erase(t.Context(), conn, gone); err != nil {
 			t.Fatal(err)

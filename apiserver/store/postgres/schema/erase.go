@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,9 +19,12 @@ var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_text", "u
 const eraseBatch = 5000
 
 // Erase deletes all rows of the site with a site key. Each batch is a transaction of its own, so after
-// an error a part of the rows is deleted, and Erase can be called again. It fails if the site is fenced
-// (Fence). If there is no such site, Erase does nothing.
+// an error a part of the rows is deleted, and Erase can be called again. If there is no such site, Erase
+// does nothing. Errors: ErrFenced, before any row is deleted.
 func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
+	if fenced, err := IsFenced(ctx, conn, key); err != nil || fenced {
+		return cmp.Or(err, ErrFenced)
+	}
 	for _, table := range siteTables {
 		// Newer tables are missing if the Site is deleted before its database was migrated to this
 		// release.

@@ -64,7 +64,8 @@ func checkPatch(r *http.Request) error {
 // checkPatchCost returns an error for a patch that costs too much. The library refuses invalid
 // JSON.
 func checkPatchCost(text []byte) error {
-	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
+	// The library accepts repeated names and invalid UTF-8, so they must not end the count.
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	operations := 0
 	for {
 		token, err := decoder.ReadToken()

@@ -66,7 +66,7 @@ func (r *resource) Create(ctx context.Context, object runtime.Object, validate r
 		if generated {
 			sent.SetName(names.SimpleNameGenerator.GenerateName(sent.GetGenerateName()))
 		}
-		created, err := w.create(ctx, sent, validate)
+		created, err := w.create(ctx, sent, generated, validate)
 		taken := new(store.IDTakenError)
 		if isTaken := errors.As(err, &taken); isTaken || apierrors.IsAlreadyExists(err) {
 			if generated && attempt < maxAttempts {
@@ -89,11 +89,11 @@ func noSite(namespace, plural string) error {
 	}}
 }
 
-// create validates and writes a new object. Errors: *store.IDTakenError, and those of the API
-// machinery.
-func (w *mutation) create(ctx context.Context, sent r4v1.Object, validate rest.ValidateObjectFunc) (runtime.Object, error) {
+// create validates and writes a new object. generated reports whether its name is not the client's.
+// Errors: *store.IDTakenError, and those of the API machinery.
+func (w *mutation) create(ctx context.Context, sent r4v1.Object, generated bool, validate rest.ValidateObjectFunc) (runtime.Object, error) {
 	rest.FillObjectMetaSystemFields(sent)
-	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate}
+	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate || generated}
 	if err := rest.BeforeCreate(checked, ctx, sent); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind r4v1.Kind
-	// named reports whether clients may choose names.
+	// named reports whether a new object may have the name that it has.
 	named bool
 	// current is the stored record, nil if there is none.
 	current *store.Record
@@ -69,8 +69,8 @@ func (s *strategy) Validate(_ context.Context, object runtime.Object) field.Erro
 		return append(errs, field.Required(path, "name or generateName is required"))
 	case !namePattern.MatchString(name) || name == "." || name == "..":
 		return append(errs, field.Invalid(path, name, "the name must be a FHIR id in lower case, "+r4.IDPattern+", and neither . nor .."))
-	case !s.named && sent.GetGenerateName() == "":
-		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate is false); use generateName"))
+	case !s.named:
+		errs = append(errs, field.Forbidden(path, "the site of this namespace chooses ids itself (spec.fhir.updateCreate is false); create the object with generateName and without a name"))
 	}
 	return append(errs, s.read(sent)...)
 }

@@ -109,7 +109,7 @@ func (w *mutation) update(ctx context.Context, record store.Record, info rest.Up
 		return nil, apierrors.NewConflict(w.groupResource(), current.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	sent.SetResourceVersion(current.GetResourceVersion())
-	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate, current: &record}
+	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, current: &record}
 	if err := rest.BeforeUpdate(checked, ctx, sent, current); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (w *mutation) apply(ctx context.Context, name string, info rest.UpdatedObje
 	if sent.GetResourceVersion() != "" {
 		return nil, apierrors.NewConflict(w.groupResource(), name, errors.New("the object to be created has a resourceVersion; it may have been deleted"))
 	}
-	return w.create(ctx, sent, validate)
+	return w.create(ctx, sent, false, validate)
 }
 
 // check returns a conflict unless an object meets the preconditions of a request.

@@ -435,6 +435,9 @@ func referenceSpecs(at *tenant) {
 		Eventually(func() int { return create("name: chosen", "{}").status }).WithContext(ctx).Should(Equal(http.StatusUnprocessableEntity))
 		Expect(string(create("name: chosen", "{}").body)).To(And(ContainSubstring("metadata.name"), ContainSubstring("generateName")))
 		Expect(create("generateName: chosen-", "{}").status).To(Equal(http.StatusCreated))
+		Expect(create("name: chosen, generateName: chosen-", "{}").status).To(Equal(http.StatusUnprocessableEntity))
+		applied := sendTo(ctx, http.MethodPatch, at.path("/chosen?dryRun=All&fieldManager=x"), "application/apply-patch+yaml", manifest("name: chosen, generateName: chosen-", "{}"))
+		Expect(applied.status).To(Equal(http.StatusUnprocessableEntity), "%s", applied.body)
 		large := `{name: [{text: "` + strings.Repeat("x", 3000) + `"}]}`
 		Expect(create("generateName: large-", large).status).To(Equal(http.StatusRequestEntityTooLarge))
 		Expect(sendTo(ctx, http.MethodPatch, at.path("/bella"), "application/merge-patch+json", `{"spec":{"name":[{"text":"`+strings.Repeat("x", 3000)+`"}]}}`).status).

@@ -163,6 +163,9 @@ func (w *mutation) dryRun(ctx context.Context, writer integrity.Writer, op store
 	case !store.IsAbsent(err):
 		return store.Record{}, err
 	}
+	if err := w.site.Store.CheckWrite(op, current); err != nil {
+		return store.Record{}, err
+	}
 	if err := op.If.Check(op.Key, current); err != nil {
 		return store.Record{}, err
 	}

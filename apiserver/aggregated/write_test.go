@@ -275,6 +275,22 @@ func writeSpecs(at *tenant) {
 		Expect(at.refused(ctx, "apply", "--server-side", "--dry-run=server", "-f", file(manifest("name: dry", "{gender: x}")))).To(ContainSubstring("spec.gender"))
 	})
 
+	It("refuses in a dry run what it refuses to the caller", func(ctx SpecContext) {
+		rules := func(ctx context.Context, value string) {
+			must(ctx, "patch", "site", at.namespace, "-n", at.namespace, "--type=merge", "-p", `{"spec":{"privacy":`+value+`}}`)
+		}
+		rules(ctx, `{"rules":[{"name":"secret","match":{"tag":[{"system":"urn:tags","code":"secret"}]},"deny":{"groups":["kubernetes:nurses"]}}]}`)
+		DeferCleanup(func(ctx SpecContext) { rules(ctx, "null") })
+		at.kubectl(ctx, "create", "-f", file(manifest("name: protected", `{meta: {tag: [{system: "urn:tags", code: secret}]}}`)))
+		lower := func(ctx context.Context, dryRun string) error {
+			_, err := kubectl(ctx, "patch", "patient", "protected", "-n", at.namespace, "--as", "system:serviceaccount:"+at.namespace+":editor", "--dry-run="+dryRun, "--type=merge", "-p", `{"spec":{"meta":null}}`)
+			return err
+		}
+		refused := MatchError(And(ContainSubstring("(Forbidden)"), ContainSubstring("privileged")))
+		Eventually(lower).WithContext(ctx).WithArguments("server").WithTimeout(rightsLag).Should(refused)
+		Expect(lower(ctx, "none")).To(refused)
+	})
+
 	DescribeTable("names the field of what is wrong", func(ctx SpecContext, metadata, spec, field, problem string) {
 		answer := sendTo(ctx, http.MethodPost, at.path(""), "application/yaml", manifest(metadata, spec))
 		Expect(answer.status).To(Equal(http.StatusUnprocessableEntity), "%s", answer.body)

@@ -77,6 +77,10 @@ type Restricted interface {
 	// Hidden returns those of the keys whose records exist but are hidden from the caller. Errors:
 	// those of the lookup of the caller's rights, ErrUnavailable.
 	Hidden(ctx context.Context, keys []Key) ([]Key, error)
+	// CheckWrite returns the error with which Write would refuse one operation because of the caller's
+	// rights, without writing. current is the record as Get returned it to the caller, nil if Get found
+	// none. The preconditions of the operation are not checked. Errors: those of Write.
+	CheckWrite(op Op, current *Record) error
 }
 
 // Stats is the storage that a site uses, and the limits of the site.

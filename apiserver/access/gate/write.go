@@ -104,6 +104,25 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	return nil, fmt.Errorf("write records that other requests keep changing: %w", store.ErrUnavailable)
 }
 
+// CheckWrite implements store.Restricted.
+func (s *Store) CheckWrite(op store.Op, current *store.Record) error {
+	condition, err := s.condition(op.Key.Type)
+	if err != nil {
+		return err
+	}
+	o := &operation{Op: op, condition: condition}
+	if current != nil {
+		o.judged, o.visible = current.Version, true
+	}
+	if err := s.guard(o); err != nil || !o.guarded {
+		return err
+	}
+	if err := s.approve(o, current); !errors.Is(err, errHidden) {
+		return err
+	}
+	return o.onHidden()
+}
+
 // approved returns the operations with callbacks that the store calls under its locks. It resets
 // their reasons.
 func (s *Store) approved(pending []*operation) []store.Op {

@@ -1,8 +1,9 @@
 package aggregated
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"log/slog"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,16 +20,18 @@ type kept struct {
 	ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
 }
 
-// keptOf returns the metadata stored with a record.
-func keptOf(record store.Record) (kept, error) {
+// keptOf returns the metadata stored with a record. An import in the native format stores any text.
+// Text that is not metadata counts as none, so that the record can still be read and written.
+func keptOf(ctx context.Context, record store.Record) kept {
 	if len(record.Metadata) == 0 {
-		return kept{}, nil
+		return kept{}
 	}
 	var k kept
 	if err := json.Unmarshal(record.Metadata, &k); err != nil {
-		return kept{}, fmt.Errorf("read the metadata of %s/%s: %w", record.Key.Type, record.Key.ID, err)
+		slog.WarnContext(ctx, "the metadata of a record cannot be read and counts as none", "type", record.Key.Type, "id", record.Key.ID, "error", err)
+		return kept{}
 	}
-	return k, nil
+	return k
 }
 
 // put sets the metadata of an object.

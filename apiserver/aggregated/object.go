@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"bytes"
+	"context"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +15,12 @@ import (
 
 // fill sets the fields of object from a record. The name may be one that Kubernetes refuses for a
 // new object: a FHIR id may start with a dash or a dot.
-func fill(object r4v1.Object, namespace string, record store.Record) error {
+func fill(ctx context.Context, object r4v1.Object, namespace string, record store.Record) error {
 	spec, err := specOf(record.Body.JSON)
 	if err != nil {
 		return err
 	}
-	beside, err := keptOf(record)
-	if err != nil {
-		return err
-	}
-	beside.put(object)
+	keptOf(ctx, record).put(object)
 	object.SetNamespace(namespace)
 	object.SetName(strings.ToLower(record.Key.ID))
 	object.SetUID(types.UID(record.UID))

@@ -55,10 +55,11 @@ func TestSpecOf(t *testing.T) {
 func TestFill(t *testing.T) {
 	created := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 	object := kindNamed(t, "Patient").New()
-	err := fill(object, "clinic-oak", store.Record{
+	record := store.Record{
 		Key: store.Key{Type: "Patient", ID: "-Rex.1"}, UID: "u", Version: 3, Revision: "42",
 		Created: created, Updated: created.Add(time.Hour), Body: store.Body{JSON: []byte(`{"id":"","active":true}`)},
-	})
+	}
+	err := fill(t.Context(), object, "clinic-oak", record)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +73,14 @@ func TestFill(t *testing.T) {
 	want.SetSpec([]byte(`{"active":true}`))
 	if diff := cmp.Diff(want, object); diff != "" {
 		t.Errorf("object (-want +got):\n%s", diff)
+	}
+	record.Metadata = []byte(`{"labels":{"a":"b"},"annotations":"no object"}`)
+	unreadable := kindNamed(t, "Patient").New()
+	if err := fill(t.Context(), unreadable, "clinic-oak", record); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, unreadable); diff != "" {
+		t.Errorf("object with metadata that cannot be read (-want +got):\n%s", diff)
 	}
 }
 

@@ -63,9 +63,9 @@ func (r *pager) page(ctx context.Context, room int) (store.Page, []store.Record,
 		if err != nil {
 			return store.Page{}, nil, err
 		}
-		selected, last, err := r.selected(page.Records, room)
-		if err != nil || last < 0 {
-			return page, selected, err
+		selected, last := r.selected(ctx, page.Records, room)
+		if last < 0 {
+			return page, selected, nil
 		}
 		query.Count = last
 	}
@@ -75,22 +75,18 @@ func (r *pager) selects() bool { return r.labels != nil && !r.labels.Empty() }
 
 // selected returns the records that the labels select. If there are more than room, last is the
 // number of records that have room selected ones. Otherwise it is -1.
-func (r *pager) selected(records []store.Record, room int) (selected []store.Record, last int, err error) {
+func (r *pager) selected(ctx context.Context, records []store.Record, room int) (selected []store.Record, last int) {
 	if !r.selects() {
-		return records, -1, nil
+		return records, -1
 	}
 	for i, record := range records {
-		beside, err := keptOf(record)
-		if err != nil {
-			return nil, 0, err
-		}
-		if !r.labels.Matches(labels.Set(beside.Labels)) {
+		if !r.labels.Matches(labels.Set(keptOf(ctx, record).Labels)) {
 			continue
 		}
 		if len(selected) == room {
-			return nil, i, nil
+			return nil, i
 		}
 		selected = append(selected, record)
 	}
-	return selected, -1, nil
+	return selected, -1
 }

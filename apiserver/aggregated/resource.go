@@ -97,7 +97,7 @@ func isName(name string) bool { return name == strings.ToLower(name) }
 // object returns the object of a record. It reads earlier versions from records if needed.
 func (r *resource) object(ctx context.Context, records store.Store, record store.Record) (r4v1.Object, error) {
 	object := r.kind.New()
-	if err := fill(object, request.NamespaceValue(ctx), record); err != nil {
+	if err := fill(ctx, object, request.NamespaceValue(ctx), record); err != nil {
 		return nil, fmt.Errorf("convert %s/%s to an object: %w", record.Key.Type, record.Key.ID, err)
 	}
 	if len(object.GetManagedFields()) == 0 || record.MetadataVersion == record.Version {

@@ -38,7 +38,7 @@ type Config struct {
 	CertFile, KeyFile string
 	Sites             Sites
 	// Authorizer determines to which records a write may refer and which ones an error about
-	// references may name, and whether the response to a patch has the object.
+	// references may name, and who may patch an object.
 	Authorizer access.Authorizer
 	// Pages seals continue tokens.
 	Pages Pages

@@ -291,6 +291,38 @@ func writeSpecs(at *tenant) {
 		Expect(lower(ctx, "none")).To(refused)
 	})
 
+	It("needs the right to get an object to patch it", func(ctx SpecContext) {
+		at.kubectl(ctx, "create", "-f", file(manifest("name: unread", `{name: [{family: Hush}]}`)))
+		const patcherRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: patcher}
+rules: [{apiGroups: [r4.fhir.paddock.health], resources: [patients], verbs: [create, patch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: patcher}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: patcher}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: patcher}]
+`
+		at.kubectl(ctx, "apply", "-f", file(patcherRole))
+		patch := func(ctx context.Context, name, kind, body string) response {
+			return visit(ctx, "patcher", http.MethodPatch, at.path("/"+name+"?dryRun=All&fieldManager=x"), kind, body)
+		}
+		const apply = "application/apply-patch+yaml"
+		Eventually(func() int { return patch(ctx, "unwritten", apply, manifest("name: unwritten", "{}")).status }).
+			WithContext(ctx).WithTimeout(rightsLag).Should(Equal(http.StatusCreated))
+		for kind, body := range map[string]string{
+			"application/json-patch+json":  `[{"op":"copy","from":"/spec/name/0/family","path":"/metadata/uid"}]`,
+			"application/merge-patch+json": `{"metadata":{"labels":5}}`,
+			apply:                          manifest("name: unread", "{}"),
+		} {
+			answer := patch(ctx, "unread", kind, body)
+			Expect(answer.status).To(Equal(http.StatusForbidden), "%s: %s", kind, answer.body)
+			Expect(string(answer.body)).To(And(ContainSubstring("get patients"), Not(ContainSubstring("Hush"))))
+		}
+	})
+
 	DescribeTable("names the field of what is wrong", func(ctx SpecContext, metadata, spec, field, problem string) {
 		answer := sendTo(ctx, http.MethodPost, at.path(""), "application/yaml", manifest(metadata, spec))
 		Expect(answer.status).To(Equal(http.StatusUnprocessableEntity), "%s", answer.body)

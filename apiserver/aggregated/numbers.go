@@ -25,7 +25,7 @@ func keepNumbers(stored, sent jsontext.Value) (text jsontext.Value, same bool) {
 }
 
 // maxSearched is how many bytes of items keepNumbers compares to find those that moved within an
-// array, for one object that is written. It takes about half a second to compare them. Items that
+// array, for one object that is written. It takes up to a second to compare them. Items that
 // have not been found then keep the text that was sent.
 const maxSearched = 8 << 20
 
@@ -199,25 +199,20 @@ func unquote(text jsontext.Value) string {
 	return string(value)
 }
 
-// roundTripDigits is the maximum number of digits with which a float64 is written.
-const roundTripDigits = 17
+// roundTrip are the precisions with which clients write a float64: the fewest digits that identify
+// it, and 17 digits, which always do.
+var roundTrip = []int{-1, 16}
 
 // sameNumber reports whether a number equals the stored one, or is the stored one rounded to a
 // float64.
 func sameNumber(stored, sent string) bool {
-	a, errA := strconv.ParseFloat(stored, 64)
-	b, errB := strconv.ParseFloat(sent, 64)
-	if errA != nil || errB != nil || a != b {
-		return false
+	if exactly(stored, sent) {
+		return true
 	}
-	return digits(sent) <= roundTripDigits || exactly(stored, sent)
-}
-
-// digits counts the significant digits of a number.
-func digits(number string) int {
-	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
-	mantissa = strings.Replace(strings.TrimPrefix(mantissa, "-"), ".", "", 1)
-	return len(strings.Trim(mantissa, "0"))
+	rounded, err := strconv.ParseFloat(stored, 64)
+	return err == nil && slices.ContainsFunc(roundTrip, func(precision int) bool {
+		return exactly(strconv.FormatFloat(rounded, 'e', precision, 64), sent)
+	})
 }
 
 // exactly reports whether two decimals are equal. Its cost does not depend on their exponents.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/egress"
@@ -50,7 +51,11 @@ func judgeError(err error, timeout time.Duration) (reason Reason, message string
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ReasonTimeout, fmt.Sprintf("there was no complete response within %v", timeout)
 	case errors.As(err, &resolution):
-		return ReasonResolution, "the name of the host cannot be resolved: " + resolution.Err
+		said := "the name server does not answer" // resolution.Err may have its address
+		if resolution.IsNotFound {
+			said = "no such host"
+		}
+		return ReasonResolution, "the name of the host cannot be resolved: " + said
 	case isCertificate(err):
 		return ReasonCertificate, "no TLS connection could be made: " + innermost(err)
 	case errors.Is(err, errCertificateRequested):
@@ -62,12 +67,17 @@ func judgeError(err error, timeout time.Duration) (reason Reason, message string
 	}
 }
 
+// maxCause is the maximum length in bytes of the text of an error in a message. The text may quote up to
+// 64 KiB that the receiver sent, and a message is stored for each attempt.
+const maxCause = 512
+
 // innermost returns the text of an error without the addresses that errors of package net have.
 func innermost(err error) string {
 	for operation := new(net.OpError); errors.As(err, &operation); {
 		err = operation.Err
 	}
-	return err.Error()
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxCause)], "")
 }
 
 // isCertificate reports whether an error is of the TLS handshake or a certificate.

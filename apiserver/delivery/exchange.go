@@ -86,6 +86,9 @@ func (t *transports) exchange(request *http.Request, webhook Webhook) (answer, e
 		return answer{}, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, which no deadline ends
+		return answer{status: response.StatusCode, header: response.Header}, nil
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, MaxResponse))
 	return answer{status: response.StatusCode, header: response.Header, body: body}, err
 }

@@ -7,14 +7,18 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -63,8 +67,13 @@ type receiver struct {
 
 func newReceiver(t *testing.T, handler http.HandlerFunc) *receiver {
 	t.Helper()
+	return startReceiver(t, handler, true)
+}
+
+func startReceiver(t *testing.T, handler http.HandlerFunc, http2 bool) *receiver {
+	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
-	server.EnableHTTP2 = true
+	server.EnableHTTP2 = http2
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -248,6 +257,67 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("it took %v: %q", attempt.Duration, attempt.Message)
 			}
 		})
+	}
+}
+
+// TestBytesThatAreNoResponse has receivers of HTTP/1.1 that write bytes and keep the connection open.
+func TestBytesThatAreNoResponse(t *testing.T) {
+	for name, test := range map[string]struct {
+		sent   string
+		reason Reason
+		code   int
+	}{
+		"another protocol": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", ReasonStatus, 101},
+		"control bytes":    {strings.Repeat("\x01", 60_000) + "\n", ReasonConnection, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startReceiver(t, func(w http.ResponseWriter, request *http.Request) {
+				conn, buffer, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				_, _ = buffer.WriteString(test.sent)
+				_ = buffer.Flush()
+				_, _ = io.Copy(io.Discard, conn) // until the sender closes it
+			}, false)
+			attempt := r.attempt(t).Attempt
+			if attempt.Reason != test.reason || attempt.StatusCode != test.code || attempt.Duration > 3*time.Second {
+				t.Errorf("outcome %s, %d, want %s, %d, after %v", attempt.Reason, attempt.StatusCode, test.reason, test.code, attempt.Duration)
+			}
+			if len(attempt.Message) > 600 || !utf8.ValidString(attempt.Message) {
+				t.Errorf("a message of %d bytes: %.100q", len(attempt.Message), attempt.Message)
+			}
+		})
+	}
+}
+
+// TestResolution checks that messages have no address of a name server.
+func TestResolution(t *testing.T) {
+	for want, err := range map[string]*net.DNSError{
+		"the name of the host cannot be resolved: no such host":                    {Err: "no such host", Name: "example.org", IsNotFound: true},
+		"the name of the host cannot be resolved: the name server does not answer": {Err: "read udp 10.244.0.5:43215->10.96.0.10:53: read: connection refused", Name: "example.org"},
+	} {
+		if reason, message := judge(answer{}, err, time.Second); reason != ReasonResolution || message != want {
+			t.Errorf("%s: %s, want %s", reason, message, want)
+		}
+	}
+}
+
+// TestTransportOfCertificates checks that no CA bundle leads to the transport of another webhook.
+func TestTransportOfCertificates(t *testing.T) {
+	pair, authority := newPair(t), otherCertificate(t)
+	pooled := newTransports(Egress{})
+	identified, err := pooled.of(Webhook{CABundle: authority, ClientCertificate: &pair})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := fmt.Appendf(bytes.Clone(authority), "\x00%d\x00%s", len(pair.Certificate[0]), pair.Certificate[0])
+	got, err := pooled.of(Webhook{CABundle: forged})
+	if err != nil || got == identified {
+		t.Errorf("a forged bundle has the transport with the certificate: %t, %v", got == identified, err)
 	}
 }
 

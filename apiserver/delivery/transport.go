@@ -88,12 +88,13 @@ func newTransports(e Egress) *transports {
 
 // of returns the transport for the certificates of a webhook. Errors: errNoAuthorities.
 func (t *transports) of(webhook Webhook) (*http.Transport, error) {
-	digest := sha256.New()
-	_, _ = digest.Write(webhook.CABundle) // it never fails
+	certificates := [][]byte{webhook.CABundle}
 	if webhook.ClientCertificate != nil {
-		for _, der := range webhook.ClientCertificate.Certificate {
-			_, _ = fmt.Fprintf(digest, "\x00%d\x00%s", len(der), der)
-		}
+		certificates = append(certificates, webhook.ClientCertificate.Certificate...)
+	}
+	digest := sha256.New()
+	for _, each := range certificates {
+		_, _ = fmt.Fprintf(digest, "%d %s", len(each), each) // it never fails
 	}
 	key := [sha256.Size]byte(digest.Sum(nil))
 	t.mu.Lock()

@@ -25,7 +25,7 @@ func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObj
 ) (runtime.Object, bool, error) {
 	w, err := r.begin(ctx, options.DryRun)
 	if errors.Is(err, ErrNoSite) && forceCreate {
-		if _, err := info.UpdatedObject(ctx, r.kind.New()); err != nil { // the namespace may not be there either
+		if _, err := compute(ctx, info, r.kind.New()); err != nil { // the namespace may not be there either
 			return nil, false, err
 		}
 		return nil, false, noSite(request.NamespaceValue(ctx), r.kind.Plural)
@@ -92,11 +92,10 @@ func (w *mutation) update(ctx context.Context, record store.Record, info rest.Up
 	if err := w.check(current, info.Preconditions()); err != nil {
 		return nil, err
 	}
-	updated, err := info.UpdatedObject(ctx, current.DeepCopyObject())
+	sent, err := compute(ctx, info, current.DeepCopyObject())
 	if err != nil {
 		return nil, err
 	}
-	sent := updated.(r4v1.Object)
 	if wanted := sent.GetResourceVersion(); wanted != "" && wanted != current.GetResourceVersion() {
 		return nil, apierrors.NewConflict(w.groupResource(), current.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
@@ -129,13 +128,28 @@ func (w *mutation) update(ctx context.Context, record store.Record, info rest.Up
 	return w.object(ctx, w.site.Store, written)
 }
 
+// compute returns the new object of a request for the stored one. The library has no status for the
+// error of an apply that does not fit the schema. Without one it would be 500, and in the log with
+// the values that were sent.
+func compute(ctx context.Context, info rest.UpdatedObjectInfo, stored runtime.Object) (r4v1.Object, error) {
+	updated, err := info.UpdatedObject(ctx, stored)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return updated.(r4v1.Object), nil
+	case errors.As(err, &status):
+		return nil, err
+	default:
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+}
+
 // apply creates the object of a server-side apply.
 func (w *mutation) apply(ctx context.Context, name string, info rest.UpdatedObjectInfo, validate rest.ValidateObjectFunc) (runtime.Object, error) {
-	applied, err := info.UpdatedObject(ctx, w.kind.New())
+	sent, err := compute(ctx, info, w.kind.New())
 	if err != nil {
 		return nil, err
 	}
-	sent := applied.(r4v1.Object)
 	if sent.GetResourceVersion() != "" {
 		return nil, apierrors.NewConflict(w.groupResource(), name, errors.New("the object to be created has a resourceVersion; it may have been deleted"))
 	}

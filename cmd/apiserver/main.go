@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	_ "time/tzdata" // containers have no time zones
 
 	"github.com/go-logr/logr"
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: o.logLevel}))
 	slog.SetDefault(log)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	klog.SetSlogLogger(log)
+	klog.SetSlogLogger(slog.New(libraryHandler{log.Handler()}))
 	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
 	if o.serve[serveDelivery] {
@@ -66,4 +67,27 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return s.Run(ctx)
+}
+
+// libraryHandler logs the messages of Kubernetes' libraries, except one: that the owners of fields
+// cannot be computed for an object that does not fit the schema. It has values of the object, which
+// is validated only after it, and refused in the response.
+type libraryHandler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h libraryHandler) Handle(ctx context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "failed to update managedFields") {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h libraryHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return libraryHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h libraryHandler) WithGroup(name string) slog.Handler {
+	return libraryHandler{h.Handler.WithGroup(name)}
 }

@@ -11,6 +11,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
+// maxMetadata is the maximum size in bytes of the metadata stored with a record. Larger metadata is
+// refused. Kubernetes limits annotations to half of it, but neither labels nor managed fields, and
+// Postgres does not limit records, as etcd does.
+const maxMetadata = 512 << 10
+
 // kept is the metadata of an object that cannot be derived from its record. It is stored with the
 // record. The FHIR and AHDS APIs do not show or change it. The native format has it.
 type kept struct {

@@ -129,6 +129,10 @@ func (w *mutation) put(sent r4v1.Object, checked *strategy) (store.Op, error) {
 		return store.Op{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the resource has %d bytes; this site allows at most %d (spec.limits.maxBodySize)", len(checked.body.JSON), w.site.MaxBodySize()))
 	}
 	metadata, err := toKeep(sent)
+	if len(metadata) > maxMetadata {
+		return store.Op{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"the labels, annotations and managed fields have %d bytes; at most %d are allowed: remove some, or apply with fewer field managers", len(metadata), maxMetadata))
+	}
 	return store.Op{
 		Kind: store.Put, Key: store.Key{Type: w.kind.Name, ID: sent.GetName()}, Method: w.method, Body: checked.body, Metadata: metadata,
 	}, err

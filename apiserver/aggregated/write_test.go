@@ -291,6 +291,24 @@ func writeSpecs(at *tenant) {
 		Expect(lower(ctx, "none")).To(refused)
 	})
 
+	It("limits the metadata beside a record", func(ctx SpecContext) {
+		var labels strings.Builder
+		for n := range 4000 {
+			fmt.Fprintf(&labels, "l%04d: a,", n)
+		}
+		applied := func(manager int) int {
+			return sendTo(ctx, http.MethodPatch, at.path(fmt.Sprintf("/hoarder?force=true&fieldManager=m%d", manager)), "application/apply-patch+yaml",
+				manifest("name: hoarder, labels: {"+labels.String()+"}", "{}")).status
+		}
+		Expect(applied(0)).To(Equal(http.StatusCreated))
+		statuses := []int{}
+		for manager := 1; manager < 12; manager++ {
+			statuses = append(statuses, applied(manager))
+		}
+		Expect(statuses).To(And(HaveEach(BeElementOf(http.StatusOK, http.StatusRequestEntityTooLarge)), ContainElement(http.StatusRequestEntityTooLarge)))
+		Expect(at.object(ctx, "hoarder").Labels).To(HaveLen(4000))
+	})
+
 	It("needs the right to get an object to patch it", func(ctx SpecContext) {
 		at.kubectl(ctx, "create", "-f", file(manifest("name: unread", `{name: [{family: Hush}]}`)))
 		const patcherRole = `

@@ -127,6 +127,9 @@ const restoreTimeout = `SET LOCAL statement_timeout = '60s'`
 const deletePendingEvents = `DELETE FROM event e USING (SELECT DISTINCT seq FROM delivery WHERE site = $1 AND status = 0) p
 	WHERE e.site = $1 AND e.seq = p.seq AND NOT EXISTS (SELECT FROM delivery d WHERE d.site = $1 AND d.seq = e.seq AND d.status <> 0)`
 
+// resume resumes the River queues of a site.
+const resume = `UPDATE river_queue SET paused_at = NULL WHERE paused_at IS NOT NULL AND starts_with(name, 's' || $1::int4 || '-')`
+
 // RestorePending implements delivery.Archive, in one transaction. The breakers of webhooks are
 // closed: the next failure opens the breaker of a failing webhook again. RestorePending sets the zero
 // values of NextAttempt in pending.Deliveries to the current time.
@@ -139,6 +142,7 @@ func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, o
 		for i := range pending.Deliveries {
 			ids[i] = pending.Deliveries[i].ID
 		}
+		batch.Queue(resume, a.number)
 		batch.Queue(deletePendingEvents, a.number)
 		batch.Queue(`DELETE FROM delivery WHERE site = $1 AND (status = 0 OR id = ANY($2::text[]::uuid[]))`, a.number, ids)
 		for _, table := range []string{"outbox", "webhook", "relayed"} {

@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +53,39 @@ func TestArchiveReturn(t *testing.T) {
 		g.Expect(former.RestoreEnded(t.Context(), []delivery.Archived{one})).To(Succeed())
 		g.Expect(counts(t, from, "a")).To(Equal(map[delivery.Status]int{delivery.Failed: 1, delivery.Pending: 2}))
 	}
+}
+
+// TestReturnOfOpenBreaker returns to a storage where the breaker of a webhook was open.
+func TestReturnOfOpenBreaker(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	s := d.site()
+	var healthy atomic.Bool
+	r := &receiver{answer: func(context.Context, attempted) (delivery.Outcome, error) {
+		if healthy.Load() {
+			return delivered(), nil
+		}
+		return retry(time.Now(), time.Now().Add(time.Hour)), nil
+	}}
+	start := func() (stop func()) {
+		q := newQueue(t, d.pool, queue.Options{Breaker: breaker{after: 1, time: time.Hour}})
+		q.Add(s, r)
+		return run(t, q)
+	}
+	stop := start()
+	post(t, s, "", []string{"a"}, "e1", "e2")
+	g.Eventually(func() time.Time { return healthOf(g, s, "a").FailingSince }, patience).ShouldNot(BeZero())
+	stop()
+	archive := queue.NewArchive(d.pool, s.Number())
+	pending, err := archive.DumpPending(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	for i := range pending.Deliveries {
+		pending.Deliveries[i].NextAttempt = time.Time{}
+	}
+	g.Expect(archive.RestorePending(t.Context(), pending, func(string) bool { return false })).To(Succeed())
+	healthy.Store(true)
+	start()
+	arrives(t, s, 2, "a")
 }
 
 // TestArchivedWithoutEnvelope restores a delivery of a site in the cluster that has dropped the envelope of

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -214,6 +215,70 @@ func TestRedeliverDuringAttempt(t *testing.T) {
 	g.Expect(counts(t, s, "a")).To(Equal(map[delivery.Status]int{delivery.Delivered: 1}))
 	g.Expect(healthOf(g, s, "a").Pending).To(BeZero())
 	g.Expect(healthOf(g, s, "a").FailingSince).To(BeZero())
+}
+
+// TestRedeliverBeforeResult ends the attempts of a delivery and of its redelivery at the same time, so
+// that their results are stored together.
+func TestRedeliverBeforeResult(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	webhooks := ids("w", 20)
+	release := make(chan struct{})
+	var mu sync.Mutex
+	first := map[string]bool{}
+	r := &receiver{answer: func(_ context.Context, call attempted) (delivery.Outcome, error) {
+		mu.Lock()
+		again := first[call.Webhook]
+		first[call.Webhook] = true
+		mu.Unlock()
+		<-release
+		if again {
+			return delivered(), nil
+		}
+		time.Sleep(time.Millisecond) // so that this result is the later one of its batch
+		return delivery.Outcome{Status: delivery.Failed, Attempt: failure(time.Now())}, nil
+	}}
+	q := newQueue(t, d.pool, queue.Options{Workers: 2})
+	q.Add(s, r)
+	run(t, q)
+	g := NewWithT(t)
+	post(t, s, "", webhooks, "e")
+	g.Eventually(r.events, patience).Should(HaveLen(len(webhooks)))
+	for _, webhook := range webhooks {
+		_, err := s.Deliveries().Redeliver(t.Context(), webhook, delivery.DeliveryID("e", webhook))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Eventually(r.events, patience).Should(HaveLen(2 * len(webhooks)))
+	close(release)
+	arrives(t, s, 1, webhooks...)
+	for _, webhook := range webhooks {
+		g.Expect(healthOf(g, s, webhook).FailingSince).To(BeZero(), "the result of the first attempt does not count")
+	}
+}
+
+// TestAttemptThatCannotBegin has a webhook that is not handed over for a while. River counts no error.
+func TestAttemptThatCannotBegin(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	var ready atomic.Bool
+	r := &receiver{answer: func(context.Context, attempted) (delivery.Outcome, error) {
+		if ready.Load() {
+			return delivered(), nil
+		}
+		return delivery.Outcome{}, errors.New("the webhook is not handed over")
+	}}
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(s, r)
+	run(t, q)
+	g := NewWithT(t)
+	post(t, s, "", []string{"a"}, "e")
+	g.Eventually(r.events, patience).Should(HaveLen(2))
+	var errorsOfJobs, attempts int
+	g.Expect(d.pool.QueryRow(t.Context(), `SELECT COALESCE(sum(cardinality(errors)), 0), max(attempt) FROM river_job`).Scan(&errorsOfJobs, &attempts)).To(Succeed())
+	g.Expect(errorsOfJobs).To(BeZero())
+	g.Expect(attempts).To(BeNumerically("<=", 1))
+	ready.Store(true)
+	arrives(t, s, 1, "a")
 }
 
 // TestErase erases a site with deliveries under way: its jobs go too, those of other sites stay.

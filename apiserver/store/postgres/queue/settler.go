@@ -203,13 +203,13 @@ func queueEnd(statements *pgx.Batch, batch []*result, now int64) {
 	var statuses []int16
 	var tries []int32
 	var attempts [][]byte
-	byDelivery := map[string]*result{}
+	byJob := map[int64]*result{}
 	for _, r := range batch {
 		ended = append(ended, r.row.ID)
 		if r.outcome == nil {
 			continue
 		}
-		byDelivery[r.delivery] = r
+		byJob[r.row.ID] = r
 		sites, ids, jobs = append(sites, r.site), append(ids, r.delivery), append(jobs, r.row.ID)
 		statuses = append(statuses, outbox.StatusNumber(r.outcome.Status))
 		tries, attempts = append(tries, int32(r.tries)), append(attempts, r.attempts) //nolint:gosec // a schedule has few attempts
@@ -222,11 +222,11 @@ func queueEnd(statements *pgx.Batch, batch []*result, now int64) {
 	}
 	const set = `UPDATE delivery d SET status = r.status, tries = r.tries, next = r.next, job = NULL, finished = NULLIF(r.finished, 0), attempts = r.attempts
 		FROM unnest($1::int4[], $2::text[], $3::int8[], $4::int2[], $5::int4[], $6::int8[], $7::int8[], $8::bytea[]) r(site, id, job, status, tries, next, finished, attempts)
-		WHERE d.site = r.site AND d.id = r.id::uuid AND d.job = r.job RETURNING d.id::text`
+		WHERE d.site = r.site AND d.id = r.id::uuid AND d.job = r.job RETURNING r.job`
 	statements.Queue(set, sites, ids, jobs, statuses, tries, nexts, finished, attempts).Query(func(rows pgx.Rows) error {
-		var id string
-		_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-			byDelivery[id].applied = true
+		var job int64
+		_, err := pgx.ForEachRow(rows, []any{&job}, func() error {
+			byJob[job].applied = true
 			return nil
 		})
 		return err

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -71,7 +70,9 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 	}
 	outcome, err := s.sender.Attempt(ctx, loaded.webhook, loaded.event, loaded.tries)
 	if err != nil {
-		return fmt.Errorf("attempt delivery %s: %w", row.Args.Delivery, err)
+		// An error of the job would be stored in its row, and River gives up after MaxAttempts.
+		q.options.Log.WarnContext(ctx, "an attempt could not begin", "delivery", row.Args.Delivery, "webhook", loaded.webhook, "err", err)
+		return river.JobSnooze(errorDelay)
 	}
 	delivered = outcome.Attempt.Reason == delivery.ReasonDelivered
 	if err := q.fault("attempted"); err != nil {

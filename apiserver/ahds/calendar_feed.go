@@ -92,6 +92,11 @@ func (h *handler) calendar(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	end, err := r.site.Limiter.Search(r.Context(), r.caller.Name)
+	if err != nil {
+		return err
+	}
+	defer end()
 	events, err := h.events(r, strings.ToLower(s.content.Text("resourceId")))
 	if err != nil {
 		return err
@@ -130,7 +135,7 @@ func (h *handler) events(r *request, resource string) ([]slot.Event, error) {
 			if err != nil {
 				return nil, err
 			}
-			events = append(events, slot.Event{Site: r.site.ID, State: slotOf(rec.Key.ID, s), Version: rec.Version, Updated: rec.Updated, Now: now})
+			events = append(events, slotOf(rec.Key.ID, s).Event(r.site.ID, rec.Version, rec.Updated, now))
 		}
 		if query.After = page.Next; query.After == nil || len(events) >= maxFeedSlots {
 			return events, nil

@@ -13,7 +13,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/apiserver/ahds"
 	"github.com/paddock-health/paddock/apiserver/audit"
+	"github.com/paddock-health/paddock/apiserver/limits"
 )
 
 const (
@@ -118,6 +120,22 @@ var _ = Describe("The calendar of a resource", func() {
 				s.do("PATCH", path, `{"description":"`+verb+`"}`, caller("no-"+verb)).ok()
 				Expect(read(url).status).To(Equal(http.StatusNotFound), verb)
 			}
+		})
+
+		It("counts as a search of its maker", func(ctx SpecContext) {
+			searches := limits.New(time.Now).Site(s.id, limits.Rates{Rate: 1000, CallerRate: 1000, Burst: 1000, Searches: 1})
+			for i := range replicas {
+				opened, _ := openSites[i].Load(s.id)
+				limited := opened.(ahds.DataStore)
+				limited.Limiter = searches
+				openSites[i].Store(s.id, limited)
+			}
+			url := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`, caller("maker")).text("url")
+			end, err := searches.Search(ctx, "another")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(read(url).status).To(Equal(http.StatusTooManyRequests))
+			end()
+			Expect(read(url).status).To(Equal(http.StatusOK))
 		})
 
 		It("is in the audit log, with its maker as the caller", func(ctx SpecContext) {

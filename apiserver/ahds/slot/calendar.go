@@ -1,6 +1,7 @@
 package slot
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -9,12 +10,22 @@ import (
 
 // Event is a slot as an event of a calendar.
 type Event struct {
-	Site    string
-	State   State
-	Version int64
-	Updated time.Time
-	// Now is the current time. A hold is shown unless it ended before that time.
-	Now time.Time
+	site, id string
+	slot     Slot
+	held     bool
+	// service is the display text of the service type, or its code without one.
+	service string
+	version int64
+	updated time.Time
+}
+
+// Event returns a version of the slot as an event of a site. It shows a hold that has not ended at
+// now. The event does not keep the content of the slot, which can be large, in memory.
+func (s State) Event(site string, version int64, updated, now time.Time) Event {
+	return Event{
+		site: site, id: s.ID, slot: Read(s.Content), held: s.held(now), version: version, updated: updated,
+		service: cmp.Or(s.Content.Member("serviceType", "display"), s.Content.Member("serviceType", "code")),
+	}
 }
 
 // WriteCalendar writes slots as a calendar (RFC 5545). It includes the service type but not the
@@ -34,32 +45,23 @@ func WriteCalendar(to io.Writer, name string, events []Event) error {
 }
 
 func (e Event) addTo(calendar *ics.Calendar) {
-	slot := Read(e.State.Content)
-	to := calendar.AddEvent(e.State.ID + "@" + e.Site + ".paddock.health")
-	to.SetDtStampTime(e.Updated)
-	to.SetModifiedAt(e.Updated)
-	to.SetSequence(int(e.Version - 1))
-	to.SetStartAt(slot.Start)
-	to.SetEndAt(slot.End)
+	to := calendar.AddEvent(e.id + "@" + e.site + ".paddock.health")
+	to.SetDtStampTime(e.updated)
+	to.SetModifiedAt(e.updated)
+	to.SetSequence(int(e.version - 1))
+	to.SetStartAt(e.slot.Start)
+	to.SetEndAt(e.slot.End)
 	state, status, shown := "Free", ics.ObjectStatusConfirmed, ics.TransparencyTransparent
 	switch {
-	case slot.Booked:
+	case e.slot.Booked:
 		state, shown = "Booked", ics.TransparencyOpaque
-	case e.State.held(e.Now):
+	case e.held:
 		state, status, shown = "Held", ics.ObjectStatusTentative, ics.TransparencyOpaque
 	}
-	if service := e.service(); service != "" {
-		state += ": " + service
+	if e.service != "" {
+		state += ": " + e.service
 	}
 	to.SetSummary(state)
 	to.SetStatus(status)
 	to.SetTimeTransparency(shown)
-}
-
-// service returns the display text of the service type, or its code without one.
-func (e Event) service() string {
-	if display := e.State.Content.Member("serviceType", "display"); display != "" {
-		return display
-	}
-	return e.State.Content.Member("serviceType", "code")
 }

@@ -98,8 +98,8 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 	}
 }
 
-// edit returns the record after a change. matched is set if the request has an If-Match, which then
-// matches.
+// edit returns the record after a change. matched is set if the If-Match of the request has the ETag
+// of the record. The value * does not count, because it matches every version.
 type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
 // change edits the record of the path. It retries after a conflict with another write. A change
@@ -128,7 +128,7 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 		if err := checkIfMatch(ifMatch, etag(rec)); err != nil {
 			return store.Record{}, err
 		}
-		next, err := edit(rec, before, ifMatch.Given)
+		next, err := edit(rec, before, ifMatch.Given && !ifMatch.Any)
 		if err != nil {
 			return store.Record{}, err
 		}

@@ -393,6 +393,7 @@ var _ = Describe("The clearance of a webhook", Serial, func() {
 		Expect(s.do("PATCH", at, `{"clearance":"privileged"}`).json()).To(HaveKeyWithValue("clearance", "privileged"))
 		cleared.Store(false)
 		refuse(s.do("PATCH", at, `{"webhookUrl":"https://example.org/elsewhere"}`))
+		refuse(s.do("POST", at+"/rotate-secret", ""))
 		Expect(s.do("PATCH", at, `{"clearance":"privileged"}`).status).To(Equal(http.StatusOK), "nothing changes")
 		put := s.do("PUT", at, bodyOf(hook, fields{"webhookUrl": "https://example.org/elsewhere", "fields": []string{}, "description": "", "extensions": fields{}}))
 		Expect(put.status).To(Equal(http.StatusOK), put.body)

@@ -105,7 +105,12 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return err
 	}
-	rotated, secret, err := r.site.Webhooks.Rotate(r.Context(), r.id, h.Now().Add(rotationOverlap), checkTag)
+	rotated, secret, err := r.site.Webhooks.Rotate(r.Context(), r.id, h.Now().Add(rotationOverlap), func(resource webhook.Resource) error {
+		if err := checkTag(resource); err != nil {
+			return err
+		}
+		return guardClearance(r, resource.Content)
+	})
 	if err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func (r *run) compareHeads(ctx context.Context, source, target *store.Dumped) er
 	lacks := r.Target.KeepsVersions() && target.Superseded+max(0, missing) < source.Superseded && r.incomplete[source.Key] != from.Version
 	switch {
 	case lacks || missing < 0:
-		if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: target.Key}); err != nil {
+		if err := r.purge(ctx, target); err != nil {
 			return err
 		}
 		if lacks {
@@ -240,7 +240,7 @@ func (r *run) add(head *store.Record) {
 // flush removes the records that the source does not have, and copies those that differ.
 func (r *run) flush(ctx context.Context) error {
 	for _, key := range r.removed {
-		if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key, Erase: true}); err != nil {
+		if err := r.remove(ctx, key, true); err != nil {
 			return err
 		}
 		r.state.Removed++
@@ -265,13 +265,44 @@ func (r *run) flush(ctx context.Context) error {
 	return nil
 }
 
-// remove removes a record of the target. With Erase, the target also loses deliveries about it, which
+// remove removes a record of the target. With erase, the target also loses deliveries about it, which
 // it has if it served the site before. It makes no events.
-func (r *run) remove(ctx context.Context, purge store.Op) error {
+func (r *run) remove(ctx context.Context, key store.Key, erase bool) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	_, err := r.Target.Write(ctx, []store.Op{purge})
+	_, err := r.Target.Write(ctx, []store.Op{{Kind: store.Purge, Key: key, Erase: erase}})
 	return err
+}
+
+// purge removes a record of the target so that it can be copied with all versions. If it was purged in the
+// source, and its id used again, the target also loses deliveries about it.
+func (r *run) purge(ctx context.Context, head *store.Dumped) error {
+	purged, err := IsPurged(ctx, r.Source, head)
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, head.Key, purged)
+}
+
+// purgeKey is purge for a record of which the head has not been read.
+func (r *run) purgeKey(ctx context.Context, key store.Key) error {
+	head, err := newHeadsOf(r.Target, []store.Key{key}).peek(ctx)
+	if err != nil || head == nil {
+		return err
+	}
+	return r.purge(ctx, head)
+}
+
+// IsPurged reports whether a storage has purged a record, of which another storage has head: it has no
+// record with the key, or all versions that it has belong to one that was created after head. If it does
+// not have the first versions any more, a record that was deleted and created again counts as purged too.
+// Errors: those of store.Archive.Dump.
+func IsPurged(ctx context.Context, storage Storage, head *store.Dumped) (bool, error) {
+	page, err := storage.Dump(ctx, store.DumpQuery{Keys: []store.Key{head.Key}, MaxRecords: 1, MaxBytes: batchBytes})
+	if err != nil {
+		return false, err
+	}
+	return len(page.Records) == 0 || page.Records[0].Versions[0].Created.After(head.Newest().Updated), nil
 }
 
 // copy copies records, and compares the copies with what was read. It returns the keys of those that
@@ -335,12 +366,12 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 			r.state.Copied++
 		case errors.As(result.Err, &diverged):
 			// The source no longer has the versions between those of the target and its own.
-			if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: key}); err != nil {
+			if err := r.purgeKey(ctx, key); err != nil {
 				return nil, err
 			}
 			again = append(again, key)
 		case errors.As(result.Err, &claim):
-			if err := r.remove(ctx, store.Op{Kind: store.Purge, Key: claim.Holder}); err != nil {
+			if err := r.purgeKey(ctx, claim.Holder); err != nil {
 				return nil, err
 			}
 			again = append(again, key, claim.Holder)
@@ -348,6 +379,8 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 			return nil, fmt.Errorf("copy %s/%s: %w", key.Type, key.ID, result.Err)
 		}
 	}
+	// The holder of a claim may have been stored before it was removed.
+	stored = slices.DeleteFunc(stored, func(d store.Dumped) bool { return slices.Contains(again, d.Key) })
 	return again, r.compare(ctx, stored)
 }
 

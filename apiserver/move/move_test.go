@@ -37,6 +37,16 @@ func (s site) put(id string, n int) {
 	s.write(store.Op{Kind: store.Put, Key: key(id), Body: store.Body{JSON: fmt.Appendf(nil, `{"Salt":%d}`, n)}})
 }
 
+// claim puts a record with a claim that only one record can hold. unclaim removes the claims of a record.
+func (s site) claim(id string) { s.claims(id, []store.Claim{{Line: "line"}}) }
+
+func (s site) unclaim(id string) { s.claims(id, []store.Claim{}) }
+
+func (s site) claims(id string, claims []store.Claim) {
+	s.t.Helper()
+	s.write(store.Op{Kind: store.Put, Key: key(id), Body: store.Body{JSON: fmt.Appendf(nil, `{"Salt":%d}`, len(claims))}, Claims: claims})
+}
+
 func (s site) write(op store.Op) {
 	s.t.Helper()
 	if _, err := s.Write(s.t.Context(), []store.Op{op}); err != nil {
@@ -220,6 +230,54 @@ func TestRunChangedMissesNothing(t *testing.T) {
 		if err := s.DropChanges(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRunErases shows that the target loses the events about a record that was purged in the source, also
+// if its id has been used again, and keeps those about a record that it lacks for another reason.
+func TestRunErases(t *testing.T) {
+	purge := store.Op{Kind: store.Purge, Key: key("p"), Erase: true}
+	for what, test := range map[string]struct {
+		change func(source, target site)
+		kept   int
+	}{
+		"purged":                           {func(source, _ site) { source.write(purge) }, 0},
+		"purged, created again":            {func(source, _ site) { source.write(purge); source.put("p", 1) }, 0},
+		"purged, created with as many":     {func(source, _ site) { source.write(purge); source.put("p", 2); source.put("p", 3) }, 0},
+		"purged, created with more":        {func(source, _ site) { source.write(purge); source.put("p", 1); source.put("p", 2); source.put("p", 3) }, 0},
+		"purged, the claim taken":          {func(source, _ site) { source.write(purge); source.claim("a") }, 0},
+		"purged, created, the claim taken": {func(source, _ site) { source.write(purge); source.claim("a"); source.put("p", 1) }, 0},
+		"the claim taken":                  {func(source, _ site) { source.put("p", 9); source.unclaim("p"); source.claim("a") }, 1},
+		"changed":                          {func(source, _ site) { source.put("p", 9) }, 1},
+		"deleted, created again": {func(source, _ site) {
+			source.write(store.Op{Kind: store.Delete, Key: key("p")})
+			source.put("p", 9)
+		}, 1},
+		"a version is lost": {func(_, target site) { target.plant(`DELETE FROM hist WHERE site = $1`) }, 1},
+		"a record is newer": {func(_, target site) { target.put("p", 9) }, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			source, target := open(t), open(t)
+			source.claim("p")
+			source.put("p", 2)
+			copier := &move.Copier{Source: source, Target: target, Report: func(move.Pass) {}}
+			if _, err := copier.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			event := store.Event{ID: "e", Type: "user.created", Subject: "Patient/p", Targets: []string{"w"}, Envelope: store.Envelope{JSON: []byte(`{"sequence":}`), SequenceOffset: 12}}
+			target.write(store.Op{Kind: store.Put, Key: key("of-event"), Body: store.Body{JSON: []byte(`{}`)}, Events: func(store.Change) []store.Event { return []store.Event{event} }})
+			test.change(source, target)
+			if _, err := copier.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(source.all(), target.all()); diff != "" {
+				t.Errorf("the target differs (-source +target):\n%s", diff)
+			}
+			var kept int
+			if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM outbox WHERE site = $1`, target.Number()).Scan(&kept); err != nil || kept != test.kept {
+				t.Errorf("the target has %d events, %v; want %d", kept, err, test.kept)
+			}
+		})
 	}
 }
 

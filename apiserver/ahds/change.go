@@ -11,11 +11,15 @@ import (
 
 // replace serves PUT …/{kind}/{id}.
 func (h *handler) replace(w http.ResponseWriter, r *request, k *kind) error {
-	sent, _, err := r.readObject(w, typeJSON)
+	key, err := r.idempotencyKey()
 	if err != nil {
 		return err
 	}
-	rec, err := h.replaceWith(r, k, sent, idempotencyKey{})
+	sent, text, err := r.readObject(w, typeJSON)
+	if err != nil {
+		return err
+	}
+	rec, err := h.replaceWith(r, k, sent, key.of(r, text))
 	if err != nil {
 		return err
 	}

@@ -195,6 +195,9 @@ func (r *request) sendOptions(w http.ResponseWriter) (deliveryID string, err err
 	if err := list.ParseNone(r.query); err != nil {
 		return "", err
 	}
+	if err := r.refuseKey("redeliver does not support this header; remove the header. Receivers recognize repeated events by their webhook-id"); err != nil {
+		return "", err
+	}
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return "", err
 	}

@@ -158,6 +158,16 @@ var _ = Describe("Deliveries", func() {
 		}
 	})
 
+	It("are not sent under an Idempotency-Key", func() {
+		one := delivery.DeliveryID("e2", hook)
+		for to, body := range map[string]string{
+			path + "/test": "", path + "/replay": `{"from":"2031-03-01T09:00:00Z"}`, path + "/delivery/" + one + "/redeliver": "", "/delivery/" + one + "/redeliver": "",
+		} {
+			Expect(s.do("POST", to, body, key("k")).errs()).To(Equal([]string{"header Idempotency-Key invalid_header"}), to)
+		}
+		Expect(s.do("GET", path+"/delivery?status=pending", "").ids("eventId")).To(Equal([]string{"e1"}))
+	})
+
 	It("need rights of their own", func() {
 		id := delivery.DeliveryID("e2", hook)
 		for verb, ask := range map[string][]func(option) answer{

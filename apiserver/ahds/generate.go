@@ -26,6 +26,9 @@ func (h *handler) generateSlots(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
+	if err := r.refuseKey("generate does not support this header; remove the header. A repeated request creates only slots that do not exist"); err != nil {
+		return err
+	}
 	sent, _, err := r.readObject(w, typeJSON)
 	if err != nil {
 		return err

@@ -130,6 +130,10 @@ var _ = Describe("Slots from opening hours", func() {
 			Expect(s.do("GET", slotPath, "").ids(slotID)).To(HaveLen(4))
 		})
 
+		It("without an Idempotency-Key", func() {
+			Expect(s.do("POST", generatePath, weekOf(), key("k")).errs()).To(Equal([]string{"header Idempotency-Key invalid_header"}))
+		})
+
 		It("in the zone of the site if the request names none", func() {
 			zone, err := time.LoadLocation("Asia/Kathmandu")
 			Expect(err).NotTo(HaveOccurred())

@@ -59,6 +59,15 @@ func (r *request) idempotencyKey() (idempotencyKey, error) {
 	return idempotencyKey{key: digest([]byte(r.caller.Name), []byte(values[0]))}, nil
 }
 
+// refuseKey returns an error with the detail if the request has a key. Operations that do not support
+// keys call it, so that no client relies on a key that is ignored.
+func (r *request) refuseKey(detail string) error {
+	if len(r.Header.Values(idempotencyHeader)) == 0 {
+		return nil
+	}
+	return fielderror.Errors{{In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: detail}}
+}
+
 // of returns the key with the hash of its request, which includes the body.
 func (i idempotencyKey) of(r *request, body []byte) idempotencyKey {
 	if i.key != "" {

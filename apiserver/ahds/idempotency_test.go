@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +86,16 @@ var _ = Describe("A request that is repeated", func() {
 			Expect(s.do("GET", path, "").text("notes")).To(Equal("later"))
 			Expect(s.do("PATCH", path, `{"isBooked":false}`, key("book")).status).To(Equal(http.StatusUnprocessableEntity))
 			Expect(s.do("PATCH", path, `{"isBooked":true}`, key("other")).status).To(Equal(http.StatusConflict))
+
+			By("a replacement")
+			whole := s.do("GET", path, "").body
+			first, second := strings.Replace(whole, `"later"`, `"first"`, 1), strings.Replace(whole, `"later"`, `"second"`, 1)
+			replaced := s.do("PUT", path, first, key("put"))
+			Expect(replaced.status).To(Equal(http.StatusOK), replaced.body)
+			s.do("PATCH", path, `{"notes":"later"}`).ok()
+			Expect(s.do("PUT", path, first, key("put")).body).To(Equal(replaced.body))
+			Expect(s.do("GET", path, "").text("notes")).To(Equal("later"))
+			Expect(s.do("PUT", path, second, key("put")).status).To(Equal(http.StatusUnprocessableEntity))
 
 			By("a hold, with its token")
 			path = slotPath + "/" + s.do("POST", slotPath, slotBody(12)).created(slotID)

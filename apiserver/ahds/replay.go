@@ -60,6 +60,9 @@ func (h *handler) replay(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
+	if err := r.refuseKey("a replay does not support this header; remove the header. Receivers recognize repeated events by their webhook-id"); err != nil {
+		return err
+	}
 	sent, _, err := r.readObject(w, typeJSON)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
@@ -16,7 +15,11 @@ const rotationOverlap = 24 * time.Hour
 
 // replaceResource serves PUT …/{kind}/{id}.
 func (h *handler) replaceResource(w http.ResponseWriter, r *request, k *resourceKind) error {
-	sent, _, err := r.readObject(w, typeJSON)
+	key, err := r.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	sent, text, err := r.readObject(w, typeJSON)
 	if err != nil {
 		return err
 	}
@@ -24,7 +27,7 @@ func (h *handler) replaceResource(w http.ResponseWriter, r *request, k *resource
 	if err != nil {
 		return err
 	}
-	return h.changeResource(w, r, k, idempotencyKey{}, content.Bool("isActive"), func(schema.Content) (schema.Content, error) {
+	return h.changeResource(w, r, k, key.of(r, text), content.Bool("isActive"), func(schema.Content) (schema.Content, error) {
 		return maps.Clone(content), nil
 	})
 }
@@ -99,8 +102,8 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Header.Values(idempotencyHeader)) > 0 {
-		return fielderror.Errors{{In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: "rotate-secret does not support this header, because the new secret is not kept for a second response; remove the header, and send If-Match so that a retry does not rotate again"}}
+	if err := r.refuseKey("rotate-secret does not support this header, because the new secret is not kept for a second response; remove the header, and send If-Match so that a retry does not rotate again"); err != nil {
+		return err
 	}
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return err

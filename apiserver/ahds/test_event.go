@@ -20,6 +20,9 @@ func (h *handler) testWebhook(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
 	}
+	if err := r.refuseKey("a test does not support this header, because each request sends another event; remove the header"); err != nil {
+		return err
+	}
 	if _, _, err := r.readOptions(w, nil); err != nil {
 		return err
 	}

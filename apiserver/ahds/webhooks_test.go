@@ -256,6 +256,11 @@ var _ = Describe("Webhook events", func() {
 		Expect(patched.status).To(Equal(http.StatusOK), patched.body)
 		Expect(s.do("PATCH", path, `{"extensions":{"n":1}}`, key("k2"), ifMatch(keyed.header.Get("ETag"))).body).To(Equal(patched.body))
 		Expect(s.do("PATCH", path, `{"extensions":{"n":2}}`, key("k2")).status).To(Equal(http.StatusUnprocessableEntity))
+		whole := eventBody(fields{"description": "whole", "extensions": fields{}})
+		replaced := s.do("PUT", path, whole, key("k3"), ifMatch(patched.header.Get("ETag")))
+		Expect(replaced.status).To(Equal(http.StatusOK), replaced.body)
+		Expect(s.do("PUT", path, whole, key("k3"), ifMatch(patched.header.Get("ETag"))).body).To(Equal(replaced.body))
+		Expect(s.do("PUT", path, eventBody(fields{"description": "other", "extensions": fields{}}), key("k3")).status).To(Equal(http.StatusUnprocessableEntity))
 	})
 
 	It("are created again with an Idempotency-Key of yesterday", func() {

@@ -36,6 +36,13 @@ type SiteClaimSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	Former []SiteReference `json:"former,omitempty"`
 
+	// external is the Secret, in the namespace of the Site, of the external database in which the site's
+	// data is stored. It is set only if the Site has storage.postgres.external. A Site that is created again
+	// with another storage is refused. An administrator can remove it if that database no longer has data
+	// of the site.
+	// +optional
+	External *DSNReference `json:"external,omitempty"`
+
 	// placement is the pool database in which the site's data is stored. It is set only if the Site
 	// has storage.postgres.pool.
 	// +optional

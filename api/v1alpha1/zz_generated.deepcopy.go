@@ -1174,6 +1174,11 @@ func (in *SiteClaimSpec) DeepCopyInto(out *SiteClaimSpec) {
 		*out = make([]SiteReference, len(*in))
 		copy(*out, *in)
 	}
+	if in.External != nil {
+		in, out := &in.External, &out.External
+		*out = new(DSNReference)
+		**out = **in
+	}
 	if in.Placement != nil {
 		in, out := &in.Placement, &out.Placement
 		*out = new(Placement)

@@ -25,6 +25,8 @@ const sweepBatch = 500
 // sweepDelay is the delay before remaining objects are deleted again.
 const sweepDelay = time.Second
 
+const notErased = "The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: "
+
 // finalize completes the deletion of a Site. Without the finalizer it does nothing, and the data
 // and claims stay.
 func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
@@ -59,7 +61,7 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 		if wait := site.DeletionTimestamp.Add(r.Drain).Sub(r.Now()); wait > 0 {
 			return wait, nil
 		}
-		if wait, err := r.eraseRecords(ctx, s, claim.Spec.SiteKey); err != nil || wait > 0 {
+		if wait, err := r.eraseRecords(ctx, s, claim); err != nil || wait > 0 {
 			return wait, err
 		}
 		if err := r.deleteAsRead(ctx, claim); err != nil {
@@ -74,9 +76,16 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 	return 0, r.deleteAsRead(ctx, namespaceClaim)
 }
 
-// eraseRecords deletes the data with the key. It returns the delay before the next attempt, or zero
-// if all is deleted.
-func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
+// eraseRecords deletes the data with the key of the claim. It returns the delay before the next attempt, or
+// zero if all is deleted.
+func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, claim *v1alpha1.SiteClaim) (time.Duration, error) {
+	siteKey := claim.Spec.SiteKey
+	if bad, err := r.storedElsewhere(ctx, s.site, claim); err != nil {
+		return 0, err
+	} else if bad != nil {
+		s.found.failed = notErased + bad.message
+		return databaseDelay, nil
+	}
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		if s.site.Spec.Storage.Postgres.Provisioned != nil {
 			return r.deleteDatabases(ctx, s, siteKey) // provision_delete.go
@@ -85,7 +94,7 @@ func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, siteKey string)
 		if err != nil || why == "" {
 			return 0, err
 		}
-		s.found.failed = "The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: " + why
+		s.found.failed = notErased + why
 		return databaseDelay, nil
 	}
 	left, err := r.sweep(ctx, s.site.Namespace, siteKey)

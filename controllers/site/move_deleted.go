@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
@@ -37,6 +36,9 @@ func (r *MoveReconciler) stepDeleted(ctx context.Context, s *moveScope) (done bo
 	case s.status.Phase == v1alpha1.MoveRollingBack:
 		return false, nil
 	default:
+		if err := r.noteExternal(ctx, claim, s.status.From); err != nil { // MoveSwitching may have changed it
+			return true, err
+		}
 		if s.status.Placement != nil {
 			if err := r.changePlacement(ctx, claim, s.status.FormerPlacement, s.status.Placement); err != nil {
 				return true, err
@@ -85,24 +87,23 @@ func sameDatabase(a, b *v1alpha1.Storage) bool {
 	return isProvisioned(a) == isProvisioned(b) && equality.Semantic.DeepEqual(a.Postgres.External, b.Postgres.External)
 }
 
-// leftByMove returns why a new Site must not use its storage, or nil: it was created again during a
-// SiteMove, and its data is in another storage.
-func (r *Reconciler) leftByMove(ctx context.Context, s *scope) (*verdict, error) {
-	if s.siteClaim == nil || s.site.Status.SiteKey != "" {
-		return nil, nil
-	}
+// leftByMove returns why a Site that has not been served must not use its storage, or nil: it was created
+// again during a SiteMove, and its data is in another storage. moving reports whether there is such a SiteMove.
+func (r *Reconciler) leftByMove(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (bad *verdict, moving bool, err error) {
 	moves := &v1alpha1.SiteMoveList{}
-	if err := r.Live.List(ctx, moves, client.InNamespace(s.site.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the SiteMoves of the Site: %w", err)
+	if err := r.Live.List(ctx, moves, client.InNamespace(site.Namespace)); err != nil {
+		return nil, false, fmt.Errorf("list the SiteMoves of the Site: %w", err)
 	}
 	for i := range moves.Items {
 		move := &moveScope{move: &moves.Items[i], status: moves.Items[i].Status}
-		if move.crosses() || move.status.SiteKey != s.siteClaim.Spec.SiteKey || move.status.Phase.Ended() || move.hasData(&s.site.Spec.Storage) {
+		if move.crosses() || move.status.SiteKey != claim.Spec.SiteKey || move.status.Phase.Ended() {
 			continue
 		}
-		s.lookAgain(databaseDelay)
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"A SiteMove has not ended, and the retained data of the Site is in another storage. Delete the Site, and create it with the spec.storage of %s.", move.whereData())}, nil
+		if move.hasData(&site.Spec.Storage) {
+			return nil, true, nil
+		}
+		return foreignRecords("A SiteMove has not ended, and the retained data of the Site is in another storage. "+
+			"Delete the Site, and create it with the spec.storage of %s.", move.whereData()), true, nil
 	}
-	return nil, nil
+	return nil, false, nil
 }

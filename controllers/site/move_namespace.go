@@ -239,6 +239,7 @@ func (r *MoveReconciler) giveClaim(ctx context.Context, s *moveScope, before v1a
 		claim.Spec.Former = former[max(0, len(former)-maxFormer):]
 	}
 	claim.Spec.SiteRef = v1alpha1.SiteReference{Namespace: after.Namespace, Name: after.Name, UID: after.UID}
+	claim.Spec.External = externalSecret(&after.Spec.Storage)
 	if err := r.updateClaim(ctx, claim); err != nil {
 		return false, err
 	}

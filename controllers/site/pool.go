@@ -86,25 +86,20 @@ func (r *Reconciler) updateClaim(ctx context.Context, claim *v1alpha1.SiteClaim)
 }
 
 // releasePlacement removes the placement of a Site that a SiteMove has moved out of its pool, after the
-// move has ended: until then it may return. A new Site with a placement was created again, without the
-// pool that has its records: the verdict refuses it.
-func (r *Reconciler) releasePlacement(ctx context.Context, s *scope) (*verdict, error) {
-	postgres := s.site.Spec.Storage.Postgres
-	if s.siteClaim == nil || s.siteClaim.Spec.Placement == nil || s.site.Status.Move != nil || postgres != nil && postgres.Pool != nil {
-		return nil, nil
+// move has ended: until then it may return. A Site that has not been served may be created again during
+// the move, see storedElsewhere.
+func (r *Reconciler) releasePlacement(ctx context.Context, s *scope) error {
+	if s.siteClaim == nil || s.siteClaim.Spec.Placement == nil || s.site.Status.Move != nil ||
+		s.site.Status.SiteKey != s.siteClaim.Spec.SiteKey || isPooled(&s.site.Spec.Storage) {
+		return nil
 	}
-	if placement := s.siteClaim.Spec.Placement; s.site.Status.SiteKey == "" {
-		return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"The retained records of SiteClaim %q are in database %q of the pool of SiteClass %q. Create the Site with spec.className %q, and then move it by a SiteMove.",
-			s.siteClaim.Name, placement.Database, placement.ClassName, placement.ClassName)}, nil
-	}
-	claim := s.siteClaim.DeepCopy()
-	claim.Spec.Placement = nil
-	if err := r.updateClaim(ctx, claim); err != nil {
-		return nil, err
-	}
-	s.siteClaim = claim
-	return nil, nil
+	s.siteClaim.Spec.Placement = nil
+	return r.updateClaim(ctx, s.siteClaim)
+}
+
+// isPooled reports whether a storage is a database of a pool.
+func isPooled(storage *v1alpha1.Storage) bool {
+	return storage.Postgres != nil && storage.Postgres.Pool != nil
 }
 
 // placedConnection reads the connection to a database of a pool from its Secret in the operator's

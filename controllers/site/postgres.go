@@ -78,6 +78,9 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	if err := r.migrate(ctx, conn, s); err != nil || s.found.schemaReady != &schemaReady {
 		return err
 	}
+	if err := r.noteExternal(ctx, s.siteClaim, &s.site.Spec.Storage); err != nil {
+		return err
+	}
 	if err := r.publishConnection(ctx, s.site, key, connection); err != nil {
 		return err
 	}

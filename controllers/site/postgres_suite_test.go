@@ -15,11 +15,13 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/controllers/site/provision"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
@@ -254,6 +256,69 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		for _, s := range held {
 			expectReady(ctx, s)
 		}
+	})
+
+	It("is not used by a Site that is created again, while its records are in another storage", func(ctx SpecContext) {
+		newDatabase(ctx, "again", "again-secret")
+		namespace := newNamespace(ctx)
+		first := createSite(ctx, namespace, "oak", "pg-again")
+		expectReady(ctx, first)
+		key := reload(ctx, first).Status.SiteKey
+		createRecord(ctx, namespace, key, "patient.1")
+		deleteAndWait(ctx, first)
+
+		By("in the cluster")
+		Expect(admin.Create(ctx, secretOf(namespace, map[string]string{"uri": uri("again", "again-secret", "127.0.0.1", "")}))).To(Succeed())
+		elsewhere := newPostgresSite(namespace, "pg-again", v1alpha1.DeletionDelete)
+		Expect(admin.Create(ctx, elsewhere)).To(Succeed())
+		storageOf(ctx, elsewhere).Should(Equal(`False ForeignRecords: Namespace "` + namespace + `" has the retained records of SiteClaim "pg-again". ` +
+			"Delete the Site, create it with storage.type Cluster, and then move it by a SiteMove."))
+		Expect(reload(ctx, elsewhere).Status.SiteKey).To(BeEmpty())
+
+		By("keeping those records when it is deleted")
+		Eventually(func() []string { return reload(ctx, elsewhere).Finalizers }).WithContext(ctx).Should(ContainElement(v1alpha1.SiteFinalizer))
+		Expect(admin.Delete(ctx, elsewhere)).To(Succeed())
+		Eventually(func(ctx context.Context) string {
+			return ptr.Deref(meta.FindStatusCondition(reload(ctx, elsewhere).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
+		}).WithContext(ctx).Should(HavePrefix("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: Namespace"))
+		Expect(get[v1alpha1.SiteClaim](ctx, "", "pg-again").Spec.SiteKey).To(Equal(key))
+		update(ctx, namespace, "oak", func(s *v1alpha1.Site) { s.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
+		expectGone(ctx, elsewhere)
+		Expect(countRecords(ctx, namespace, key)).To(Equal(6))
+
+		By("in the database of another Secret")
+		Expect(apiServer.Delete(ctx, newRecord(namespace, key, "patient.1"))).To(Succeed())
+		stored := newPostgresSite(namespace, "pg-again", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, stored)).To(Succeed())
+		expectReady(ctx, stored)
+		Expect(get[v1alpha1.SiteClaim](ctx, "", "pg-again").Spec.External).To(HaveValue(Equal(v1alpha1.DSNReference{Name: "db", Key: "uri"})))
+		deleteAndWait(ctx, stored)
+		other := newPostgresSite(namespace, "pg-again", v1alpha1.DeletionRetain)
+		other.Spec.Storage.Postgres.External.SecretRef.Name = "other"
+		for _, s := range []*v1alpha1.Site{newSite(namespace, "oak", "pg-again", v1alpha1.DeletionRetain), other} {
+			Expect(admin.Create(ctx, s)).To(Succeed())
+			storageOf(ctx, s).Should(HavePrefix(`False ForeignRecords: The retained records of SiteClaim "pg-again" are in the database of Secret "db", key "uri".`))
+			deleteAndWait(ctx, s)
+		}
+		again := newPostgresSite(namespace, "pg-again", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, again)).To(Succeed())
+		expectReady(ctx, again)
+		deleteAndWait(ctx, again)
+
+		By("in a provisioned database")
+		update(ctx, "", "pg-again", func(claim *v1alpha1.SiteClaim) { claim.Spec.External = nil })
+		volume := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}}
+		volume.Namespace, volume.Name = namespace, provision.SecondName
+		volume.Labels = map[string]string{v1alpha1.SiteKeyLabel: key}
+		Expect(admin.Create(ctx, volume)).To(Succeed())
+		inCluster := createSite(ctx, namespace, "oak", "pg-again")
+		storageOf(ctx, inCluster).Should(HavePrefix(`False ForeignRecords: Namespace "` + namespace + `" has the database paddock-postgres-b of engine StatefulSet with the retained records`))
+		deleteAndWait(ctx, volume)
+		touch(ctx, inCluster)
+		expectReady(ctx, inCluster)
 	})
 
 	It("removes the rows with deletionPolicy Delete, and waits for a database that is away", func(ctx SpecContext) {

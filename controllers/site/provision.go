@@ -127,6 +127,28 @@ func findElsewhere(ctx context.Context, cached, live client.Reader, site *v1alph
 		"Namespace %q has the database %s. To use its data, set spec.storage.postgres.provisioned.name to %s. Otherwise delete it.", site.Namespace, other, other)}, nil
 }
 
+// storedInProvisioned returns why a Site with other storage must not use it, or nil: the namespace has a
+// provisioned database with the site key of the SiteClaim.
+func (r *Reconciler) storedInProvisioned(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (*verdict, error) {
+	for _, name := range provision.Names {
+		provisioned := &v1alpha1.Site{Spec: v1alpha1.SiteSpec{Storage: v1alpha1.Storage{Postgres: &v1alpha1.PostgresStorage{
+			Provisioned: &v1alpha1.ProvisionedPostgres{Engine: v1alpha1.EngineCloudNativePG, Name: name}, // the Cluster is read too
+		}}}}
+		provisioned.Namespace = site.Namespace
+		objects, err := viewDatabase(ctx, r.databases(name), r.Live, provisioned)
+		if err != nil {
+			return nil, err
+		}
+		for _, engine := range provision.Engines {
+			if data := objects.Data(engine); data != nil && data.GetLabels()[v1alpha1.SiteKeyLabel] == claim.Spec.SiteKey {
+				return foreignRecords("Namespace %q has the database %s of engine %s with the retained records of SiteClaim %q. "+
+					"Delete the Site, and create it with that storage.postgres.provisioned, or delete the database.", site.Namespace, name, engine, claim.Name), nil
+			}
+		}
+	}
+	return nil, nil
+}
+
 // decideProvision returns why the Site cannot use the existing data, or nil.
 func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Objects) *verdict {
 	engine := site.Spec.Storage.Postgres.Provisioned.Engine

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,18 +24,79 @@ const foreignRecordsDelay = time.Minute
 
 // storage prepares the storage of the Site.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
-	if bad, err := r.leftByMove(ctx, s); bad != nil || err != nil { // move_deleted.go
-		s.found.storageReady = bad
-		return proceed, err
+	if s.siteClaim != nil {
+		bad, err := r.storedElsewhere(ctx, s.site, s.siteClaim)
+		if bad != nil {
+			s.found.storageReady = bad
+			s.lookAgain(databaseDelay)
+		}
+		if bad != nil || err != nil {
+			return proceed, err
+		}
 	}
-	if bad, err := r.releasePlacement(ctx, s); bad != nil || err != nil { // pool.go
-		s.found.storageReady = bad
+	if err := r.releasePlacement(ctx, s); err != nil { // pool.go
 		return proceed, err
 	}
 	if s.site.Spec.Storage.Type == v1alpha1.StoragePostgres {
 		return proceed, r.postgresStorage(ctx, s)
 	}
 	return proceed, r.clusterStorage(ctx, s)
+}
+
+// storedElsewhere returns why a Site must not use its storage, or nil: it has not been served with the data
+// of the SiteClaim, which is in another storage.
+func (r *Reconciler) storedElsewhere(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (*verdict, error) {
+	if site.Status.SiteKey == claim.Spec.SiteKey {
+		return nil, nil
+	}
+	if bad, moving, err := r.leftByMove(ctx, site, claim); bad != nil || moving || err != nil { // move_deleted.go
+		return bad, err
+	}
+	storage := &site.Spec.Storage
+	if placement := claim.Spec.Placement; placement != nil && site.Status.Move == nil && !isPooled(storage) {
+		return foreignRecords("The retained records of SiteClaim %q are in database %q of the pool of SiteClass %q. Create the Site with spec.className %q, and then move it by a SiteMove.",
+			claim.Name, placement.Database, placement.ClassName, placement.ClassName), nil
+	}
+	if external := claim.Spec.External; external != nil && !equality.Semantic.DeepEqual(external, externalSecret(storage)) {
+		return foreignRecords("The retained records of SiteClaim %q are in the database of Secret %q, key %q. Delete the Site, and create it with that storage.postgres.external.secretRef. "+
+			"If that database has no records of the Site, ask a cluster administrator to remove spec.external of the SiteClaim.", claim.Name, external.Name, external.Key), nil
+	}
+	if storage.Type != v1alpha1.StorageCluster {
+		record, err := firstOf(ctx, r.Live, "Record", site.Namespace, fields.OneTermEqualSelector(siteKeyField, claim.Spec.SiteKey))
+		if err != nil {
+			return nil, err
+		}
+		if record != "" {
+			return foreignRecords("Namespace %q has the retained records of SiteClaim %q. Delete the Site, create it with storage.type Cluster, and then move it by a SiteMove.", site.Namespace, claim.Name), nil
+		}
+	}
+	if isProvisioned(storage) {
+		return nil, nil // see decideProvision and findElsewhere
+	}
+	return r.storedInProvisioned(ctx, site, claim) // provision.go
+}
+
+func foreignRecords(format string, args ...any) *verdict {
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(format, args...)}
+}
+
+// noteExternal writes the Secret of an external database to the SiteClaim, which outlives the Site. It does so
+// before the Site is served from that storage. With other storage, it removes the Secret from the SiteClaim.
+func (r *Reconciler) noteExternal(ctx context.Context, claim *v1alpha1.SiteClaim, storage *v1alpha1.Storage) error {
+	external := externalSecret(storage)
+	if equality.Semantic.DeepEqual(claim.Spec.External, external) {
+		return nil
+	}
+	claim.Spec.External = external
+	return r.updateClaim(ctx, claim)
+}
+
+// externalSecret returns the Secret of an external database, or nil for other storage.
+func externalSecret(storage *v1alpha1.Storage) *v1alpha1.DSNReference {
+	if storage.Postgres == nil || storage.Postgres.External == nil {
+		return nil
+	}
+	return &storage.Postgres.External.SecretRef
 }
 
 // clusterStorage checks that the namespace has no records of another SiteClaim. Storage in etcd
@@ -54,6 +116,9 @@ func (r *Reconciler) clusterStorage(ctx context.Context, s *scope) error {
 	v := decideStorage(view)
 	s.found.storageReady = &v
 	if v.status == metav1.ConditionTrue {
+		if err := r.noteExternal(ctx, s.siteClaim, &s.site.Spec.Storage); err != nil {
+			return err
+		}
 		s.found.siteKey = s.siteClaim.Spec.SiteKey
 	}
 	if v.reason == v1alpha1.ReasonForeignRecords {

@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -36,6 +38,16 @@ func TestWorkOfEarlierPhase(t *testing.T) {
 				t.Errorf("due: %t", got)
 			}
 		})
+	}
+}
+
+// TestWebhookNames renames the webhook of a delivery, and the targets of its event.
+func TestWebhookNames(t *testing.T) {
+	all := []delivery.Archived{{Delivery: delivery.Delivery{ID: "?", Webhook: "a", Event: store.AcceptedEvent{ID: "e", Targets: []string{"a", "b", "gone"}}}}}
+	webhookNames{"a": "x", "b": "y"}.apply(all)
+	want := []delivery.Archived{{Delivery: delivery.Delivery{ID: delivery.DeliveryID("e", "x"), Webhook: "x", Event: store.AcceptedEvent{ID: "e", Targets: []string{"x", "y", "gone"}}}}}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Error(diff)
 	}
 }
 

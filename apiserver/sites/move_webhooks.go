@@ -21,10 +21,16 @@ func (n webhookNames) of(id string) string { return cmp.Or(n[id], id) }
 // events, by which receivers detect repeated ones, stay.
 func (n webhookNames) apply(deliveries []delivery.Archived) {
 	for i := range deliveries {
-		if d := &deliveries[i]; n[d.Webhook] != "" && n[d.Webhook] != d.Webhook {
+		d := &deliveries[i]
+		if n[d.Webhook] != "" && n[d.Webhook] != d.Webhook {
 			d.Webhook = n[d.Webhook]
 			d.ID = delivery.DeliveryID(d.Event.ID, d.Webhook)
 		}
+		targets := make([]string, len(d.Event.Targets))
+		for j, id := range d.Event.Targets {
+			targets[j] = n.of(id)
+		}
+		d.Event.Targets = targets
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,6 +227,30 @@ func TestDeliveries(t *testing.T) {
 	}
 	if recent, err := log.Recent(t.Context(), hour.Add(2*time.Hour)); err != nil || len(recent.Minutes) > 0 {
 		t.Errorf("deliveries from an hour ahead: %+v, error %v", recent, err)
+	}
+}
+
+// TestDumpOfRepeatedDelivery gives up a delivery that was made again after a success. It has ended once.
+func TestDumpOfRepeatedDelivery(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	mustWrite(t, site, to(rex(1), "e", "Patient/rex", "a"))
+	var fails atomic.Bool
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: {answer: func(string, store.AcceptedEvent, int) delivery.Outcome {
+		if fails.Load() {
+			return delivery.Outcome{Status: delivery.Failed, Attempt: delivery.Attempt{At: time.Now(), Reason: delivery.ReasonStatus}}
+		}
+		return delivered()
+	}}})
+	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
+	fails.Store(true)
+	if _, err := site.Deliveries().Redeliver(t.Context(), "a", delivery.DeliveryID("e", "a")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "dead letters", []string{"e to a: Failed"}, func() []string { return objectsLeft(t, namespace) })
+	ended, _, err := site.Archive().DumpEnded(t.Context(), "", 10)
+	if err != nil || len(ended) != 1 || ended[0].Status != delivery.Failed {
+		t.Errorf("%d ended deliveries, %v: %+v", len(ended), err, ended)
 	}
 }
 

@@ -159,15 +159,17 @@ func eachPage[L any, P interface {
 
 // DumpEnded implements delivery.Archive. It returns all ended deliveries at once, because their
 // number is limited. If the log has dropped the envelope of a delivery, the delivery is returned
-// without the envelope.
+// without the envelope. A delivery that was made again after a success may have ended twice. The later
+// end, which is not in the log, is returned.
 func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Archived, string, error) {
 	var ended []delivery.Archived
+	known := map[string]bool{}
 	err := a.eachObject(ctx, func(obj *recordsv1.WebhookDelivery) error {
 		if obj.Spec.Status == recordsv1.DeliveryPending {
 			return nil
 		}
 		archived, err := archivedOf(&obj.Spec)
-		ended = append(ended, archived)
+		ended, known[archived.ID] = append(ended, archived), true
 		return err
 	})
 	if err != nil {
@@ -175,6 +177,9 @@ func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Arc
 	}
 	err = a.eachRing(ctx, func(_ string, r *ring) {
 		for i := range r.done {
+			if known[r.done[i].id()] {
+				continue
+			}
 			archived := delivery.Archived{Delivery: toDelivery(&r.done[i].WebhookDeliverySpec), Scheduled: int(r.done[i].Scheduled)}
 			archived.Event.Envelope = []byte(r.done[i].Text)
 			ended = append(ended, archived)

@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -215,13 +217,17 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 		ON CONFLICT (site, id) DO UPDATE SET status = EXCLUDED.status, tries = EXCLUDED.tries, finished = EXCLUDED.finished, attempts = EXCLUDED.attempts
 		WHERE delivery.status <> 0 AND EXCLUDED.status <> 0 AND EXCLUDED.finished > delivery.finished`
 	for from := 0; from < len(all); from += restoreBatch {
+		part := all[from:min(len(all), from+restoreBatch)]
+		if err := a.insertEventsOf(ctx, tx, part); err != nil {
+			return err
+		}
 		var ids, webhooks []string
-		var seqs, ats, subjects []int64
+		var seqs, ats []int64
 		var statuses []int16
 		var tries []int32
 		var next, chains, finished []*int64
-		var attempts, packed, envelopes [][]byte
-		for _, d := range all[from:min(len(all), from+restoreBatch)] {
+		var attempts [][]byte
+		for _, d := range part {
 			ids, webhooks = append(ids, d.ID), append(webhooks, d.Webhook)
 			seqs, ats = append(seqs, d.Event.Sequence), append(ats, d.Event.Accepted.UnixMilli())
 			statuses, tries = append(statuses, outbox.StatusNumber(d.Status)), append(tries, int32(d.Scheduled)) //nolint:gosec // a schedule has few attempts
@@ -243,22 +249,58 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 				}
 			}
 			attempts = append(attempts, log)
-			head, _ := outbox.Pack(store.Event{ID: d.Event.ID, Type: d.Event.Type, Subject: d.Event.Subject, Targets: d.Event.Targets, Restricted: d.Event.Restricted})
-			subjects, packed = append(subjects, outbox.SubjectKey(d.Event.Subject)), append(packed, head)
-			envelope := d.Event.Envelope
-			if envelope == nil {
-				envelope = []byte{}
-			}
-			envelopes = append(envelopes, envelope)
 		}
-		batch := &pgx.Batch{}
-		batch.Queue(insertEvents, a.number, seqs, ats, subjects, packed, envelopes)
-		batch.Queue(insertArchived, a.number, ids, webhooks, seqs, ats, statuses, tries, next, chains, finished, attempts)
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		if _, err := tx.Exec(ctx, insertArchived, a.number, ids, webhooks, seqs, ats, statuses, tries, next, chains, finished, attempts); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// insertEventsOf inserts the events of deliveries. The targets of an event are those of the delivery, its
+// webhook, and those of the event that exists: the Cluster engine returns each delivery with its own
+// webhook only. An event without a target for a delivery would leave that delivery behind when it is
+// erased or trimmed.
+func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.Archived) error {
+	events := map[int64]*store.AcceptedEvent{}
+	for i := range all {
+		event := all[i].Event
+		event.Targets = append(slices.Clone(event.Targets), all[i].Webhook)
+		if other := events[event.Sequence]; other != nil {
+			event.Targets = append(event.Targets, other.Targets...)
+			if event.Envelope == nil {
+				event.Envelope = other.Envelope
+			}
+		}
+		events[event.Sequence] = &event
+	}
+	rows, err := tx.Query(ctx, `SELECT seq, at, event FROM event WHERE site = $1 AND seq = ANY($2::int8[])`, a.number, slices.Collect(maps.Keys(events)))
+	if err != nil {
+		return err
+	}
+	var seq, at int64
+	var packed []byte
+	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &packed}, func() error {
+		known, err := outbox.UnpackHead(seq, at, packed)
+		events[seq].Targets = append(events[seq].Targets, known.Targets...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var seqs, ats, subjects []int64
+	var heads, envelopes [][]byte
+	for _, seq := range slices.Sorted(maps.Keys(events)) {
+		event := events[seq]
+		slices.Sort(event.Targets)
+		head, _ := outbox.Pack(store.Event{ID: event.ID, Type: event.Type, Subject: event.Subject, Targets: slices.Compact(event.Targets), Restricted: event.Restricted})
+		seqs, ats, subjects = append(seqs, seq), append(ats, event.Accepted.UnixMilli()), append(subjects, outbox.SubjectKey(event.Subject))
+		heads, envelopes = append(heads, head), append(envelopes, append([]byte{}, event.Envelope...))
+	}
+	const insert = `INSERT INTO event (site, seq, at, subject, event, envelope)
+		SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e ON CONFLICT (site, seq) DO UPDATE SET event = EXCLUDED.event`
+	_, err = tx.Exec(ctx, insert, a.number, seqs, ats, subjects, heads, envelopes)
+	return err
 }
 
 func archiveError(doing string, err error) error {

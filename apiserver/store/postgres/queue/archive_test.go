@@ -55,6 +55,27 @@ func TestArchiveReturn(t *testing.T) {
 	}
 }
 
+// TestArchiveOfSharedEvent restores the deliveries of one event to several webhooks, each with its own
+// webhook as the target, as the cluster returns them. Erasing the record of the event deletes all.
+func TestArchiveOfSharedEvent(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	s := d.site()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	archive := queue.NewArchive(d.pool, s.Number())
+	of := func(webhook string) delivery.Archived {
+		event := store.AcceptedEvent{ID: "e", Type: "task.created", Subject: "Task/t", Sequence: 1, Accepted: now, Targets: []string{webhook}, Envelope: []byte("{}")}
+		return delivery.Archived{Delivery: delivery.Delivery{ID: delivery.DeliveryID("e", webhook), Webhook: webhook, Event: event, Status: delivery.Failed, Finished: now}}
+	}
+	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{of("a"), of("b")})).To(Succeed())
+	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{of("c")})).To(Succeed())
+	_, err := s.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: "Task", ID: "t"}, Erase: true}})
+	g.Expect(err).NotTo(HaveOccurred())
+	var left int
+	g.Expect(d.pool.QueryRow(t.Context(), `SELECT count(*) FROM delivery WHERE site = $1`, s.Number()).Scan(&left)).To(Succeed())
+	g.Expect(left).To(BeZero())
+}
+
 // TestReturnOfOpenBreaker returns to a storage where the breaker of a webhook was open.
 func TestReturnOfOpenBreaker(t *testing.T) {
 	g := NewWithT(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
@@ -118,6 +119,9 @@ func (h *handler) listDeliveries(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := r.hideSubjects(found); err != nil {
+		return err
+	}
 	items := make([]jsontext.Value, len(found))
 	for i := range found {
 		items[i] = renderDelivery(found[i])
@@ -143,7 +147,7 @@ func (h *handler) readDelivery(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respond(w, http.StatusOK, typeJSON, renderDelivery(found))
+	return r.respondDelivery(w, http.StatusOK, found)
 }
 
 // redeliver serves POST …/webhook/{id}/delivery/{deliveryId}/redeliver.
@@ -160,7 +164,7 @@ func (h *handler) redeliver(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respond(w, http.StatusAccepted, typeJSON, renderDelivery(sent))
+	return r.respondDelivery(w, http.StatusAccepted, sent)
 }
 
 // redeliverAny serves POST …/delivery/{deliveryId}/redeliver. It tries each webhook of the site, of
@@ -185,7 +189,7 @@ func (h *handler) redeliverAny(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		return r.respond(w, http.StatusAccepted, typeJSON, renderDelivery(sent))
+		return r.respondDelivery(w, http.StatusAccepted, sent)
 	}
 	return store.ErrNotFound
 }
@@ -202,6 +206,34 @@ func (r *request) sendOptions(w http.ResponseWriter) (deliveryID string, err err
 		return "", err
 	}
 	return r.deliveryID()
+}
+
+// respondDelivery writes a delivery as the response. Errors: those of hideSubjects.
+func (r *request) respondDelivery(w http.ResponseWriter, status int, d delivery.Delivery) error {
+	shown := []delivery.Delivery{d}
+	if err := r.hideSubjects(shown); err != nil {
+		return err
+	}
+	return r.respond(w, status, typeJSON, renderDelivery(shown[0]))
+}
+
+// hideSubjects removes the subjects of restricted events, which name hidden records, unless the
+// caller may see all records. Errors: access.ErrUnavailable.
+func (r *request) hideSubjects(deliveries []delivery.Delivery) error {
+	restricted := func(d delivery.Delivery) bool { return d.Event.Restricted }
+	if !slices.ContainsFunc(deliveries, restricted) {
+		return nil
+	}
+	err := r.site.Privileged(r.Context())
+	if forbidden := new(access.ForbiddenError); !errors.As(err, &forbidden) {
+		return err
+	}
+	for i, d := range deliveries {
+		if restricted(d) {
+			deliveries[i].Event.Subject = ""
+		}
+	}
+	return nil
 }
 
 // renderDelivery returns the JSON of a delivery.

@@ -115,6 +115,25 @@ var _ = Describe("Deliveries", func() {
 		Expect(s.do("GET", hookPath+"/"+uuid.NewString()+"/delivery", "").status).To(Equal(http.StatusNotFound))
 	})
 
+	It("name a record that privacy rules hide to privileged callers only", func() {
+		hidden := newDelivery(hook, "e5", delivery.Failed, at.Add(5*time.Hour))
+		hidden.Event.Restricted, hidden.Event.Subject = true, "Patient/vip"
+		log.add(hidden)
+		one := path + "/delivery/" + hidden.ID
+		read := func() []string {
+			return []string{s.do("GET", path+"/delivery", "").ok().body, s.do("GET", one, "").ok().body, s.do("POST", one+"/redeliver", "").body, s.do("POST", "/delivery/"+hidden.ID+"/redeliver", "").body}
+		}
+		for _, body := range read() {
+			Expect(body).To(And(ContainSubstring(`"eventId":"e5"`), Not(ContainSubstring("vip"))))
+		}
+		Expect(s.do("GET", path+"/delivery", "").body).To(ContainSubstring("Practitioner/1"), "other records")
+		cleared.Store(true)
+		DeferCleanup(func() { cleared.Store(false) })
+		for _, body := range read() {
+			Expect(body).To(ContainSubstring(`"subject":"Patient/vip"`))
+		}
+	})
+
 	It("are sent again, alone", func() {
 		for event, base := range map[string]string{"e2": path, "e3": ""} {
 			again := s.do("POST", base+"/delivery/"+delivery.DeliveryID(event, hook)+"/redeliver", "")

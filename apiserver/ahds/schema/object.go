@@ -70,7 +70,14 @@ func ParseList(text []byte, maxItems int) ([]Object, error) {
 	}
 	var objects []Object
 	var errs fielderror.Errors
-	for decoder.PeekKind() != jsontext.KindEndArray {
+	items := 0
+	for ; decoder.PeekKind() != jsontext.KindEndArray; items++ {
+		if items >= maxItems { // the rest is only counted, because each object needs more memory than its text
+			if err := decoder.SkipValue(); err != nil {
+				return nil, syntaxError(err)
+			}
+			continue
+		}
 		value, err := decoder.ReadValue()
 		if err != nil {
 			return nil, syntaxError(err)
@@ -88,8 +95,8 @@ func ParseList(text []byte, maxItems int) ([]Object, error) {
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, unparseable("", "the body has more text after the JSON array; send one array only")
 	}
-	if len(objects) < 1 || len(objects) > maxItems {
-		errs = fielderror.Errors{{Code: fielderror.CodeOutOfRange, Detail: "the array has " + strconv.Itoa(len(objects)) + " items; send 1 to " + strconv.Itoa(maxItems)}}
+	if items < 1 || items > maxItems {
+		errs = fielderror.Errors{{Code: fielderror.CodeOutOfRange, Detail: "the array has " + strconv.Itoa(items) + " items; send 1 to " + strconv.Itoa(maxItems)}}
 	}
 	return objects, errs.Err()
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,19 @@ func told(err error) []string {
 		said[i] = each.At + " " + each.Code
 	}
 	return said
+}
+
+// TestParseListLimit checks that items beyond the limit are counted but not kept.
+func TestParseListLimit(t *testing.T) {
+	objects, err := ParseList([]byte("["+strings.Repeat(`{"a":1},`, 999)+"{}]"), 2)
+	if len(objects) != 2 || err == nil || !strings.Contains(err.Error(), "the array has 1000 items; send 1 to 2") {
+		t.Errorf("%d objects, error %v", len(objects), err)
+	}
+	for _, text := range []string{`[{},{"a":1,"a":2}]`, `[{},{]`, `[{},{}`, `[{},{}]]`} {
+		if _, err := ParseList([]byte(text), 1); !slices.ContainsFunc(told(err), func(said string) bool { return strings.HasSuffix(said, " unparseable_json") }) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 func TestParseRefuses(t *testing.T) {

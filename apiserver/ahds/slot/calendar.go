@@ -3,6 +3,7 @@ package slot
 import (
 	"cmp"
 	"io"
+	"strings"
 	"time"
 
 	ics "github.com/arran4/golang-ical"
@@ -35,7 +36,7 @@ func WriteCalendar(to io.Writer, name string, events []Event) error {
 	calendar.SetProductId("-//Paddock//Availability slots//EN")
 	calendar.SetMethod(ics.MethodPublish)
 	if name != "" {
-		calendar.SetXWRCalName(name)
+		calendar.SetXWRCalName(withoutControls(name))
 	}
 	calendar.SetRefreshInterval("PT15M")
 	for _, event := range events {
@@ -61,7 +62,20 @@ func (e Event) addTo(calendar *ics.Calendar) {
 	if e.service != "" {
 		state += ": " + e.service
 	}
-	to.SetSummary(state)
+	to.SetSummary(withoutControls(state))
 	to.SetStatus(status)
 	to.SetTimeTransparency(shown)
 }
+
+// withoutControls returns text with line feeds for all line breaks, and without the other control
+// characters, which RFC 5545 §3.3.11 does not allow in a text.
+func withoutControls(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' && c != '\n' && c != '\t' || c == '\x7f' {
+			return -1
+		}
+		return c
+	}, lineBreaks.Replace(text))
+}
+
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")

@@ -151,7 +151,7 @@ func (w *mutation) apply(ctx context.Context, name string, info rest.UpdatedObje
 		return nil, err
 	}
 	if sent.GetResourceVersion() != "" {
-		return nil, apierrors.NewConflict(w.groupResource(), name, errors.New("the object to be created has a resourceVersion; it may have been deleted"))
+		return nil, apierrors.NewConflict(w.groupResource(), name, errors.New("the object does not exist, but metadata.resourceVersion is set; remove the field to create the object"))
 	}
 	return w.create(ctx, sent, false, validate)
 }

@@ -20,7 +20,8 @@ const (
 	maxKeys = 8
 	// keyLine is the prefix of the claim lines of keys.
 	keyLine = "Idempotency-Key "
-	// poll is the interval of reads of a record that another request is about to create.
+	// poll is the delay before a create is repeated that conflicted with a record which cannot be read:
+	// another request is about to create it, or it was just deleted.
 	poll = 10 * time.Millisecond
 )
 

@@ -301,7 +301,7 @@ func (i *importer) countAll(lines []*importLine) {
 	}
 }
 
-// fail adds the error of a line to the response.
+// fail counts a failed line. It adds the error to the response, unless maxImportErrors are in it.
 func (i *importer) fail(number int, err error) {
 	i.counts[importFailed]++
 	if len(i.errors) < maxImportErrors {

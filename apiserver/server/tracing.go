@@ -56,7 +56,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	case "grpc":
 		return otlptracegrpc.New(ctx)
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q is neither http/protobuf nor grpc", protocol)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL or OTEL_EXPORTER_OTLP_PROTOCOL: %q is not supported; set http/protobuf or grpc", protocol)
 	}
 }
 

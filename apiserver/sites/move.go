@@ -203,7 +203,7 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 	}
 	connection, there := m.sites.namedConnection(ctx, m.held, secret)
 	if !there {
-		return nil, nil, fmt.Errorf("there is no Secret %s with the connection of the move: %w", secret, store.ErrUnavailable)
+		return nil, nil, fmt.Errorf("there is no Secret %s/%s with a valid connection for this Site; the status of the SiteMove says why the controller has not written it: %w", m.sites.options.Namespace, secret, store.ErrUnavailable)
 	}
 	db, err := m.sites.databases.openLocked(ctx, m.held.key, connection, lockOf(object))
 	if errors.Is(err, postgres.ErrLocked) {

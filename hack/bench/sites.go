@@ -32,7 +32,7 @@ const (
 	sitesDeadline = 15 * time.Minute
 )
 
-// siteCounts are the numbers of Sites at which it is measured.
+// siteCounts are the numbers of Sites at which benchSites measures the cost, in ascending order.
 var siteCounts = []int{10, 50, 100, 200}
 
 // programCost is what one program takes while nobody asks it for anything.

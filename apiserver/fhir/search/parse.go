@@ -71,7 +71,7 @@ func ParseCriteria(values url.Values, opts Options) (Query, error) {
 	opts.Lenient = false
 	query, err := parse(values, opts, nil, true)
 	if err == nil && query.Where == nil {
-		return Query{}, Errors{{Problem: "search criteria are missing: a conditional interaction needs at least one of " + strings.Join(namesOf(query.Types), ", ")}}
+		return Query{}, Errors{{Problem: "no search parameter has a value; give at least one of " + strings.Join(namesOf(query.Types), ", ")}}
 	}
 	return query, err
 }

@@ -173,7 +173,7 @@ func removeGroups(ctx context.Context, api *siteapi.Client) (int, error) {
 	}](ctx, api, "eventgroup", nil)
 	for i, group := range groups {
 		if err := api.AHDS(ctx, http.MethodDelete, "eventgroup/"+group.ID, nil, nil, nil); err != nil {
-			return i, fmt.Errorf("delete an event group: %w", err)
+			return i, fmt.Errorf("delete event group %s: %w", group.ID, err)
 		}
 	}
 	return len(groups), err
@@ -185,7 +185,7 @@ func removeFeeds(ctx context.Context, api *siteapi.Client) (int, error) {
 	}](ctx, api, "availability-slot-feed", nil)
 	for i, feed := range feeds {
 		if err := api.AHDS(ctx, http.MethodDelete, "availability-slot-feed/"+feed.ID, nil, nil, nil); err != nil {
-			return i, fmt.Errorf("delete a calendar: %w", err)
+			return i, fmt.Errorf("delete calendar %s: %w", feed.ID, err)
 		}
 	}
 	return len(feeds), err

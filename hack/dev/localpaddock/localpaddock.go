@@ -218,7 +218,7 @@ func (p *Paddock) Apply(ctx context.Context, dir string) error {
 func (p *Paddock) SetSecret(ctx context.Context, namespace, name, kind string, content map[string]string) error {
 	clients, err := kubernetes.NewForConfig(p.cluster.Config())
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("make a client of kube-apiserver: %w", err)
 	}
 	secret := corev1ac.Secret(name, namespace).WithType(corev1.SecretType(kind)).WithStringData(content)
 	_, err = clients.CoreV1().Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: "localpaddock", Force: true})
@@ -232,7 +232,7 @@ func (p *Paddock) SetSecret(ctx context.Context, namespace, name, kind string, c
 func (p *Paddock) Token(ctx context.Context, namespace, account, audience string, life time.Duration) (string, error) {
 	clients, err := kubernetes.NewForConfig(p.cluster.Config())
 	if err != nil {
-		return "", fmt.Errorf("make a client: %w", err)
+		return "", fmt.Errorf("make a client of kube-apiserver: %w", err)
 	}
 	seconds := int64(life.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}, ExpirationSeconds: &seconds}}
@@ -345,7 +345,7 @@ func (p *Paddock) keyArgs() []string {
 func (p *Paddock) writeKeys(ctx context.Context) error {
 	clients, err := kubernetes.NewForConfig(p.cluster.Config())
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("make a client of kube-apiserver: %w", err)
 	}
 	var made map[string][]byte
 	err = wait.PollUntilContextTimeout(ctx, pageTokenInterval, pageTokenTimeout, true, func(ctx context.Context) (bool, error) {

@@ -7,5 +7,6 @@ import "syscall"
 // dieWithParent does nothing: only Linux ends children with their parent.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// letThrough does nothing: elsewhere the folders must be open to the server's user.
+// letThrough does nothing. Only on Linux can the server pass folders that its user may not enter. On
+// other systems that user must be able to enter all parent folders of the data.
 func letThrough(*syscall.SysProcAttr) {}

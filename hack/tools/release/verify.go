@@ -110,7 +110,7 @@ func (v verifier) verifyFiles(dir string) error {
 		return err
 	}
 	if _, err := v.trusted.Verify(signed, verify.NewPolicy(verify.WithArtifact(bytes.NewReader(text)), verify.WithKey())); err != nil {
-		return fmt.Errorf("the signature of %s is not by this key: %w", checksumsFile, err)
+		return fmt.Errorf("the signature of %s does not match the file and the key; download the release and the key of the project again: %w", checksumsFile, err)
 	}
 	if err := verifyChecksums(dir); err != nil {
 		return err

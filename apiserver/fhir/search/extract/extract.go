@@ -56,8 +56,8 @@ func IsFacet(param string) bool { return slices.Contains(facets, param) }
 // facets and signatures of every record, so it is added for a measured gain only.
 var facets = []string{"active", "deceased", "gender"}
 
-// Parts returns the string parameters of a type that select elements of what param selects: family
-// and given of name, for example.
+// Parts returns the string parameters of a type that select children of the elements that param
+// selects: family and given for name. For phonetic, whose index values are codes, it returns none.
 func Parts(recordType, param string) []string { return parts[typeParam{recordType, param}] }
 
 type typeParam struct{ recordType, param string }

@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Client } from './api/client';
+import { renewalIn, warning } from './api/expiry';
 import { type Metadata } from './metadata';
 import { PageOf, pages } from './pages';
 import { go, Link, useRoute, type Route } from './router';
@@ -10,9 +11,6 @@ import type { Grant } from './signin/flow';
 import { Announcements, announce } from './ui/announce';
 import { Dialog } from './ui/dialog';
 import { retryFailed } from './ui/load';
-
-/** warning is how many milliseconds before its expiry a token is renewed, or people are warned. */
-const warning = 60_000;
 
 export function App() {
   const route = useRoute();
@@ -61,14 +59,14 @@ function SiteApp({ route }: { route: Route }) {
   );
 }
 
-/** useExpiry renews the token a minute before its expiry if possible. Else it reports that the token ends soon. */
+/** useExpiry renews the token before its expiry if possible. Else it reports that the token ends soon. */
 function useExpiry(grant: Grant | undefined, client: Client, onRenewed: (grant: Grant) => void, onExpired: () => void): boolean {
   const [warned, setWarned] = useState(false);
   useEffect(() => {
     setWarned(false);
     if (!grant?.expires) return;
     const left = grant.expires - Date.now();
-    const renewal = after(left - warning, async () => {
+    const renewal = after(grant.renew ? renewalIn(left) : left - warning, async () => {
       try {
         if (!grant.renew) throw new Error('the issuer does not allow renewal');
         const next = await grant.renew();

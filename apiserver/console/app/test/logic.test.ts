@@ -5,7 +5,7 @@ import { diff } from '../src/diff';
 import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
 import { errorOf } from '../src/api/errors';
-import { expiryOf } from '../src/api/expiry';
+import { expiryOf, renewalIn } from '../src/api/expiry';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, stateOf, type Slot } from '../src/pages/slots';
 import { summaryOf, type Delivery } from '../src/pages/webhooks';
@@ -107,6 +107,18 @@ describe('errorOf', () => {
 describe('expiryOf', () => {
   it('reads the claim exp', () => expect(expiryOf(`x.${btoa(JSON.stringify({ exp: 1700000000 }))}.y`)).toBe(1700000000000));
   it.each(['', 'opaque', 'a.b.c', `x.${btoa('{}')}.y`])('%s has none', (token) => expect(expiryOf(token)).toBeUndefined());
+});
+
+describe('renewalIn', () => {
+  it.each([
+    [3_600_000, 3_540_000],
+    [120_000, 60_000],
+    [90_000, 45_000],
+    [60_000, 30_000],
+    [1_000, 5_000],
+    [0, 5_000],
+    [-60_000, 5_000],
+  ])('a token with %d ms left is renewed in %d ms', (left, want) => expect(renewalIn(left)).toBe(want));
 });
 
 describe('records', () => {

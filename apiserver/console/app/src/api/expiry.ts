@@ -9,3 +9,14 @@ export function expiryOf(token: string): number | undefined {
     return undefined;
   }
 }
+
+/** warning is how many milliseconds before its expiry a token is renewed, or people are warned. */
+export const warning = 60_000;
+
+/** shortest is the least number of milliseconds between two renewals. A token that ends at once would else be renewed without a pause. */
+const shortest = 5_000;
+
+/** renewalIn returns in how many milliseconds to renew a token with so many left. A token that lasts less than two minutes is renewed after half of them. */
+export function renewalIn(left: number): number {
+  return Math.max(left - warning, left / 2, shortest);
+}

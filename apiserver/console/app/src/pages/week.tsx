@@ -148,7 +148,7 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
   const [busy, setBusy] = useState(false);
   const id = slot.availabilitySlotId;
   const state = stateOf(slot, Date.now());
-  const token = client.holds.get(id);
+  const token = state === 'held' ? client.holds.get(id) : undefined;
   const act = async (name: 'hold' | 'book' | 'release', done: string) => {
     setBusy(true);
     setError(undefined);
@@ -160,6 +160,7 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
       announce(done);
       onClose();
     } catch (problem) {
+      if (problem instanceof ApiError && problem.code === 'hold_ended') client.holds.delete(id);
       setError(problem);
     }
     setBusy(false);

@@ -41,8 +41,16 @@ func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhoo
 		if ended, after, err = source.DumpEnded(ctx, after, archivePage); err != nil {
 			return err
 		}
+		purged, err := m.purgedOf(ctx, former, ended)
+		if err != nil {
+			return err
+		}
 		renamed.apply(ended)
-		if err := target.RestoreEnded(ctx, ended); err != nil {
+		kept := slices.DeleteFunc(slices.Clone(ended), func(d delivery.Archived) bool {
+			_, gone := purged[strings.ToLower(d.Event.Subject)]
+			return gone
+		})
+		if err := target.RestoreEnded(ctx, kept); err != nil {
 			return err
 		}
 		if err := m.erasePurged(ctx, former, ended); err != nil {
@@ -65,13 +73,31 @@ func (m *mover) dropChanges(ctx context.Context, former store.Store) error {
 	return nil
 }
 
-// erasePurged erases the deliveries about records that were purged since the switch. Such a record is
-// in the former storage, and not in the one that serves the Site. A later purge finds the deliveries.
+// erasePurged erases the deliveries about records that were purged since the switch, unless their ids are
+// used again. They may have been restored during the purge, or before an earlier call of copyPast ended.
+// A later purge finds the deliveries.
 func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []delivery.Archived) error {
+	purged, err := m.purgedOf(ctx, former, ended)
+	if err != nil {
+		return err
+	}
+	for _, key := range purged {
+		erase := store.Op{Kind: store.Purge, Key: key, Erase: true, If: store.Precondition{Approve: isPurged}}
+		if _, err := m.served.Write(ctx, []store.Op{erase}); err != nil && !errors.Is(err, errKept) {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgedOf returns the records that ended deliveries are about, and that were purged since the switch, by
+// their subjects in lower case. Such a record is in the former storage. The one that serves the Site does
+// not have it, or has another one with its id.
+func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delivery.Archived) (map[string]store.Key, error) {
 	before, isArchive := former.(move.Storage)
 	now, alsoArchive := m.served.(move.Storage)
 	if !isArchive || !alsoArchive {
-		return fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
+		return nil, fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
 	}
 	var subjects []store.Key
 	for i := range ended {
@@ -81,22 +107,28 @@ func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []del
 	}
 	there, err := headsOf(ctx, before, subjects)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kept, err := headsOf(ctx, now, slices.Collect(maps.Keys(there)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for key := range there {
-		if kept[key] {
-			continue
+	purged := map[string]store.Key{}
+	for key, head := range there {
+		current, gone := kept[key], false
+		switch {
+		case current == nil:
+			gone = true
+		case current.Newest().Created.After(head.Newest().Updated):
+			if gone, err = move.IsPurged(ctx, now, head); err != nil {
+				return nil, err
+			}
 		}
-		erase := store.Op{Kind: store.Purge, Key: key, Erase: true, If: store.Precondition{Approve: isPurged}}
-		if _, err := now.Write(ctx, []store.Op{erase}); err != nil && !errors.Is(err, errKept) {
-			return err
+		if gone {
+			purged[strings.ToLower(key.Type+"/"+key.ID)] = key
 		}
 	}
-	return nil
+	return purged, nil
 }
 
 // errKept refuses the erasure of a record that exists, because it was created again after its purge.
@@ -109,11 +141,11 @@ func isPurged(current *store.Record) error {
 	return nil
 }
 
-// headsOf returns those of the keys that have a record or a tombstone.
-func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[store.Key]bool, error) {
+// headsOf returns the newest versions, tombstones included, of those of the keys that have one.
+func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[store.Key]*store.Dumped, error) {
 	slices.SortFunc(keys, store.Key.Compare)
 	keys = slices.Compact(keys)
-	found := map[store.Key]bool{}
+	found := map[store.Key]*store.Dumped{}
 	if len(keys) == 0 {
 		return found, nil
 	}
@@ -124,7 +156,7 @@ func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[s
 			return nil, err
 		}
 		for i := range page.Records {
-			found[page.Records[i].Key] = true
+			found[page.Records[i].Key] = &page.Records[i]
 			query.After = page.Records[i].Key
 		}
 		more = page.More && len(page.Records) > 0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -179,6 +180,20 @@ func (c *carried) forget(id string) {
 	delete(c.pending, "Practitioner/"+c.prefix+"-"+id)
 }
 
+// reuse creates a record whose id was purged. Only the deliveries about the new one must be carried.
+func (c *carried) reuse(ctx context.Context, id string) {
+	GinkgoHelper()
+	c.forget(id)
+	practitioner(ctx, c.prefix+"-"+id)
+	Eventually(func(g Gomega) {
+		ended, pending := deliveriesTo(ctx, "demo", "done", "Practitioner/"+c.prefix+"-"+id), deliveriesTo(ctx, "demo", "stuck", "Practitioner/"+c.prefix+"-"+id)
+		g.Expect(ended).To(HaveEach(HaveField("Status", "delivered")))
+		g.Expect(pending).To(HaveEach(HaveField("Attempts", HaveLen(1))))
+		maps.Copy(c.ended, ended)
+		maps.Copy(c.pending, pending)
+	}).WithTimeout(patience).Should(Succeed())
+}
+
 // check expects that a move has carried all. The audit log and ended deliveries follow the switch.
 func (c *carried) check(ctx context.Context) {
 	GinkgoHelper()
@@ -295,7 +310,7 @@ func carriedSpecs() {
 	})
 
 	It("moves from one database to another, and returns with what came since", func(ctx SpecContext) {
-		d := prepare(ctx, "two", 12, "a", "purged", "late")
+		d := prepare(ctx, "two", 12, "a", "purged", "late", "reused")
 		held := holdTable(ctx, "second", "res", "SHARE ROW EXCLUSIVE")
 		create(ctx, "carries-on", "second")
 		held.blocks(ctx)
@@ -310,6 +325,8 @@ func carriedSpecs() {
 		held.blocks(ctx)
 		purge(ctx, "two-late")
 		d.forget("late")
+		purge(ctx, "two-reused")
+		d.reuse(ctx, "reused")
 		held.release(ctx)
 		awaitPast(ctx, "carries-on")
 		c.check(ctx)

@@ -90,7 +90,7 @@ func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, claim *v1alpha1
 		if s.site.Spec.Storage.Postgres.Provisioned != nil {
 			return r.deleteDatabases(ctx, s, siteKey) // provision_delete.go
 		}
-		why, err := r.eraseDatabase(ctx, s.site, siteKey)
+		why, err := r.eraseDatabase(ctx, s.site, claim)
 		if err != nil || why == "" {
 			return 0, err
 		}

@@ -119,10 +119,12 @@ func (r *Reconciler) migrate(ctx context.Context, conn *pgx.Conn, s *scope) erro
 	}
 }
 
-// eraseDatabase deletes the rows of a site key from the Site's database, which is external or in a
-// pool. If wait is not empty, it says why the rows cannot be deleted yet.
-func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, key string) (wait string, err error) {
-	if site.Status.SiteKey != key {
+// eraseDatabase deletes the rows of the site key of a claim from the Site's database, which is external or in
+// a pool. If wait is not empty, it says why the rows cannot be deleted yet.
+func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (wait string, err error) {
+	key := claim.Spec.SiteKey
+	adopted := claim.Spec.External != nil || claim.CreationTimestamp.Before(&site.CreationTimestamp)
+	if site.Status.SiteKey != key && !adopted {
 		return "", nil // no connection was published for this key, so it has no rows
 	}
 	conn, bad, err := r.connectToErase(ctx, site, key)

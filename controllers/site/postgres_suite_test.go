@@ -366,6 +366,34 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(query(ctx, "renewed", "SELECT count(*) FROM sites")).To(BeZero())
 	})
 
+	DescribeTable("removes the rows of an earlier Site of that name, whose database cannot be used", func(ctx SpecContext, name string, noted bool) {
+		newDatabase(ctx, name, "adopted-secret")
+		first := createSiteIn(ctx, "pg-"+name, uri(name, "adopted-secret", "127.0.0.1", ""), v1alpha1.DeletionRetain)
+		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-"+name)
+		execute(ctx, name, fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", claim.Spec.SiteKey))
+		deleteAndWait(ctx, first)
+		execute(ctx, "postgres", "ALTER ROLE "+name+" NOLOGIN")
+		if !noted {
+			update(ctx, "", claim.Name, func(claim *v1alpha1.SiteClaim) { claim.Spec.External = nil })
+			time.Sleep(time.Second) // creationTimestamp has whole seconds
+		}
+		s := newPostgresSite(first.Namespace, "pg-"+name, v1alpha1.DeletionDelete)
+		Expect(admin.Create(ctx, s)).To(Succeed())
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable"))
+		Expect(admin.Delete(ctx, s)).To(Succeed())
+		Eventually(func(ctx context.Context) string {
+			return ptr.Deref(meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
+		}).WithContext(ctx).Should(ContainSubstring("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: The database cannot be used"))
+		execute(ctx, "postgres", "ALTER ROLE "+name+" LOGIN")
+		touch(ctx, s) // instead of the next attempt
+		expectGone(ctx, s)
+		expectGone(ctx, claim)
+		Expect(query(ctx, name, "SELECT count(*) FROM sites")).To(BeZero())
+	},
+		Entry("that the SiteClaim names", "adopted", true),
+		Entry("that it does not name", "adoptedtoo", false),
+	)
+
 	It("removes the rows of the tables that it knows, and none of a later release's", func(ctx SpecContext) {
 		newDatabase(ctx, "grown", "grown-secret")
 		s := createSiteIn(ctx, "pg-grown", uri("grown", "grown-secret", "127.0.0.1", ""), v1alpha1.DeletionDelete)

@@ -3,12 +3,15 @@ package siteclass
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/controllers/apply"
@@ -33,14 +36,19 @@ func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1a
 	if err := reader.List(ctx, moves, client.MatchingLabels{v1alpha1.DrainLabel: class.Name}); err != nil {
 		return nil, fmt.Errorf("list the SiteMoves of the drain: %w", err)
 	}
-	d := drain{class: class, claims: claims, sites: map[types.UID]*v1alpha1.Site{}, moves: map[types.NamespacedName]*v1alpha1.SiteMove{}, blocked: map[string]int{}}
+	d := drain{class: class, claims: claims, sites: map[types.UID]*v1alpha1.Site{}, moves: map[types.NamespacedName]*v1alpha1.SiteMove{}, blocked: map[string]int{}, refused: map[string]int{}}
 	for i := range sites {
 		d.sites[sites[i].UID] = &sites[i]
 	}
 	for i := range moves.Items {
 		move := &moves.Items[i]
 		d.moves[client.ObjectKeyFromObject(move)] = move
-		if !move.Status.Phase.Ended() {
+		switch {
+		case stuck(move): // other Sites are moved before it is tried again
+			if err := r.deleteMove(ctx, move); err != nil {
+				return nil, err
+			}
+		case !move.Status.Phase.Ended():
 			d.moving++
 		}
 	}
@@ -51,8 +59,8 @@ func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1a
 	}
 	for _, move := range d.moves { // those of Sites that have left the database, or need not leave it
 		if phase := move.Status.Phase; phase.Ended() || phase == v1alpha1.MovePending || phase == "" {
-			if err := client.IgnoreNotFound(r.Client.Delete(ctx, move)); err != nil {
-				return nil, fmt.Errorf("delete SiteMove %s/%s: %w", move.Namespace, move.Name, err)
+			if err := r.deleteMove(ctx, move); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -60,7 +68,36 @@ func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1a
 	for database, n := range d.blocked {
 		messages[database] = fmt.Sprintf("No other database of the pool has room for %d of the Sites. Add a database, or raise the capacity of one.", n)
 	}
+	for database, n := range d.refused {
+		messages[database] = strings.TrimSpace(fmt.Sprintf("%s kube-apiserver refused the SiteMoves for %d of the Sites. See the errors in the controller's log.", messages[database], n))
+	}
 	return messages, nil
+}
+
+// stuck reports whether a move has not begun because of a reason that has lasted for drainRetry.
+func stuck(move *v1alpha1.SiteMove) bool {
+	stalled := meta.FindStatusCondition(move.Status.Conditions, v1alpha1.ConditionStalled)
+	return move.Status.Phase == v1alpha1.MovePending && stalled != nil && stalled.Status == metav1.ConditionTrue && time.Since(stalled.LastTransitionTime.Time) > drainRetry
+}
+
+// deleteMove deletes a SiteMove of the drain. If kube-apiserver refuses that, it is tried again by the next
+// reconcile.
+func (r *Reconciler) deleteMove(ctx context.Context, move *v1alpha1.SiteMove) error {
+	err := client.IgnoreNotFound(r.Client.Delete(ctx, move))
+	if err != nil && !moveRefused(ctx, err) {
+		return fmt.Errorf("delete SiteMove %s/%s: %w", move.Namespace, move.Name, err)
+	}
+	return nil
+}
+
+// moveRefused reports whether an error is about one object only, such as by a quota or an object of a tenant with
+// the same name, and logs it. It must not stop the drain for other tenants.
+func moveRefused(ctx context.Context, err error) bool {
+	if !apierrors.IsAlreadyExists(err) && apply.Refusal(err) == "" {
+		return false
+	}
+	log.FromContext(ctx).Error(err, "kube-apiserver refused a SiteMove of the drain")
+	return true
 }
 
 // drain is the state of one reconcile.
@@ -74,6 +111,8 @@ type drain struct {
 	moving int
 	// blocked is the number of Sites without room in another database, by the database that they are in.
 	blocked map[string]int
+	// refused is the number of Sites whose SiteMove cannot be created, by the database that they are in.
+	refused map[string]int
 }
 
 // moveAway creates a SiteMove for the Site of a SiteClaim, if the Site is in a database that is drained and
@@ -103,8 +142,8 @@ func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.Sit
 	case d.moving >= maxDrains:
 		return nil
 	case former != nil:
-		if err := client.IgnoreNotFound(r.Client.Delete(ctx, former)); err != nil {
-			return fmt.Errorf("delete SiteMove %s: %w", name, err)
+		if err := r.deleteMove(ctx, former); err != nil {
+			return err
 		}
 	}
 	move := &v1alpha1.SiteMove{
@@ -114,10 +153,14 @@ func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.Sit
 		},
 		Spec: v1alpha1.SiteMoveSpec{SiteName: site.Name, To: site.Spec.Storage, Decision: v1alpha1.MoveConfirm},
 	}
-	if err := r.Client.Create(ctx, move, apply.FieldOwner); err != nil {
+	switch err := r.Client.Create(ctx, move, apply.FieldOwner); {
+	case err == nil:
+		d.moving++
+	case moveRefused(ctx, err):
+		d.refused[placement.Database]++
+	default:
 		return fmt.Errorf("create SiteMove %s: %w", name, err)
 	}
-	d.moving++
 	return nil
 }
 

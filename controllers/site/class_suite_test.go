@@ -261,6 +261,12 @@ var _ = Describe("SiteClass", func() {
 
 		By("moving the Sites of a database that is drained, as far as there is room")
 		addDatabase("pool2", 2)
+		for _, s := range sites {
+			if reload(ctx, s).Status.Database == "pool1" { // a Site without class too
+				update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.ClassName = ptr.To("") })
+				break
+			}
+		}
 		keys := map[string]string{}
 		for _, s := range sites {
 			now := reload(ctx, s)

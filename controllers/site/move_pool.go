@@ -20,7 +20,11 @@ func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, t
 	}
 	if claim.Spec.Reserved == nil {
 		var class *v1alpha1.SiteClass
-		if name := target.Class(); name != "" {
+		name := target.Class()
+		if s.move.Labels[v1alpha1.DrainLabel] != "" && claim.Spec.Placement != nil { // the Site may have left the class
+			name = claim.Spec.Placement.ClassName
+		}
+		if name != "" {
 			if class, err = find[v1alpha1.SiteClass](ctx, r.Live, client.ObjectKey{Name: name}); err != nil {
 				return dsn.Connection{}, nil, err
 			}

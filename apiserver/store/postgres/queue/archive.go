@@ -268,7 +268,7 @@ func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.A
 		event.Targets = append(slices.Clone(event.Targets), all[i].Webhook)
 		if other := events[event.Sequence]; other != nil {
 			event.Targets = append(event.Targets, other.Targets...)
-			if event.Envelope == nil {
+			if len(event.Envelope) == 0 { // the log of that webhook has dropped it
 				event.Envelope = other.Envelope
 			}
 		}
@@ -298,7 +298,8 @@ func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.A
 		heads, envelopes = append(heads, head), append(envelopes, append([]byte{}, event.Envelope...))
 	}
 	const insert = `INSERT INTO event (site, seq, at, subject, event, envelope)
-		SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e ON CONFLICT (site, seq) DO UPDATE SET event = EXCLUDED.event`
+		SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e
+		ON CONFLICT (site, seq) DO UPDATE SET event = EXCLUDED.event, envelope = CASE event.envelope WHEN '' THEN EXCLUDED.envelope ELSE event.envelope END`
 	_, err = tx.Exec(ctx, insert, a.number, seqs, ats, subjects, heads, envelopes)
 	return err
 }

@@ -67,8 +67,16 @@ func TestArchiveOfSharedEvent(t *testing.T) {
 		event := store.AcceptedEvent{ID: "e", Type: "task.created", Subject: "Task/t", Sequence: 1, Accepted: now, Targets: []string{webhook}, Envelope: []byte("{}")}
 		return delivery.Archived{Delivery: delivery.Delivery{ID: delivery.DeliveryID("e", webhook), Webhook: webhook, Event: event, Status: delivery.Failed, Finished: now}}
 	}
-	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{of("a"), of("b")})).To(Succeed())
-	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{of("c")})).To(Succeed())
+	dropped := func(webhook string) delivery.Archived {
+		d := of(webhook)
+		d.Event.Envelope = []byte{}
+		return d
+	}
+	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{dropped("c")})).To(Succeed())
+	g.Expect(archive.RestoreEnded(t.Context(), []delivery.Archived{of("a"), dropped("b")})).To(Succeed())
+	var envelope string
+	g.Expect(d.pool.QueryRow(t.Context(), `SELECT convert_from(envelope, 'UTF8') FROM event WHERE site = $1`, s.Number()).Scan(&envelope)).To(Succeed())
+	g.Expect(envelope).To(Equal("{}"), "the log has dropped the envelope of the other deliveries only")
 	_, err := s.Write(t.Context(), []store.Op{{Kind: store.Purge, Key: store.Key{Type: "Task", ID: "t"}, Erase: true}})
 	g.Expect(err).NotTo(HaveOccurred())
 	var left int

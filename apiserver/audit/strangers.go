@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// strangersPerHour is how many refused requests without an authenticated caller one Log stores
-	// individually in an hour. Further ones are counted. With a summary each summaryInterval, three
+	// strangersPerHour is how many refused or failed requests without an authenticated caller one Log
+	// stores individually in an hour. Further ones are counted. With a summary each summaryInterval, three
 	// servers store less than a third of the 32 MiB (compressed) that the cluster engine keeps for a
 	// Site, within the default retention of 90 days.
 	strangersPerHour = 30
@@ -30,9 +30,10 @@ type strangers struct {
 	counted map[int]*Entry
 }
 
-// ofStranger reports whether the entry is of a refused request without an authenticated caller.
+// ofStranger reports whether the entry is of a refused or failed request without an authenticated
+// caller. Clients can cause failures, too: a token of an issuer whose keys are unknown gets 503.
 func (e *Entry) ofStranger() bool {
-	return (e.Caller == "" || e.Caller == anonymous) && e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
+	return (e.Caller == "" || e.Caller == anonymous) && e.Status >= http.StatusBadRequest
 }
 
 // admit returns the entries to store, and counts the others.

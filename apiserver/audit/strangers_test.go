@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,7 @@ func TestStrangersAreBounded(t *testing.T) {
 		log := NewLog("oak", storage, Settings{})
 		addAll(t, log, refused(1000, http.StatusUnauthorized, ""))
 		addAll(t, log, refused(5, http.StatusForbidden, anonymous))
+		addAll(t, log, refused(7, http.StatusServiceUnavailable, ""))
 		if n := storage.stored(); n != strangersPerHour {
 			t.Errorf("%d entries are stored at once", n)
 		}
@@ -42,23 +44,25 @@ func TestStrangersAreBounded(t *testing.T) {
 			t.Errorf("%d entries with those of a known caller", n)
 		}
 		time.Sleep(summaryInterval + time.Second)
+		synctest.Wait()
 		counted := map[int]int{}
 		for _, batch := range storage.batches {
 			for _, e := range batch {
 				counted[e.Status] += e.Requests
 			}
 		}
-		if n := storage.stored(); n != strangersPerHour+102 || counted[http.StatusUnauthorized] != 1000-strangersPerHour || counted[http.StatusForbidden] != 5 {
-			t.Errorf("%d entries, which count %v", n, counted)
+		want := map[int]int{http.StatusUnauthorized: 1000 - strangersPerHour, http.StatusForbidden: 5, http.StatusServiceUnavailable: 7}
+		if n := storage.stored(); n != strangersPerHour+103 || !maps.Equal(counted, want) {
+			t.Errorf("%d entries, which count %v, want %v", n, counted, want)
 		}
 		time.Sleep(time.Hour)
 		addAll(t, log, refused(1, http.StatusUnauthorized, ""))
-		if n := storage.stored(); n != strangersPerHour+103 {
+		if n := storage.stored(); n != strangersPerHour+104 {
 			t.Errorf("%d entries in the next hour", n)
 		}
 		addAll(t, log, refused(strangersPerHour, http.StatusUnauthorized, ""))
 		log.Close(t.Context())
-		if n := storage.stored(); n != strangersPerHour+103+strangersPerHour {
+		if n := storage.stored(); n != strangersPerHour+104+strangersPerHour {
 			t.Errorf("%d entries with the last summary", n)
 		}
 	})

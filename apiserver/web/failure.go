@@ -134,7 +134,8 @@ func accessFailure(err error) (Failure, bool) {
 	case errors.Is(err, access.ErrSiteHidden):
 		return failure(err, http.StatusNotFound, CodeUnknownSite), true
 	case errors.Is(err, access.ErrUnavailable):
-		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, err.Error()), true
+		// The text of err may contain addresses, and differ between hidden and absent sites.
+		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, access.ErrUnavailable.Error()), true
 	}
 	return Failure{}, false
 }

@@ -35,7 +35,7 @@ func TestFailureOf(t *testing.T) {
 		"no token":                     {&access.TokenError{}, 401, CodeLoginRequired, map[string]string{"WWW-Authenticate": `Bearer realm="paddock"`}},
 		"no right":                     {&access.ForbiddenError{}, 403, CodePermissionDenied, nil},
 		"a hidden site":                {access.ErrSiteHidden, 404, CodeUnknownSite, nil},
-		"identity away":                {access.ErrUnavailable, 503, CodeUnavailable, retry},
+		"identity away":                {fmt.Errorf("%w: %w", access.ErrUnavailable, secret), 503, CodeUnavailable, retry},
 		"no audit log":                 {audit.ErrUnavailable, 503, CodeAuditUnavailable, retry},
 		"a request too many":           {&limits.ExceededError{RetryAfter: 1200 * time.Millisecond}, 429, CodeTooManyRequests, map[string]string{"Retry-After": "2"}},
 		"a claim":                      {&store.ClaimError{}, 409, CodeClaimConflict, nil},

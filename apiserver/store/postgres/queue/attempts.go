@@ -11,8 +11,7 @@ import (
 const firstAttempts = 2
 
 // attempts limits the concurrent attempts to one webhook, as TCP's slow start does: a success raises
-// the limit by one, up to the workers of the queue. A slot that is returned without a success lowers it by
-// one, down to firstAttempts.
+// the limit by one, up to the workers of the queue, and a failure lowers it by one, down to firstAttempts.
 type attempts struct {
 	// slots has an element for each attempt that may begin now.
 	slots chan struct{}
@@ -49,17 +48,23 @@ func (q *queues) join(queue string) *attempts {
 	return of
 }
 
-// end returns a slot and changes the limit. delivered reports whether there was an attempt that succeeded.
-func (q *queues) end(queue string, of *attempts, delivered bool) {
+// How the limit changes with the attempt of a slot. It stays if there was none.
+const (
+	succeeded = 1
+	failed    = -1
+)
+
+// end returns a slot and changes the limit.
+func (q *queues) end(queue string, of *attempts, change int) {
 	q.leave(queue, of)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !delivered && of.limit > firstAttempts {
+	if change == failed && of.limit > firstAttempts {
 		of.limit--
 		return
 	}
 	of.slots <- struct{}{}
-	if delivered && of.limit < q.workers {
+	if change == succeeded && of.limit < q.workers {
 		of.limit++
 		of.slots <- struct{}{}
 	}

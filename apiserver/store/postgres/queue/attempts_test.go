@@ -24,21 +24,20 @@ func TestAttempts(t *testing.T) {
 			running = append(running, of)
 		}
 	}
-	end := func(delivered bool) {
+	end := func(change int) {
 		for _, of := range running {
-			q.end(queue, of, delivered)
+			q.end(queue, of, change)
 		}
 		running = nil
 	}
 	for _, step := range []struct {
-		delivered bool
-		want      int
-	}{{true, 2}, {true, 4}, {true, 8}, {false, 8}, {false, 2}, {true, 2}, {false, 4}, {true, 2}} {
+		change, want int
+	}{{succeeded, 2}, {succeeded, 4}, {succeeded, 8}, {0, 8}, {failed, 8}, {failed, 2}, {succeeded, 2}, {failed, 4}, {0, 2}, {succeeded, 2}} {
 		begin()
 		if len(running) != step.want {
 			t.Fatalf("%d concurrent attempts, want %d", len(running), step.want)
 		}
-		end(step.delivered)
+		end(step.change)
 	}
 	if q.attempts[queue].running != 0 {
 		t.Errorf("%d attempts run after their end", q.attempts[queue].running)

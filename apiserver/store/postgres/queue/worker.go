@@ -46,7 +46,7 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 	if s == nil {
 		return river.JobSnooze(absentDelay)
 	}
-	delivered, release := false, func() {}
+	change, release := 0, func() {}
 	if row.Queue != probeQueue {
 		waiting, cancel := context.WithTimeout(ctx, slotTimeout)
 		of, err := q.queues.begin(waiting, row.Queue)
@@ -54,7 +54,7 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 		if err != nil {
 			return river.JobSnooze(openDelay)
 		}
-		release = sync.OnceFunc(func() { q.queues.end(row.Queue, of, delivered) })
+		release = sync.OnceFunc(func() { q.queues.end(row.Queue, of, change) })
 		defer release()
 		if q.queues.isOpen(row.Queue) {
 			return river.JobSnooze(openDelay)
@@ -74,7 +74,13 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 		q.options.Log.WarnContext(ctx, "an attempt could not begin", "delivery", row.Args.Delivery, "webhook", loaded.webhook, "err", err)
 		return river.JobSnooze(errorDelay)
 	}
-	delivered = outcome.Attempt.Reason == delivery.ReasonDelivered
+	switch outcome.Attempt.Reason {
+	case delivery.ReasonDelivered:
+		change = succeeded
+	case delivery.ReasonDisabled: // nothing was sent
+	default:
+		change = failed
+	}
 	if err := q.fault("attempted"); err != nil {
 		return err
 	}
@@ -85,7 +91,7 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 			return err
 		}
 	}
-	if delivered {
+	if change == succeeded {
 		release() // a failure occupies its slot until it is stored, because the breaker may open
 	}
 	return q.settler.settle(ctx, done)

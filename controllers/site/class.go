@@ -53,7 +53,8 @@ func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error
 func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class *v1alpha1.SiteClass) (wrote bool, err error) {
 	changed := site.DeepCopy()
 	changed.Spec.ClassName = &class.Name
-	if site.Status.SiteKey == "" && equality.Semantic.DeepEqual(site.Spec.Storage, v1alpha1.Storage{Type: v1alpha1.StorageCluster}) {
+	// During a move to another namespace, a Site that was served holds no siteID for a time.
+	if site.Status.SiteKey == "" && site.Status.Move == nil && equality.Semantic.DeepEqual(site.Spec.Storage, v1alpha1.Storage{Type: v1alpha1.StorageCluster}) {
 		retained, err := r.retainsRecords(ctx, site)
 		if err != nil {
 			return false, err

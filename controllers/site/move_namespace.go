@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,8 +148,19 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		if err != nil {
 			return true, err
 		}
-		if claim == nil || !s.switched() || s.site == nil {
-			s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, "The Site was deleted during the move."
+		const deleted = "The Site was deleted during the move."
+		other := cmp.Or(s.site, s.target)
+		switch {
+		case claim != nil && s.status.Phase == v1alpha1.MoveSwitching && other != nil && claim.HeldBy(other): // both storages have all data
+			return true, r.awaitOther(ctx, s, other)
+		case claim != nil && s.status.Direction == v1alpha1.MoveForward && !s.switched() && claim.Spec.SiteRef.Namespace == s.move.Namespace:
+			if s.status.Phase == v1alpha1.MoveRollingBack {
+				return false, nil
+			}
+			s.status.Phase, s.status.Failure = v1alpha1.MoveRollingBack, deleted
+			return true, nil
+		case claim == nil || !s.switched() || s.site == nil:
+			s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, deleted
 			return true, nil
 		}
 		s.stall(v1alpha1.ReasonTargetNotReady, "The Site of spec.toSite, which holds the data, was deleted. Create it again.")
@@ -176,6 +188,21 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		}
 	}
 	return false, nil
+}
+
+// awaitOther waits until the Site to which the SiteClaim was given is served, after the other Site was deleted.
+func (r *MoveReconciler) awaitOther(ctx context.Context, s *moveScope, other *v1alpha1.Site) error {
+	s.requeueAfter = moveRetry
+	served, err := r.isServed(ctx, s, other)
+	switch {
+	case err != nil:
+		return err
+	case served:
+		r.settle(s)
+	case r.tooLong(s):
+		s.stall(v1alpha1.ReasonTargetNotReady, fmt.Sprintf("Site %q in namespace %q, which holds the siteID, is not ready. See its conditions.", other.Name, other.Namespace))
+	}
+	return nil
 }
 
 // switchSite gives the SiteClaim to the other Site, and waits until the API servers use it. If that Site

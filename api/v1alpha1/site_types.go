@@ -80,7 +80,7 @@ type SiteSpec struct {
 	// the IANA time zone database, such as Australia/Melbourne. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && !self.contains(':') && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// className is the name of the SiteClass whose values apply to the fields that this Site does not

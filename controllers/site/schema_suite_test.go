@@ -97,6 +97,7 @@ var _ = Describe("The schema of Site", func() {
 		Entry("bodies that are too large", "oak", `{limits: {maxBodySize: 65Mi}}`, "between 1Ki and 64Mi"),
 		Entry("a time zone that there is not", "oak", `{timeZone: Mars/Olympus}`, "spec.timeZone"),
 		Entry("the machine's own time zone", "oak", `{timeZone: Local}`, "IANA time zone database"),
+		Entry("an offset as a time zone", "oak", `{timeZone: "+10:00"}`, "IANA time zone database"),
 		Entry("unknown parameters otherwise", "oak", `{fhir: {unknownParameters: Maybe}}`, "spec.fhir.unknownParameters"),
 		Entry("nothing included", "oak", `{limits: {maxIncluded: 0}}`, "spec.limits.maxIncluded"),
 		Entry("no records", "oak", `{storage: {cluster: {maxRecords: 0}}}`, "spec.storage.cluster.maxRecords"),

@@ -28,10 +28,11 @@ import (
 )
 
 const (
-	// moveRetry is the delay before a step of a move is tried again or checked again.
+	// moveRetry is the delay before a step of a move is tried again or checked again while writes are paused,
+	// and after a conflict.
 	moveRetry = 300 * time.Millisecond
-	// moveWait is the delay before a move that is stalled, or waits for a database or for the last
-	// changes, is checked again.
+	// moveWait is the delay before a move that is stalled, waits for a database or for the last changes, or
+	// has failed while writes are not paused, is checked again.
 	moveWait = 5 * time.Second
 	// maxPause is the maximum time from the beginning of a pause of writes until the other storage is
 	// ready. Beyond it, the pause ends without a switch (giveUp). Switching back is not limited.
@@ -139,7 +140,7 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		if !apierrors.IsConflict(err) {
 			log.FromContext(ctx).Error(err, "a step of the move failed", "phase", phase)
 		}
-		s.requeueAfter = moveRetry // the pause of writes must not grow by the delays of the work queue
+		s.requeueAfter = retryDelay(phase, err)
 	}
 	if s.status.Phase != phase || s.status.Direction != direction {
 		now := metav1.NewMicroTime(r.Now())
@@ -153,6 +154,15 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
+}
+
+// retryDelay returns the delay after an error. A pause of writes must not grow by the delays of the work queue.
+// In the other phases, a database that cannot be reached can be away for days.
+func retryDelay(phase v1alpha1.MovePhase, err error) time.Duration {
+	if phase.PausesWrites() || apierrors.IsConflict(err) {
+		return moveRetry
+	}
+	return moveWait
 }
 
 // claimOf returns the SiteClaim with the site key of the move, or nil. The Sites of the move may have been

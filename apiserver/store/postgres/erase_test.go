@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -72,5 +73,23 @@ func TestErase(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, counts(other)); diff != "" {
 		t.Errorf("rows of another site (-before +after):\n%s", diff)
+	}
+}
+
+// TestEraseInEmptyDatabase erases a site in a database without tables, which can take the place of one that no
+// longer exists.
+func TestEraseInEmptyDatabase(t *testing.T) {
+	if _, err := shared.Exec(t.Context(), "CREATE DATABASE erase_empty"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), server.URL("erase_empty"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	for _, do := range []func(context.Context, *pgx.Conn, string) error{schema.Unfence, schema.DropChangesOf, schema.Erase} {
+		if err := do(t.Context(), conn, uuid.NewString()); err != nil {
+			t.Error(err)
+		}
 	}
 }

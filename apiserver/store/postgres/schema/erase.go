@@ -19,9 +19,12 @@ var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_text", "u
 const eraseBatch = 5000
 
 // Erase deletes all rows of the site with a site key. Each batch is a transaction of its own, so after
-// an error a part of the rows is deleted, and Erase can be called again. If there is no such site, Erase
-// does nothing. Errors: ErrFenced, before any row is deleted.
+// an error a part of the rows is deleted, and Erase can be called again. If there is no such site, or
+// if the database has no tables, Erase does nothing. Errors: ErrFenced, before any row is deleted.
 func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
+	if _, there, err := numberOf(ctx, conn, key); err != nil || !there { // its row in sites is deleted last
+		return err
+	}
 	if fenced, err := IsFenced(ctx, conn, key); err != nil || fenced {
 		return cmp.Or(err, ErrFenced)
 	}

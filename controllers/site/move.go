@@ -168,10 +168,7 @@ func retryDelay(phase v1alpha1.MovePhase, err error) time.Duration {
 // claimOf returns the SiteClaim with the site key of the move, or nil. The Sites of the move may have been
 // deleted.
 func (r *MoveReconciler) claimOf(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
-	key := s.status.SiteKey
-	if key == "" && s.site != nil {
-		key = s.site.Status.SiteKey
-	}
+	key := s.siteKey()
 	namespaces := []string{s.move.Namespace}
 	if s.crosses() {
 		namespaces = append(namespaces, s.move.Spec.ToSite.Namespace)
@@ -232,6 +229,14 @@ func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
+// siteKey returns the site key of the move. The status does not have it before the move has begun to prepare.
+func (s *moveScope) siteKey() string {
+	if s.status.SiteKey == "" && s.site != nil {
+		return s.site.Status.SiteKey
+	}
+	return s.status.SiteKey
+}
+
 // copied returns the report of the API servers about the current phase, or nil.
 func (s *moveScope) copied() *v1alpha1.MoveCopy {
 	if c := s.move.Status.Copy; c != nil && c.Phase == s.status.Phase && c.Direction == s.status.Direction {
@@ -283,6 +288,10 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	}
 	if err := r.occupy(ctx, s); err != nil { // move_status.go
 		return err
+	}
+	if s.status.SiteKey != site.Status.SiteKey { // written before the move creates or reserves something, see abandon
+		s.status.SiteKey, s.requeueAfter = site.Status.SiteKey, time.Millisecond
+		return nil
 	}
 	target := s.target
 	if s.crosses() {
@@ -338,7 +347,7 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	if s.target != nil {
 		s.status.ToSiteUID = s.target.UID
 	}
-	s.status.From, s.status.SiteKey = site.Spec.Storage.DeepCopy(), site.Status.SiteKey
+	s.status.From = site.Spec.Storage.DeepCopy()
 	s.status.Phase = v1alpha1.MoveCopying
 	r.event(site, "MoveStarted", fmt.Sprintf("SiteMove %q copies the data of the Site.", s.move.Name))
 	return nil

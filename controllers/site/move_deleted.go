@@ -96,7 +96,7 @@ func (r *Reconciler) leftByMove(ctx context.Context, site *v1alpha1.Site, claim 
 	}
 	for i := range moves.Items {
 		move := &moveScope{move: &moves.Items[i], status: moves.Items[i].Status}
-		if move.crosses() || move.status.SiteKey != claim.Spec.SiteKey || move.status.Phase.Ended() {
+		if move.crosses() || move.status.SiteKey != claim.Spec.SiteKey || move.status.Phase == v1alpha1.MovePending || move.status.Phase.Ended() {
 			continue
 		}
 		if move.hasData(&site.Spec.Storage) {

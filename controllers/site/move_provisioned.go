@@ -89,8 +89,8 @@ func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope) (b
 
 // abandon ends a move that has not begun to copy.
 func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
-	if s.status.ProvisionedName != "" && s.site != nil {
-		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.site.Status.SiteKey); err != nil || !deleted {
+	if s.status.ProvisionedName != "" && s.siteKey() != "" {
+		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.siteKey()); err != nil || !deleted {
 			return err
 		}
 	}

@@ -423,6 +423,16 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 
+		By("before it runs, after the Site was deleted")
+		m = createMove(ctx, s, "orphaned", provisionedStorage(v1alpha1.EngineStatefulSet))
+		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
+		deleteAndWait(ctx, s)
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
+		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
+		s = createSite(ctx, s.Namespace, "oak", "moved-back")
+		expectReady(ctx, s)
+
 		By("while it is copied to")
 		m = createMove(ctx, s, "late", provisionedStorage(v1alpha1.EngineStatefulSet))
 		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))

@@ -281,6 +281,21 @@ func TestAttemptThatCannotBegin(t *testing.T) {
 	arrives(t, s, 1, "a")
 }
 
+// TestDiscardedJob has River give up the job of a delivery, which gets another one.
+func TestDiscardedJob(t *testing.T) {
+	d := newDatabase(t)
+	s := d.site()
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(s, &receiver{})
+	g := NewWithT(t)
+	post(t, s, "", []string{"a"}, "e1", "e2")
+	g.Expect(q.RelayAll(t.Context())).To(Succeed())
+	_, err := d.pool.Exec(t.Context(), `UPDATE river_job SET state = 'discarded', finalized_at = now() WHERE id = (SELECT min(id) FROM river_job)`)
+	g.Expect(err).NotTo(HaveOccurred())
+	run(t, q)
+	arrives(t, s, 2, "a")
+}
+
 // TestErase erases a site with deliveries under way: its jobs go too, those of other sites stay.
 func TestErase(t *testing.T) {
 	d := newDatabase(t)

@@ -48,16 +48,20 @@ func (q *Queue) probe(ctx context.Context) error {
 }
 
 // heal starts chains that have pending deliveries but no active one. It also allows a new probe for
-// webhooks whose probe has no job any more. Both may occur after a crash.
+// webhooks whose probe has no job any more. Both may occur after a crash. Deliveries whose jobs River gave
+// up, after MaxAttempts, become due.
 func (q *Queue) heal(ctx context.Context) error {
 	const lost = `UPDATE webhook w SET probe = NULL WHERE site = ANY($1::int4[]) AND probe IS NOT NULL
 		AND NOT EXISTS (SELECT FROM river_job j WHERE j.id = w.probe AND j.finalized_at IS NULL)`
 	if _, err := q.pool.Exec(ctx, lost, q.numbers()); err != nil {
 		return err
 	}
+	const discarded = `UPDATE delivery d SET job = NULL, next = $2 FROM river_job j WHERE j.state = 'discarded' AND j.finalized_at IS NOT NULL
+		AND (j.args->>'site')::int4 = $1 AND d.site = $1 AND d.id = (j.args->>'delivery')::uuid AND d.job = j.id AND d.status = 0`
 	var errs []error
 	for _, number := range q.numbers() {
-		errs = append(errs, q.healChains(ctx, number))
+		_, err := q.pool.Exec(ctx, discarded, number, q.now())
+		errs = append(errs, err, q.healChains(ctx, number))
 	}
 	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
@@ -66,7 +67,8 @@ type openSite struct {
 	api    *siteapi.Client
 }
 
-// open finds a Site and makes a client for it.
+// open finds a Site and makes a client for it. It returns an error if the Site does not hold its siteID,
+// because another Site may serve the requests.
 func (a *app) open(ctx context.Context, f *siteFlags, name string) (*openSite, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -78,6 +80,9 @@ func (a *app) open(ctx context.Context, f *siteFlags, name string) (*openSite, e
 	site, err := a.site(ctx, c, name)
 	if err != nil {
 		return nil, err
+	}
+	if !meta.IsStatusConditionTrue(site.Status.Conditions, v1alpha1.ConditionAccepted) {
+		return nil, fmt.Errorf("the Site %s/%s is not accepted, so requests for its siteID %q may reach another Site; see `%s status`", site.Namespace, site.Name, site.SiteID(), a.Name)
 	}
 	base := site.Status.URL
 	if f.server != "" {

@@ -3,6 +3,8 @@ package commands
 import (
 	"bytes"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +82,38 @@ func TestWithoutCluster(t *testing.T) {
 	if files, err := filepath.Glob("paddock-report-*"); err != nil || len(files) > 0 {
 		t.Errorf("a failed report left %v, %v", files, err)
 	}
+}
+
+// TestSiteNotAccepted checks that commands send no request for a Site that does not hold its siteID. The
+// request would reach the Site that holds it.
+func TestSiteNotAccepted(t *testing.T) {
+	requests := 0
+	holder := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
+	defer holder.Close()
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"oak","namespace":"former"},
+			"spec":{"sandbox":true,"timeZone":"Australia/Melbourne"},"status":{"conditions":[{"type":"Accepted","status":"False","reason":"Moved"}]}}`)
+	}))
+	defer cluster.Close()
+	t.Setenv(tokenVariable, "token")
+	for _, server := range []string{"", holder.URL} {
+		code, _, said := run(t, "reset", "oak", "--server", server, "--kubeconfig", kubeconfig(t, cluster.URL))
+		if want := `error: the Site former/oak is not accepted`; code != exitFailed || !strings.HasPrefix(said, want) || requests > 0 {
+			t.Errorf("--server %q: code %d, stderr %q, %d requests; want %s", server, code, said, requests, want)
+		}
+	}
+}
+
+// kubeconfig writes a kubeconfig for a cluster and returns its path.
+func kubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":"` + server + `"}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestHelpVersionAndCompletion(t *testing.T) {

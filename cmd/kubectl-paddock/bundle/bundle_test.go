@@ -100,6 +100,16 @@ func TestSelectEvent(t *testing.T) {
 	}
 }
 
+// TestSelectEventMessage checks that a bundle has the messages of Events, except the free text of callers.
+func TestSelectEventMessage(t *testing.T) {
+	for reason, want := range map[string]string{"StorageReady": "text", "BrokenGlass": ""} {
+		event := &corev1.Event{InvolvedObject: corev1.ObjectReference{APIVersion: "paddock.health/v1alpha1", Kind: "Site", Name: "oak"}, Reason: reason, Message: "text"}
+		if got, ok := SelectEvent(event, nil); !ok || got.Reason != reason || got.Message != want {
+			t.Errorf("%s: %+v, %v; want the message %q", reason, got, ok, want)
+		}
+	}
+}
+
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Date(2031, 3, 1, 8, 30, 0, 0, time.UTC)

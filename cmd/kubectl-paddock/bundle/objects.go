@@ -155,9 +155,14 @@ type Event struct {
 // name.
 var databaseNames = []string{"paddock-postgres", "paddock-postgres-b"}
 
+// brokenGlass is the reason of Events about callers that bypass the privacy rules of a Site. Their
+// messages end with the free text that the caller gives as its reason, which can name patients.
+const brokenGlass = "BrokenGlass"
+
 // SelectEvent returns the part of an Event that a support bundle has, and whether the bundle has the
 // Event. A bundle has the Events of objects of the group paddock.health (which has no records), of
 // the objects of provisioned databases, and of the given Pods. The keys of pods are namespace/name.
+// Events with the reason BrokenGlass have no message.
 func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	about := event.InvolvedObject
 	ours := strings.HasPrefix(about.APIVersion, v1alpha1.GroupVersion.Group+"/") ||
@@ -170,7 +175,11 @@ func SelectEvent(event *corev1.Event, pods map[string]bool) (Event, bool) {
 	if seen.IsZero() {
 		seen = metav1.NewTime(event.EventTime.Time)
 	}
-	return Event{event.Namespace, about.Kind + "/" + about.Name, event.Type, event.Reason, event.Message, event.Count, seen}, true
+	message := event.Message
+	if event.Reason == brokenGlass {
+		message = ""
+	}
+	return Event{event.Namespace, about.Kind + "/" + about.Name, event.Type, event.Reason, message, event.Count, seen}, true
 }
 
 // Limits are the limits that the spec of a Site sets. Limits that are not set have their defaults.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/access/gate"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/access/smart"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
@@ -18,15 +19,24 @@ import (
 // they allow it on all. A scope with invalid search parameters grants nothing.
 func (v *viewer) restrict(verb, recordType string) (*gate.Restriction, error) {
 	grants, unrestricted := smart.Restrictions(v.caller, verb, recordType)
-	if unrestricted {
+	linked := v.ofReadablePatients(verb, recordType)
+	if unrestricted && store.IsEverything(linked) {
 		return nil, nil
 	}
 	bases := v.fhirURLs(v.site)
 	either := store.Any{}
+	if unrestricted {
+		either = append(either, linked)
+	}
 	for _, grant := range grants {
-		if condition, ok := v.granted(recordType, grant, bases); ok {
-			either = append(either, condition)
+		condition, ok := v.granted(recordType, grant, bases)
+		if !ok {
+			continue
 		}
+		if grant.Patient == "" {
+			condition = store.All{condition, linked}
+		}
+		either = append(either, condition)
 	}
 	return &gate.Restriction{
 		Condition: either,
@@ -35,6 +45,33 @@ func (v *viewer) restrict(verb, recordType string) (*gate.Restriction, error) {
 		},
 		Refusal: &access.ForbiddenError{Caller: v.caller.Name, Action: v.action(verb, recordType)},
 	}, nil
+}
+
+// ofReadablePatients returns the condition of the records of a type that do not belong to a Patient
+// whom the caller's scopes hide, if they open some Patients only. Otherwise privacy.View decides. The
+// condition is on a record's own values, because Restriction.Holds has no others: of the records that
+// link to another one, it includes only the Devices of the Patient for whom the token was issued. As
+// with privacy.View, it does not limit what a caller may create.
+func (v *viewer) ofReadablePatients(verb, recordType string) store.Condition {
+	gets, getsAll := smart.Restrictions(v.caller, "get", "Patient")
+	lists, listsAll := smart.Restrictions(v.caller, "list", "Patient")
+	readable := slices.Concat(gets, lists)
+	if verb == "create" || !privacy.HasLinks(recordType) || getsAll || listsAll || len(readable) == 0 {
+		return store.All{}
+	}
+	var unlinked store.All
+	for _, param := range privacy.LinkParams(recordType) {
+		unlinked = append(unlinked, store.Not{Condition: store.Present{Param: param}})
+	}
+	for _, grant := range readable {
+		if grant.Patient == "" || grant.Search != nil {
+			continue
+		}
+		if members, inside := search.InCompartment("Patient", grant.Patient, recordType); inside {
+			return store.Any{unlinked, members}
+		}
+	}
+	return unlinked
 }
 
 // granted returns the condition of the records to which one scope grants access. It reports false

@@ -3,6 +3,7 @@
 package privacy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +29,12 @@ var linkParams = map[string]map[string]string{
 // HasLinks reports whether the visibility of records of a type can depend on the records to which
 // they refer.
 func HasLinks(recordType string) bool { return len(linkParams[recordType]) > 0 }
+
+// LinkParams returns the search parameters, sorted, whose references decide on the visibility of
+// records of a type.
+func LinkParams(recordType string) []string {
+	return slices.Sorted(maps.Keys(linkParams[recordType]))
+}
 
 // Labels returns the privacy labels in the index values of a record: the security labels, tags and
 // profiles as names, and the references of linkParams as links.

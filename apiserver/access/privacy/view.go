@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/paddock-health/paddock/apiserver/access"
@@ -127,9 +126,8 @@ func (v *View) byConfidentiality(recordType string, level int, rights Rights) st
 // links returns the condition on the records to which those of a type link.
 func (v *View) links(recordType string) (store.Condition, error) {
 	var parts []store.Condition
-	params := linkParams[recordType]
-	for _, param := range slices.Sorted(maps.Keys(params)) {
-		target := params[param]
+	for _, param := range LinkParams(recordType) {
+		target := linkParams[recordType][param]
 		where, err := v.Condition(target)
 		if err != nil {
 			return nothing, err

@@ -126,6 +126,9 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
 	case found:
 		x.state = interrupted
+		if err := checkExported(directory, x.state.Manifest.Files); err != nil {
+			return NativeManifest{}, err
+		}
 		// A page may have been written whose state was not. It may be another page now, or none.
 		if err := os.Remove(filepath.Join(directory, x.nextFile())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return NativeManifest{}, err
@@ -149,6 +152,21 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		return NativeManifest{}, err
 	}
 	return m, os.Remove(filepath.Join(directory, exportState))
+}
+
+// checkExported returns an error if the folder of an interrupted export lacks one of its files, or has it
+// with another size.
+func checkExported(directory string, files []NativeFile) error {
+	for _, file := range files {
+		info, err := os.Stat(filepath.Join(directory, file.Name))
+		if err == nil && info.Size() != int64(file.Bytes) {
+			err = fmt.Errorf("it has %d bytes, and %d were written", info.Size(), file.Bytes)
+		}
+		if err != nil {
+			return fmt.Errorf("the interrupted export cannot go on, because its file %s has changed; export into an empty directory: %w", file.Name, err)
+		}
+	}
+	return nil
 }
 
 // run exports the passes that remain, and returns the manifest.

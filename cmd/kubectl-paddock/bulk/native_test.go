@@ -104,6 +104,46 @@ func TestExportNative(t *testing.T) {
 	}
 }
 
+// TestExportNativeChecksFiles interrupts an export and changes one of its files.
+func TestExportNativeChecksFiles(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(path string) error
+		want   string
+	}{
+		{"removed", os.Remove, "records.00001.ndjson has changed; export into an empty directory: "},
+		{"cut", func(path string) error { return os.Truncate(path, 7) }, "it has 7 bytes, and "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			site := &dumping{}
+			server := httptest.NewServer(site)
+			defer server.Close()
+			client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			directory := t.TempDir()
+			site.fail.Store(3)
+			export := func() error {
+				_, err := ExportNative(t.Context(), client, "https://site", directory, &Progress{Out: io.Discard, Now: time.Now})
+				return err
+			}
+			if err := export(); err == nil || !strings.Contains(err.Error(), "403") {
+				t.Fatalf("error %v, want 403", err)
+			}
+			if err := test.change(filepath.Join(directory, "records.00001.ndjson")); err != nil {
+				t.Fatal(err)
+			}
+			if err := export(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if _, err := os.Stat(filepath.Join(directory, ManifestName)); err == nil {
+				t.Error("there is a manifest")
+			}
+		})
+	}
+}
+
 func TestCheckNative(t *testing.T) {
 	directory := t.TempDir()
 	write(t, directory, "records.00001.ndjson", "{}")

@@ -163,6 +163,65 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
+// TestImportOfOtherFiles refuses to continue an import whose files were replaced since.
+func TestImportOfOtherFiles(t *testing.T) {
+	lines := func(prefix string, count int) []string {
+		var lines []string
+		for i := range count {
+			lines = append(lines, fmt.Sprintf(`{"id":"%s%d"}`, prefix, i))
+		}
+		return lines
+	}
+	fhir := func(lines []string) func(*testing.T, string) {
+		return func(t *testing.T, directory string) { write(t, directory, "Patient.ndjson", lines...) }
+	}
+	native := func(lines []string) func(*testing.T, string) {
+		return func(t *testing.T, directory string) {
+			const name = "records.00001.ndjson"
+			write(t, directory, name, lines...)
+			sum, err := DigestOf(filepath.Join(directory, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, directory, ManifestName, fmt.Sprintf(`{"format":%q,"sha256":%q,"files":[{"name":%q,"sha256":%q}]}`, NativeFormat, sum, name, sum))
+		}
+	}
+	const count = portionLines + 1
+	for _, test := range []struct {
+		name          string
+		before, after func(*testing.T, string)
+		want          string
+	}{
+		{"the same", fhir(lines("p", count)), fhir(lines("p", count)), ""},
+		{"another size", fhir(lines("p", count)), fhir(lines("p", count+1)), "an interrupted import of other files"},
+		{"the same backup", native(lines("p", count)), native(lines("p", count)), ""},
+		{"another backup", native(lines("p", count)), native(lines("q", count)), "an interrupted import of other files"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			directory := t.TempDir()
+			test.before(t, directory)
+			site := &enforcing{records: map[string]bool{}}
+			refusing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if bytes.Count(body, []byte("\n")) < portionLines { // the second portion
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				site.ServeHTTP(w, r)
+			})
+			if _, err := importInto(t, refusing, directory); err == nil || !strings.Contains(err.Error(), "403") {
+				t.Fatalf("error %v, want 403", err)
+			}
+			test.after(t, directory)
+			_, err := importInto(t, site, directory)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 func TestProgress(t *testing.T) {
 	now := time.Date(2031, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, test := range []struct {

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +54,8 @@ type place struct {
 // importProgress is the state of an interrupted import: what is done, in the order of the files.
 type importProgress struct {
 	Site string `json:"site"`
+	// Source identifies the files, because Next is a place in them.
+	Source string `json:"source"`
 	// Next is the next line to send. Offset is the offset of that line in its file, in bytes.
 	Next   place `json:"next"`
 	Offset int64 `json:"offset"`
@@ -97,7 +101,7 @@ type importer struct {
 // in the native format, the files of the manifest are checked and sent in that format, and no others. Import
 // returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
 // import-errors.jsonl, which a dry run replaces too. siteURL identifies the site: Import continues an
-// interrupted import into that site, and returns an error if it is of another one. A dry run leaves no state,
+// interrupted import into that site, and returns an error if it is of another one or of other files. A dry run leaves no state,
 // and returns an error if the folder has an interrupted import.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
@@ -112,6 +116,7 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 	if err != nil {
 		return nil, err
 	}
+	i.state.Source = sourceOf(files, native)
 	previous := importProgress{}
 	found, err := loadState(directory, importState, &previous)
 	switch {
@@ -119,6 +124,8 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 		return nil, err
 	case found && (dryRun || previous.Site != siteURL):
 		return nil, fmt.Errorf("the directory has an interrupted import into %s; repeat the command of that import, or remove %s", previous.Site, filepath.Join(directory, importState))
+	case found && previous.Source != i.state.Source:
+		return nil, fmt.Errorf("the directory has an interrupted import of other files; bring those back, or remove %s to import these from the beginning", filepath.Join(directory, importState))
 	case found:
 		i.state = previous
 	}
@@ -193,6 +200,19 @@ func importFiles(directory string, manifest *NativeManifest) (files []importedFi
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.name, b.name))
 	})
 	return files, total, nil
+}
+
+// sourceOf returns the SHA-256 of the names and sizes of files and, with a manifest, of its digest of all
+// lines. Other files are not read for it, because they can be large.
+func sourceOf(files []importedFile, manifest *NativeManifest) string {
+	sum := sha256.New()
+	if manifest != nil {
+		fmt.Fprintln(sum, manifest.SHA256)
+	}
+	for _, file := range files {
+		fmt.Fprintln(sum, file.size, file.name)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // openErrors opens the file with the errors. Errors of lines that are sent again are removed from it.

@@ -36,10 +36,11 @@ export function mondayOf(day: string): string {
 /** startOf returns the moment at which a day begins in a zone. Clocks may change at midnight. */
 export function startOf(day: string, zone: string): Date {
   const utc = Date.parse(`${day}T00:00:00Z`);
-  // The offset at the result may differ from that at the first guess, so it is computed twice.
-  let at = utc - offsetAt(utc, zone);
-  at = utc - offsetAt(at, zone);
-  return new Date(at);
+  // The offset at the result may differ from that at the first guess, so it is computed twice. If the clocks skip
+  // midnight, the second result can be on the day before, and the first guess is the moment of the change.
+  const guess = utc - offsetAt(utc, zone);
+  const at = utc - offsetAt(guess, zone);
+  return new Date(dayIn(at, zone) < day ? guess : at);
 }
 
 /** offsetAt returns how many milliseconds the clocks of a zone are ahead of UTC at a moment. */

@@ -69,6 +69,12 @@ describe('dates', () => {
     ['2026-03-30', 'Europe/Vienna', '2026-03-29T22:00:00.000Z'],
     ['2026-03-01', 'Asia/Kathmandu', '2026-02-28T18:15:00.000Z'],
     ['2026-03-01', 'America/Los_Angeles', '2026-03-01T08:00:00.000Z'],
+    ['2026-04-24', 'Africa/Cairo', '2026-04-23T22:00:00.000Z'],
+    ['2026-03-29', 'Atlantic/Azores', '2026-03-29T01:00:00.000Z'],
+    ['2026-03-29', 'America/Nuuk', '2026-03-29T01:00:00.000Z'],
+    ['2026-09-06', 'America/Santiago', '2026-09-06T04:00:00.000Z'],
+    ['2026-04-05', 'America/Santiago', '2026-04-05T04:00:00.000Z'],
+    ['2026-11-01', 'America/Havana', '2026-11-01T04:00:00.000Z'],
   ])('%s begins in %s', (day, zone, want) => expect(startOf(day, zone).toISOString()).toBe(want));
   it('shows a moment by the clocks of a zone', () => {
     expect(clock('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('01:45');

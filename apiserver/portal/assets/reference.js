@@ -131,8 +131,15 @@ async function read(response, text) {
   if (body.length > maxShown) {
     text.textContent += `\n… ${body.length - maxShown} more characters`;
   } else if (body && /[/+]json\b/.test(response.headers.get('Content-Type'))) {
-    text.textContent = JSON.stringify(JSON.parse(body), null, 2);
+    text.textContent = indented(body);
   }
+}
+
+/** indented returns JSON with indents. Numbers keep their digits: a browser that would change them gets the text as it is. */
+function indented(text) {
+  if (!JSON.rawJSON) return text;
+  const exact = (_, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
+  return JSON.stringify(JSON.parse(text, exact), null, 2);
 }
 
 document.addEventListener('click', (event) => {

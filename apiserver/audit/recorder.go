@@ -176,6 +176,16 @@ func (r *Recorder) AddWritten(keys ...store.Key) {
 	}
 }
 
+// Wrote records that the request may have written records, without naming them. AddWritten implies it.
+func (r *Recorder) Wrote() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrote = true
+}
+
 // Deny sets Entry.Rule: the rule that denies the request.
 func (r *Recorder) Deny(rule string) {
 	if r == nil {

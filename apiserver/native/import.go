@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/paddock-health/paddock/apiserver/access"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
@@ -150,6 +151,7 @@ func restore(r *http.Request, site Site, records []store.Dumped, numbers []int, 
 		return nil
 	}
 	restored, err := site.Store.Restore(r.Context(), records)
+	audit.From(r.Context()).Wrote()
 	if err != nil {
 		return err
 	}

@@ -65,6 +65,11 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 			return store.DumpPage{}, queryError("dump records", err)
 		}
 		if full {
+			// Close would receive the other rows of the statement, which can be many times the page. A cancelled
+			// statement costs its connection, so it is cancelled only if most of its records are not on the page.
+			if len(page.ends) < query.MaxRecords/2 {
+				cancel()
+			}
 			return store.DumpPage{Records: page.records(), More: true}, nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/clinic"
@@ -71,48 +72,50 @@ func removeRecords(ctx context.Context, api *siteapi.Client) (total int, err err
 // reference.
 func removeOnce(ctx context.Context, api *siteapi.Client) (deleted int, refused, err error) {
 	for _, kind := range slices.Backward(clinic.Types()) {
-		var last []string
-		for {
-			ids, err := list(ctx, api, kind)
-			if err != nil {
-				return deleted, refused, err
-			}
-			if len(ids) == 0 || slices.Equal(ids, last) {
-				break
-			}
-			last = ids
-			for _, id := range ids {
-				_, err := api.Send(ctx, http.MethodDelete, "/fhir/"+kind+"/"+id, nil)
-				var answer *siteapi.Error
-				switch {
-				case errors.As(err, &answer) && answer.Status == http.StatusConflict:
-					refused = err
-				case err != nil:
-					return deleted, refused, fmt.Errorf("delete %s/%s: %w", kind, id, err)
-				default:
-					deleted++
-				}
+		ids, err := list(ctx, api, kind)
+		if err != nil {
+			return deleted, refused, err
+		}
+		for _, id := range ids {
+			_, err := api.Send(ctx, http.MethodDelete, "/fhir/"+kind+"/"+id, nil)
+			var answer *siteapi.Error
+			switch {
+			case errors.As(err, &answer) && answer.Status == http.StatusConflict:
+				refused = err
+			case err != nil:
+				return deleted, refused, fmt.Errorf("delete %s/%s: %w", kind, id, err)
+			default:
+				deleted++
 			}
 		}
 	}
 	return deleted, refused, nil
 }
 
-// list returns the ids of up to pageSize records of a type.
-func list(ctx context.Context, api *siteapi.Client, kind string) ([]string, error) {
-	text, err := api.Send(ctx, http.MethodGet, fmt.Sprintf("/fhir/%s?_elements=id&_count=%d&_sort=_id", kind, pageSize), nil)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind, err)
-	}
-	var bundle struct {
-		Entry []struct{ Resource struct{ ID string } }
-	}
-	if err := json.Unmarshal(text, &bundle); err != nil {
-		return nil, fmt.Errorf("list %s: %w", kind, err)
-	}
-	ids := make([]string, len(bundle.Entry))
-	for i, entry := range bundle.Entry {
-		ids[i] = entry.Resource.ID
+// list returns the ids of all records of a type.
+func list(ctx context.Context, api *siteapi.Client, kind string) (ids []string, err error) {
+	query := fmt.Sprintf("_elements=id&_count=%d&_sort=_id", pageSize)
+	for query != "" {
+		text, err := api.Send(ctx, http.MethodGet, "/fhir/"+kind+"?"+query, nil)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind, err)
+		}
+		var bundle struct {
+			Link  []struct{ Relation, URL string }
+			Entry []struct{ Resource struct{ ID string } }
+		}
+		if err := json.Unmarshal(text, &bundle); err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind, err)
+		}
+		for _, entry := range bundle.Entry {
+			ids = append(ids, entry.Resource.ID)
+		}
+		query = ""
+		for _, link := range bundle.Link {
+			if link.Relation == "next" {
+				_, query, _ = strings.Cut(link.URL, "?") // the token is sent only to the site
+			}
+		}
 	}
 	return ids, nil
 }

@@ -5,11 +5,54 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
 )
+
+// TestRemoveRecords checks that a record on a later page is deleted although all records of the first page are
+// refused: they refer to it.
+func TestRemoveRecords(t *testing.T) {
+	records := []string{"r1", "r2", "r3"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, id := path.Split(strings.TrimPrefix(r.URL.Path, "/fhir/"))
+		switch {
+		case r.Method == http.MethodDelete && slices.Contains(records, "r3") && id != "r3":
+			w.WriteHeader(http.StatusConflict)
+		case r.Method == http.MethodDelete:
+			records = slices.DeleteFunc(records, func(each string) bool { return each == id })
+			w.WriteHeader(http.StatusNoContent)
+		case kind+id != "Patient":
+			fmt.Fprint(w, `{}`)
+		case r.URL.Query().Get("_page") == "" && len(records) > 2:
+			fmt.Fprintf(w, `{"link":[{"relation":"next","url":"https://elsewhere.example.org/fhir/Patient?_page=2"}],"entry":[%s]}`, entries(records[:2]))
+		case r.URL.Query().Get("_page") == "":
+			fmt.Fprintf(w, `{"entry":[%s]}`, entries(records))
+		default:
+			fmt.Fprintf(w, `{"entry":[%s]}`, entries(records[2:]))
+		}
+	}))
+	defer server.Close()
+	api, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deleted, err := removeRecords(t.Context(), api); deleted != 3 || err != nil {
+		t.Errorf("%d deleted, error %v; want 3", deleted, err)
+	}
+}
+
+// entries returns the entries of a searchset.
+func entries(ids []string) string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = fmt.Sprintf(`{"resource":{"id":%q}}`, id)
+	}
+	return strings.Join(all, ",")
+}
 
 func TestRemoveSlots(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -206,6 +206,23 @@ var _ = Describe("A site that enforces references", func() {
 		Expect(s.do("PUT", "/Patient/rex", identified("rex", ofPractice("Organization/oak")), blind).status).To(Equal(http.StatusOK))
 		Expect(s.do("PATCH", "/Patient/rex", `[{"op":"add","path":"/active","value":true}]`, blind, with("Content-Type", "application/json-patch+json")).status).To(Equal(http.StatusOK))
 		expectDangling(s.do("PUT", "/Patient/rex", ofPractice("Organization/oak"), with("X-Caller", "reads devices")), "Patient.managingOrganization.reference")
+		By("however many they are")
+		var vets []string
+		for i := range 51 {
+			s.put(fmt.Sprintf("/Practitioner/vet%d", i), `{"resourceType":"Practitioner"}`)
+			vets = append(vets, fmt.Sprintf(`{"reference":"Practitioner/vet%d"}`, i))
+		}
+		s.put("/Practitioner/new", `{"resourceType":"Practitioner"}`)
+		treated := func(by ...string) string {
+			return `{"resourceType":"Patient","id":"luna","generalPractitioner":[` + strings.Join(append(by, vets...), ",") + `]}`
+		}
+		s.put("/Patient/luna", treated())
+		Expect(s.do("PUT", "/Patient/luna", treated(`{"display":"a new one"}`), blind).status).To(Equal(http.StatusOK))
+		for _, id := range []string{"new", "never"} {
+			vets = append(vets, `{"reference":"Practitioner/`+id+`"}`)
+			expectDangling(s.do("PUT", "/Patient/luna", treated(), blind), "Patient.generalPractitioner[51].reference")
+			vets = vets[:51]
+		}
 		By("and who may list or get them may refer to them")
 		for _, caller := range []string{"no-get", "no-list", "lists devices", "reads organizations"} {
 			Expect(s.do("POST", "/Patient", ofPractice("Organization/elm"), with("X-Caller", caller)).status).To(Equal(http.StatusCreated), caller)

@@ -115,46 +115,65 @@ func (w *Writer) prepare(ctx context.Context, op *store.Op, put map[store.Key]bo
 		return nil
 	}
 	references := localReferences(op.Key.Type, op.Body.JSON, w.Bases)
-	hidden, err := w.hiddenReferences(ctx, references, put)
-	if err == nil && len(hidden) > 0 {
-		hidden, err = w.withoutExisting(ctx, hidden, op.Key)
-	}
-	switch {
-	case err != nil:
-		return err
-	case len(hidden) > 0:
-		return &DanglingError{op.Key, hidden}
-	}
+	targets := make([]store.Key, 0, len(references))
 	seen := map[store.Key]bool{}
 	for _, reference := range references {
 		if !seen[reference.To] {
 			seen[reference.To] = true
-			op.Requires = append(op.Requires, reference.To)
+			targets = append(targets, reference.To)
 		}
 	}
+	hidden, err := w.hiddenTargets(ctx, op.Key, targets, put)
+	if err != nil {
+		return err
+	}
+	if len(hidden) > 0 {
+		references = slices.DeleteFunc(references, func(reference Reference) bool { return !hidden[reference.To] })
+		return &DanglingError{op.Key, references[:min(len(references), maxDangling)]}
+	}
+	op.Requires = append(op.Requires, targets...)
 	return nil
 }
 
-// hiddenReferences returns the references to records that the caller may not read, except those
-// that are put, up to maxDangling. These references are errors, as if the records were missing, so
-// that they do not reveal which records exist.
-func (w *Writer) hiddenReferences(ctx context.Context, references []Reference, put map[store.Key]bool) ([]Reference, error) {
-	var hidden []Reference
-	for _, reference := range references {
-		if put[reference.To] || len(hidden) == maxDangling {
+// hiddenTargets returns those of the keys whose records the caller may not read, except those that are
+// put and those to which the stored version of the record already refers. References to the returned
+// keys are errors, as if the records were missing, so that they do not reveal which records exist. At
+// maxDangling keys further rights are not looked up.
+func (w *Writer) hiddenTargets(ctx context.Context, of store.Key, keys []store.Key, put map[store.Key]bool) (map[store.Key]bool, error) {
+	hidden := map[store.Key]bool{}
+	var existing map[store.Key]bool // read for the first hidden key, because most writes have none
+	hide := func(key store.Key) (err error) {
+		if existing == nil {
+			existing, err = w.existingTargets(ctx, of)
+		}
+		if err == nil && !existing[key] {
+			hidden[key] = true
+		}
+		return err
+	}
+	var readable []store.Key
+	for _, key := range keys {
+		if put[key] || existing[key] || len(hidden) == maxDangling {
 			continue
 		}
-		visible, err := w.canRead(ctx, reference.To)
-		if err == nil && visible {
-			var unseen []store.Key
-			unseen, err = w.Store.Hidden(ctx, []store.Key{reference.To})
-			visible = len(unseen) == 0
+		reads, err := w.canRead(ctx, key)
+		switch {
+		case err == nil && reads:
+			readable = append(readable, key)
+		case err == nil:
+			err = hide(key)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !visible {
-			hidden = append(hidden, reference)
+	}
+	unseen, err := w.Store.Hidden(ctx, readable)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range unseen {
+		if err := hide(key); err != nil {
+			return nil, err
 		}
 	}
 	return hidden, nil
@@ -175,24 +194,24 @@ func (w *Writer) canRead(ctx context.Context, key store.Key) (bool, error) {
 	return false, nil
 }
 
-// withoutExisting removes the references that the stored record already has, if the caller may read
-// that record. An update need not drop references that another caller wrote.
-func (w *Writer) withoutExisting(ctx context.Context, references []Reference, key store.Key) ([]Reference, error) {
+// existingTargets returns the keys to which the stored version of a record refers, if the caller may
+// read that record, otherwise none. An update need not drop references that another caller wrote.
+func (w *Writer) existingTargets(ctx context.Context, key store.Key) (map[store.Key]bool, error) {
+	existing := map[store.Key]bool{}
 	if readable, err := w.canRead(ctx, key); err != nil || !readable {
-		return references, err
+		return existing, err
 	}
 	current, err := w.Store.Get(ctx, key)
 	if store.IsAbsent(err) {
-		return references, nil
+		return existing, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	existing := map[store.Key]bool{}
 	for _, reference := range localReferences(key.Type, current.Body.JSON, w.Bases) {
 		existing[reference.To] = true
 	}
-	return slices.DeleteFunc(references, func(reference Reference) bool { return existing[reference.To] }), nil
+	return existing, nil
 }
 
 // convertError converts an error of the store about references. The result names the elements with
@@ -228,7 +247,8 @@ func (w *Writer) danglingError(missing *store.MissingReferenceError, ops []store
 	return dangling
 }
 
-// maxDangling is the maximum number of references to hidden records in a DanglingError.
+// maxDangling is the maximum number of references to hidden records in a DanglingError, and of their
+// keys for which rights are looked up.
 const maxDangling = 50
 
 // maxReferrers is the maximum number of referring records that a ReferencedError names.

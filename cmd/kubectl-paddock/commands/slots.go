@@ -149,7 +149,8 @@ func weekTable(slots []slot, monday, now time.Time) output.Table {
 	}
 	table := output.Table{Columns: []string{"Resource", "Time"}}
 	for day := range daysOfWeek {
-		table.Columns = append(table.Columns, monday.AddDate(0, 0, day).Format("Mon 02"))
+		noon := time.Date(monday.Year(), monday.Month(), monday.Day()+day, 12, 0, 0, 0, zone) // the clocks can skip midnight
+		table.Columns = append(table.Columns, noon.Format("Mon 02"))
 	}
 	lines := make([]line, 0, len(cells))
 	for at := range cells {

@@ -111,6 +111,19 @@ func TestWeekTable(t *testing.T) {
 	}
 }
 
+// TestWeekTableWithoutMidnight checks the names of days in a week in which the clocks skip a midnight.
+func TestWeekTableWithoutMidnight(t *testing.T) {
+	zone, err := time.LoadLocation("America/Sao_Paulo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Sunday, 4 November 2018 began at 01:00.
+	got := weekTable(nil, time.Date(2018, 10, 29, 0, 0, 0, 0, zone), time.Time{}).Columns[2:]
+	if diff := cmp.Diff([]string{"Mon 29", "Tue 30", "Wed 31", "Thu 01", "Fri 02", "Sat 03", "Sun 04"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWebhookStateOf(t *testing.T) {
 	at := metav1.Now()
 	hook := func(change func(*v1alpha1.Webhook)) *v1alpha1.Webhook {

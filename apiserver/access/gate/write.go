@@ -175,7 +175,7 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 	if creates && o.Kind == store.Put && !o.create.Holds(o.Key, o.Body) {
 		return o.create.Refusal
 	}
-	if current == nil || current.Deleted && store.IsEverything(o.condition) {
+	if current == nil || current.Deleted && !o.depends() {
 		return nil
 	}
 	if current.Deleted {
@@ -248,7 +248,7 @@ func (s *Store) judge(ctx context.Context, o *operation) error {
 	switch {
 	case errors.As(err, &deleted):
 		o.judged = deleted.Version
-		err = s.deleted(ctx, o.condition, unrestricted, deleted)
+		err = s.deleted(ctx, o.condition, o.change, deleted)
 		o.visible = errors.As(err, &deleted)
 	case err == nil:
 		o.judged = record.Version

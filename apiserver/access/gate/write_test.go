@@ -1,0 +1,92 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/paddock-health/paddock/apiserver/access/gate"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// buried is a store in which the newest version of every record is a tombstone.
+type buried struct {
+	store.Store
+	last string // the body of the version before the deletion
+}
+
+func (b buried) Write(_ context.Context, ops []store.Op) ([]store.Result, error) {
+	results := make([]store.Result, len(ops))
+	for i, op := range ops {
+		if err := op.If.Check(op.Key, &store.Record{Key: op.Key, Version: 2, Deleted: true}); err != nil {
+			return nil, err
+		}
+		results[i].Outcome = store.Created
+	}
+	return results, nil
+}
+
+func (b buried) Get(_ context.Context, key store.Key) (store.Record, error) {
+	return store.Record{}, &store.DeletedError{Key: key, Version: 2}
+}
+
+func (b buried) GetVersion(_ context.Context, key store.Key, version int64) (store.Record, error) {
+	return store.Record{Key: key, Version: version, Body: store.Body{JSON: []byte(b.last)}}, nil
+}
+
+// TestWriteOfDeletedRecord shows that a write does not reveal whether a record existed to whose last
+// version a restriction does not extend.
+func TestWriteOfDeletedRecord(t *testing.T) {
+	key := store.Key{Type: "A", ID: "1"}
+	put := store.Op{Kind: store.Put, Key: key, Body: store.Body{JSON: []byte("mine")}}
+	update := put
+	update.If = store.Precondition{Present: true}
+	var deleted *store.DeletedError
+	var taken *store.IDTakenError
+	for name, test := range map[string]struct {
+		last string
+		op   store.Op
+		is   func(error) bool
+	}{
+		"update of an own record":        {"mine", update, func(err error) bool { return errors.As(err, &deleted) }},
+		"update of another record":       {"theirs", update, func(err error) bool { return errors.Is(err, store.ErrNotFound) }},
+		"creation of an own record":      {"mine", put, func(err error) bool { return err == nil }},
+		"creation of another record":     {"theirs", put, func(err error) bool { return errors.As(err, &taken) }},
+		"a second deletion":              {"mine", store.Op{Kind: store.Delete, Key: key}, func(err error) bool { return err == nil }},
+		"a deletion of another's record": {"theirs", store.Op{Kind: store.Delete, Key: key}, func(err error) bool { return err == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := restrictedTo(t, buried{last: test.last}, "mine").Write(t.Context(), []store.Op{test.op})
+			if !test.is(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// restrictedTo returns a gate for a caller whose rights extend to records with a text.
+func restrictedTo(t *testing.T, behind store.Store, text string) *gate.Store {
+	t.Helper()
+	opened, err := gate.New(behind, gate.Options{
+		View: &privacy.View{
+			Rules:  &privacy.Rules{},
+			Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Privileged: true}, nil },
+			Reads:  func(string) (bool, error) { return true, nil },
+		},
+		Labels:       func(string, store.Body) store.Labels { return store.Labels{} },
+		Protects:     func(string) bool { return true },
+		Unprivileged: func(string) error { return errors.New("unprivileged") },
+		Restrict: func(string, string) (*gate.Restriction, error) {
+			return &gate.Restriction{
+				Holds:   func(_ store.Key, body store.Body) bool { return strings.Contains(string(body.JSON), text) },
+				Refusal: errors.New("refused"),
+			}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}

@@ -12,8 +12,8 @@ import (
 
 // maxAttempts is how often Write tries one write. The first attempt that needs labels of deleted or
 // linked records, or meets a hidden record, costs another attempt for all operations of the write, and
-// so does each change of one of their records in the meantime. At the limit, Write returns
-// store.ErrUnavailable.
+// so does each change of one of their records in the meantime. Attempts after which a claim was removed
+// do not count. At the limit, Write returns store.ErrUnavailable.
 const maxAttempts = 10
 
 // errHidden refuses an operation on a record that is hidden from the caller.
@@ -73,7 +73,7 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 		return nil, err
 	}
 	results := make([]store.Result, len(ops))
-	for range maxAttempts {
+	for attempts := 0; attempts < maxAttempts; attempts++ {
 		if len(pending) == 0 {
 			return results, nil
 		}
@@ -90,6 +90,7 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 			if err = s.explain(ctx, pending, err); err != nil {
 				return nil, err
 			}
+			attempts-- // explain has removed a claim, of which the write has a limited number
 		case errors.Is(err, errHidden), errors.Is(err, errLinks), errors.Is(err, errTombstone):
 			if err := s.judgeAll(ctx, pending[n:], err); err != nil {
 				return nil, err
@@ -313,7 +314,7 @@ func (s *Store) required(ctx context.Context, ops []store.Op) error {
 }
 
 // explain removes hidden records from an error of the store. It returns nil if the write must be
-// retried. Errors: err, and those of Hidden.
+// retried, without a claim that it has removed. Errors: err, and those of Hidden.
 func (s *Store) explain(ctx context.Context, pending []*operation, err error) error {
 	var claimed *store.ClaimError
 	if !errors.As(err, &claimed) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/access/gate"
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
@@ -89,4 +90,44 @@ func restrictedTo(t *testing.T, behind store.Store, text string) *gate.Store {
 		t.Fatal(err)
 	}
 	return opened
+}
+
+// claimed is a store in which records that are not readable by the caller hold claims.
+type claimed struct {
+	buried
+	written []store.Op
+}
+
+func (c *claimed) Write(_ context.Context, ops []store.Op) ([]store.Result, error) {
+	for _, op := range ops {
+		for _, claim := range op.Claims {
+			return nil, &store.ClaimError{Claim: claim, Holder: store.Key{Type: "A", ID: claim.Line}}
+		}
+	}
+	c.written = ops
+	return make([]store.Result, len(ops)), nil
+}
+
+func (c *claimed) Get(_ context.Context, key store.Key) (store.Record, error) {
+	return store.Record{Key: key, Version: 1, Body: store.Body{JSON: []byte("theirs")}}, nil
+}
+
+// TestWriteWithClaimsOfHiddenRecords writes a transaction of many conditional creates whose claims
+// hidden records hold.
+func TestWriteWithClaimsOfHiddenRecords(t *testing.T) {
+	var ops []store.Op
+	for i := range 30 {
+		id := string(rune('a' + i))
+		ops = append(ops, store.Op{
+			Kind: store.Put, Key: store.Key{Type: "A", ID: id}, Body: store.Body{JSON: []byte("mine")},
+			Claims: []store.Claim{{Line: id, Expires: time.Now()}},
+		})
+	}
+	behind := &claimed{}
+	if _, err := restrictedTo(t, behind, "mine").Write(t.Context(), ops); err != nil {
+		t.Fatal(err)
+	}
+	if len(behind.written) != len(ops) {
+		t.Errorf("%d operations are written, want %d", len(behind.written), len(ops))
+	}
 }

@@ -161,23 +161,39 @@ type tail struct {
 	from time.Time
 }
 
-// begin prints the last deliveries, oldest first. Errors: *siteapi.Error.
+// begin prints the last deliveries, oldest first. It marks older ones as seen that list returns too. Errors:
+// *siteapi.Error.
 func (t *tail) begin(ctx context.Context, lines int) error {
 	var page struct{ Data []delivery }
 	query := url.Values{"page": {"0"}, "pageSize": {strconv.Itoa(max(lines, 1))}}
 	if err := t.site.api.AHDS(ctx, http.MethodGet, t.path, query, nil, &page); err != nil {
 		return err
 	}
+	if lines > 0 {
+		if err := t.print(page.Data); err != nil {
+			return err
+		}
+	}
 	if t.advance(page.Data); t.from.IsZero() {
 		t.from = t.now().Add(-lateness)
+		return nil
 	}
-	if lines > 0 {
-		return t.print(page.Data)
+	found, err := t.list(ctx)
+	if err != nil {
+		return err
 	}
-	for _, d := range page.Data {
-		t.seen[d.DeliveryID] = d.state()
+	newest := *page.Data[0].AcceptedAt // from would be zero without it
+	for _, d := range found {
+		if _, printed := t.seen[d.DeliveryID]; !printed && d.AcceptedAt != nil && !d.AcceptedAt.After(newest) {
+			t.seen[d.DeliveryID] = d.state()
+		}
 	}
 	return nil
+}
+
+// list returns the deliveries that were accepted since from, newest first. Errors: *siteapi.Error.
+func (t *tail) list(ctx context.Context) ([]delivery, error) {
+	return siteapi.List[delivery](ctx, t.site.api, t.path, url.Values{"from": {t.from.UTC().Format(time.RFC3339Nano)}})
 }
 
 // run prints changes until ctx is done, and then returns nil. It continues after failed requests,
@@ -189,7 +205,7 @@ func (t *tail) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the user has ended the command
 		}
-		found, err := siteapi.List[delivery](ctx, t.site.api, t.path, url.Values{"from": {t.from.UTC().Format(time.RFC3339Nano)}})
+		found, err := t.list(ctx)
 		var refused *siteapi.Error
 		switch {
 		case ctx.Err() != nil:

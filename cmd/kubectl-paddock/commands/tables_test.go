@@ -1,15 +1,23 @@
 package commands
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
+	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
 )
 
 func TestStateOf(t *testing.T) {
@@ -177,6 +185,61 @@ func TestFailure(t *testing.T) {
 	}
 	if err := (delivery{Status: "pending"}).failure(0); err != nil {
 		t.Errorf("without waiting: %v", err)
+	}
+}
+
+// TestTailBegin checks that deliveries that are older than those of --lines are not printed later, unless
+// their state changes, and that those that follow are.
+func TestTailBegin(t *testing.T) {
+	at := func(second int) *time.Time {
+		at := time.Date(2031, 3, 1, 8, 0, second, 0, time.UTC)
+		return &at
+	}
+	older, last := delivery{DeliveryID: "older", Status: "pending", AcceptedAt: at(1)}, delivery{DeliveryID: "last", Status: "pending", AcceptedAt: at(2)}
+	next, ended := delivery{DeliveryID: "next", Status: "pending", AcceptedAt: at(3)}, older
+	ended.Status = "delivered"
+	for name, test := range map[string]struct {
+		lines int
+		want  string
+	}{
+		"one line": {1, "last pending, next pending, older delivered"}, "no line": {0, "next pending, older delivered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lists := [][]delivery{{last}, {next, last, older}, {next, last, ended}} // next is accepted after the first request
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(map[string]any{"data": lists[0], "meta": map[string]int{"totalPages": 1}})
+				lists = lists[1:]
+			}))
+			defer server.Close()
+			api, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			shown := &tail{app: &app{Options: Options{Streams: genericiooptions.IOStreams{Out: &out}}}, site: &openSite{api: api}, json: true, seen: map[string]string{}}
+			if err := shown.begin(t.Context(), test.lines); err != nil {
+				t.Fatal(err)
+			}
+			found, err := shown.list(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := shown.print(found); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for lines := json.NewDecoder(&out); lines.More(); {
+				var d delivery
+				if err := lines.Decode(&d); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, d.DeliveryID+" "+d.Status)
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != test.want {
+				t.Errorf("printed %s; want %s", got, test.want)
+			}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ const inflightRetry = time.Second
 
 const policyServer = "server"
 
-// Inflight limits the number of concurrent requests of one server. Without a limit, an overloaded
+// Inflight limits the number of concurrent requests of one server, or the sum of their weights. Without a limit, an overloaded
 // server shares its processors among thousands of requests, so that each takes long and clients
 // give up on most. No Site has more than maxShare of the requests, because those of one whose storage
 // is slow would otherwise leave none to the others. It is safe for concurrent use.
@@ -19,7 +19,7 @@ type Inflight struct {
 	max     int
 	mu      sync.Mutex
 	running int
-	// sites is the number of running requests by siteID.
+	// sites is the number of running requests by siteID, or the sum of their weights.
 	sites map[string]int
 }
 
@@ -31,25 +31,28 @@ func NewInflight(maximum int) *Inflight {
 // Enter counts a request to a Site, or to a path of no Site if siteID is empty. The function that
 // calls Enter must call leave after the request; further calls of leave have no effect. Errors:
 // *ExceededError.
-func (l *Inflight) Enter(siteID string) (leave func(), err error) {
+func (l *Inflight) Enter(siteID string) (leave func(), err error) { return l.EnterWeighted(siteID, 1) }
+
+// EnterWeighted is like Enter, and counts a request as several. Errors: *ExceededError.
+func (l *Inflight) EnterWeighted(siteID string, weight int) (leave func(), err error) {
 	if l.max == 0 {
 		return func() {}, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.running >= l.max:
+	case l.running+weight > l.max:
 		return nil, &ExceededError{Policy: policyServer, RetryAfter: inflightRetry}
-	case l.sites[siteID] >= maxShare(l.max):
+	case l.sites[siteID]+weight > maxShare(l.max):
 		return nil, &ExceededError{Policy: "requests", RetryAfter: inflightRetry}
 	}
-	l.running++
-	l.sites[siteID]++
+	l.running += weight
+	l.sites[siteID] += weight
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.running--
-		if l.sites[siteID]--; l.sites[siteID] == 0 {
+		l.running -= weight
+		if l.sites[siteID] -= weight; l.sites[siteID] == 0 {
 			delete(l.sites, siteID)
 		}
 	}), nil

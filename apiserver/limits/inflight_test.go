@@ -49,3 +49,21 @@ func TestInflightOfSmallAndNoLimits(t *testing.T) {
 		}
 	}
 }
+
+func TestInflightByWeight(t *testing.T) {
+	limit := NewInflight(8)
+	leave, err := limit.EnterWeighted("oak", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limit.EnterWeighted("oak", 2); err == nil {
+		t.Error("a site has 7 of 8, want at most 6")
+	}
+	if _, err := limit.EnterWeighted("elm", 3); err != nil {
+		t.Errorf("another site does not have the rest: %v", err)
+	}
+	leave()
+	if _, err := limit.EnterWeighted("ash", 5); err != nil || limit.running != 8 {
+		t.Errorf("%d are running, want 8: %v", limit.running, err)
+	}
+}

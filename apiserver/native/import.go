@@ -16,6 +16,10 @@ import (
 const (
 	// maxImport is the maximum size of a request in bytes, and so of a line.
 	maxImport = 64 << 20
+	// maxImports is the maximum number of concurrent imports of maxImport bytes each. There can be more
+	// smaller ones. An import beyond the limit is answered with 429. An import needs about four times
+	// its size, so these use half of the 2 GiB that the chart gives to an API server.
+	maxImports = 4
 	// maxLines is the maximum number of lines of a request. A request with more is answered with 400.
 	maxLines = 2000
 )
@@ -63,6 +67,11 @@ func (h *handler) importLines(w http.ResponseWriter, r *http.Request, site Site,
 	if _, _, err := web.ParseContentType(r.Header, ndjson, "application/ndjson", "application/fhir+ndjson"); err != nil {
 		return err
 	}
+	leave, err := h.imports.EnterWeighted(web.PathParameter(r, "siteId"), weightOf(r))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	raw, err := web.ReadBody(w, r, maxImport)
 	if err != nil {
 		return err
@@ -100,6 +109,16 @@ func (h *handler) importLines(w http.ResponseWriter, r *http.Request, site Site,
 	}
 	web.Respond(w, r, http.StatusOK, "application/json", body)
 	return nil
+}
+
+// weightOf returns the size of the body of a request in MiB, rounded up. It is that of maxImport if the
+// size is unknown, such as that of a compressed body.
+func weightOf(r *http.Request) int {
+	size := int64(maxImport)
+	if r.ContentLength >= 0 && r.Header.Get("Content-Encoding") == "" {
+		size = min(size, r.ContentLength)
+	}
+	return int((size + 1<<20 - 1) >> 20)
 }
 
 func dryRunOf(r *http.Request) (bool, error) {

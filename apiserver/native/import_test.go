@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -59,5 +60,57 @@ func TestUnrecordedImport(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "the write may have succeeded") != written {
 			t.Errorf("%q: got %d %s, want the write to be mentioned: %t", query, w.Code, w.Body, written)
 		}
+	}
+}
+
+// TestConcurrentImports checks that the bodies of concurrent imports are limited in all and for each site.
+func TestConcurrentImports(t *testing.T) {
+	h := New(Config{
+		Admit: func(*http.Request, string) (Site, access.Caller, error) {
+			return Site{Store: restoring{}}, access.Caller{Name: "alice"}, nil
+		},
+		Authorizer: everyone{},
+		CheckBody:  func(store.Key, store.Body) []Problem { return nil },
+		Log:        slog.New(slog.DiscardHandler),
+	})
+	send := func(site string, body io.Reader) int {
+		r := httptest.NewRequest(http.MethodPost, "/site/"+site+"/native", body)
+		r.Header.Set("Content-Type", ndjson)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	// hold begins an import of unknown size and returns the function that ends it.
+	hold := func(site string) func() {
+		body, client := io.Pipe()
+		ended := make(chan int)
+		go func() { ended <- send(site, body) }()
+		if _, err := client.Write([]byte("\n")); err != nil { // returns when the body is read
+			t.Fatal(err)
+		}
+		return func() {
+			client.Close()
+			if code := <-ended; code != http.StatusOK {
+				t.Errorf("%s: got %d, want 200", site, code)
+			}
+		}
+	}
+	small := func() io.Reader { return strings.NewReader("\n") } // httptest sets its length
+	ends := []func(){hold("oak"), hold("oak"), hold("oak")}
+	if code := send("oak", small()); code != http.StatusTooManyRequests {
+		t.Errorf("the fourth import of a site: got %d, want 429", code)
+	}
+	if code := send("elm", small()); code != http.StatusOK {
+		t.Errorf("an import of another site: got %d, want 200", code)
+	}
+	ends = append(ends, hold("elm"))
+	if code := send("ash", small()); code != http.StatusTooManyRequests {
+		t.Errorf("the fifth import: got %d, want 429", code)
+	}
+	for _, end := range ends {
+		end()
+	}
+	if code := send("oak", small()); code != http.StatusOK {
+		t.Errorf("after the imports: got %d, want 200", code)
 	}
 }

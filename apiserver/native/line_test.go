@@ -60,7 +60,7 @@ func TestLineOfTombstone(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	accept := &handler{Config{CheckBody: func(store.Key, store.Body) []Problem { return nil }}}
+	accept := &handler{Config: Config{CheckBody: func(store.Key, store.Body) []Problem { return nil }}}
 	d := dumped()
 	valid := string(appendLine(nil, &d))
 	for name, test := range map[string]struct{ old, new, code, expression string }{
@@ -96,7 +96,7 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
-	reject := &handler{Config{CheckBody: func(store.Key, store.Body) []Problem { return []Problem{{"Patient.x", "bad", "no"}} }}}
+	reject := &handler{Config: Config{CheckBody: func(store.Key, store.Body) []Problem { return []Problem{{"Patient.x", "bad", "no"}} }}}
 	_, errs := reject.check([]byte(valid))
 	want := []lineError{{0, "bad", "versions[0].Patient.x", "no"}, {0, "bad", "versions[1].Patient.x", "no"}}
 	if diff := cmp.Diff(want, errs); diff != "" {

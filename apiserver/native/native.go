@@ -73,7 +73,11 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-type handler struct{ Config }
+type handler struct {
+	Config
+	// imports limits the memory of the bodies of concurrent imports, in MiB.
+	imports *limits.Inflight
+}
 
 // errUnknownPath is the error of a path that the API does not have.
 var errUnknownPath = &web.UnknownPathError{Paths: "the path of this API is /site/{siteId}/native"}
@@ -81,7 +85,7 @@ var errUnknownPath = &web.UnknownPathError{Paths: "the path of this API is /site
 // New returns the handler of /site/{siteId}/native, which exports and imports all records of a site
 // with all versions.
 func New(config Config) http.Handler {
-	h := &handler{config}
+	h := &handler{config, limits.NewInflight(maxImports * maxImport >> 20)}
 	routes := chi.NewRouter()
 	routes.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, errUnknownPath) })
 	routes.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, &web.UnknownMethodError{}) })

@@ -10,9 +10,12 @@ import (
 )
 
 // unlabelled selects the superseded versions and tombstones of some records that have no labels,
-// because a release without labels wrote them. The oldest version of each record comes first.
+// because a release without labels wrote them. The oldest version of each record comes first. A
+// tombstone whose version before it is missing is not selected: it would fill the limit for nothing.
 const unlabelled = `SELECT x.typ, x.self, x.ver, x.deleted, true, x.body FROM hist x WHERE x.site = $1 AND x.self = ANY($2) AND x.labelled IS NULL
+		AND (NOT x.deleted OR EXISTS (SELECT FROM hist p WHERE p.site = $1 AND p.self = x.self AND p.ver = x.ver - 1))
 	UNION ALL SELECT x.typ, x.self, x.ver, true, false, x.body FROM res x WHERE x.site = $1 AND x.self = ANY($2) AND x.deleted AND x.labelled IS NULL
+		AND EXISTS (SELECT FROM hist p WHERE p.site = $1 AND p.self = x.self AND p.ver = x.ver - 1)
 	ORDER BY 2, 3 LIMIT $3`
 
 // The statements that label one version. A tombstone gets the labels of the version before it. If
@@ -48,7 +51,7 @@ func (s *Store) labelPast(ctx context.Context, keys []store.Key) (changed int64,
 		if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 			return changed, storeError("add labels to superseded versions", err)
 		}
-		if changed == before { // only tombstones without a version before them are left
+		if changed == before { // no version that is left can be labelled
 			return changed, nil
 		}
 	}

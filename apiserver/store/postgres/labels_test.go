@@ -68,6 +68,10 @@ func TestLabelsOfOlderReleases(t *testing.T) {
 	for _, sql := range []string{
 		`UPDATE res SET ixsum = ixsum + 1, labelled = NULL, labels = NULL, links = NULL WHERE site = (SELECT site FROM sites WHERE key = $1)`,
 		`UPDATE hist SET labelled = NULL, labels = NULL, links = NULL WHERE site = (SELECT site FROM sites WHERE key = $1)`,
+		// More tombstones of the first record than one statement labels. The versions before them are missing.
+		`INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, body)
+			SELECT site, typ, self, ver + 2*n, rid, upd, until, method, true, '' FROM (
+				SELECT * FROM hist WHERE site = (SELECT site FROM sites WHERE key = $1) ORDER BY self, ver LIMIT 1) x, generate_series(1000, 2000) n`,
 	} {
 		if _, err := shared.Exec(t.Context(), sql, key); err != nil {
 			t.Fatal(err)

@@ -25,7 +25,8 @@ const (
 	// on Sites with storage.type Postgres.
 	ConditionIndexReady = "IndexReady"
 	// ConditionIssuersReady is true if the keys of all issuers are known. If it is false, the message
-	// names an issuer whose keys cannot be fetched. Only Sites with spec.access.issuers have it.
+	// names the issuers whose keys cannot be fetched, or says that the Site is not accepted. Only Sites
+	// with spec.access.issuers have it.
 	ConditionIssuersReady = "IssuersReady"
 	// ConditionStorageNearLimit becomes true when the records or the size of a site reach 80 % of
 	// maxRecords or maxSize of spec.storage.cluster, and false when both are below 75 %. A Site that

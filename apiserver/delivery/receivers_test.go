@@ -278,7 +278,7 @@ func TestBytesThatAreNoResponse(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				_, _ = buffer.WriteString(test.sent)
 				_ = buffer.Flush()
 				_, _ = io.Copy(io.Discard, conn) // until the sender closes it

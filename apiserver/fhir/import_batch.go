@@ -282,7 +282,7 @@ func (i *importer) finish() error {
 			}
 			still = nil
 		}
-		i.waiting = append(still, further...)
+		i.waiting = slices.Concat(still, further)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type RecordClaimSpec struct {
 	SiteKey string `json:"siteKey"`
 	// line is the name of the line, such as that of the resource of a slot.
 	Line string `json:"line"`
-	// entries are the claims on the line. Effective claims never overlap.
+	// entries are the claims on the line. Effective claims of different records never overlap.
 	// +optional
 	// +listType=atomic
 	Entries []ClaimEntry `json:"entries,omitempty"`

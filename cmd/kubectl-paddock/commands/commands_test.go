@@ -92,7 +92,7 @@ func TestSiteNotAccepted(t *testing.T) {
 	defer holder.Close()
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"oak","namespace":"former"},
+		_, _ = io.WriteString(w, `{"apiVersion":"paddock.health/v1alpha1","kind":"Site","metadata":{"name":"oak","namespace":"former"},
 			"spec":{"sandbox":true,"timeZone":"Australia/Melbourne"},"status":{"conditions":[{"type":"Accepted","status":"False","reason":"Moved"}]}}`)
 	}))
 	defer cluster.Close()

@@ -320,6 +320,21 @@ var _ = Describe("SiteClass", func() {
 		Expect(get[v1alpha1.SiteClass](ctx, "", "shared").DeletionTimestamp).NotTo(BeNil())
 		expectReady(ctx, again)
 	})
+
+	It("deletes a Site that adopted a SiteClaim without a placement", func(ctx SpecContext) {
+		startController(ctx)
+		s := ofClass(newNamespace(ctx), "pooled-never", "")
+		s.Spec.Storage = v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{Pool: &v1alpha1.PooledPostgres{}}}
+		again := s.DeepCopy()
+		again.Spec.DeletionPolicy = v1alpha1.DeletionDelete
+		for _, s := range []*v1alpha1.Site{s, again} {
+			Expect(admin.Create(ctx, s)).To(Succeed())
+			Eventually(condition(s, v1alpha1.ConditionStorageReady)).WithContext(ctx).Should(Equal("False NoCapacity"))
+			time.Sleep(time.Second) // creationTimestamp has whole seconds
+			deleteAndWait(ctx, s)
+		}
+		expectGone(ctx, &v1alpha1.SiteClaim{ObjectMeta: metav1.ObjectMeta{Name: "pooled-never"}})
+	})
 })
 
 // copyDrained does what the API servers do for the SiteMoves of a drain. At most two are in progress.

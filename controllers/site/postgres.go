@@ -124,7 +124,8 @@ func (r *Reconciler) migrate(ctx context.Context, conn *pgx.Conn, s *scope) erro
 func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (wait string, err error) {
 	key := claim.Spec.SiteKey
 	adopted := claim.Spec.External != nil || claim.CreationTimestamp.Before(&site.CreationTimestamp)
-	if site.Status.SiteKey != key && !adopted {
+	neverPlaced := isPooled(&site.Spec.Storage) && claim.Spec.Placement == nil
+	if site.Status.SiteKey != key && (!adopted || neverPlaced) {
 		return "", nil // no connection was published for this key, so it has no rows
 	}
 	conn, bad, err := r.connectToErase(ctx, site, key)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -146,37 +148,56 @@ func (s *Store) hiddenByRules(ctx context.Context, keys []store.Key) ([]store.Ke
 	return s.hidden(ctx, keys, func(string) (*Restriction, error) { return unrestricted, nil })
 }
 
+// hiddenConcurrency is how many records one call of hidden reads concurrently: as many as a batch of
+// package batcher has, because Postgres reads concurrent keys in batches. Further ones wait.
+const hiddenConcurrency = 64
+
 // hidden returns those of the keys whose records are live, and hidden by privacy rules or not in the
 // restriction of their type.
 func (s *Store) hidden(ctx context.Context, keys []store.Key, restrictionOf func(recordType string) (*Restriction, error)) ([]store.Key, error) {
+	hides := make([]bool, len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(hiddenConcurrency)
+	for i, key := range keys {
+		group.Go(func() (err error) {
+			hides[i], err = s.hides(ctx, key, restrictionOf)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	var hidden []store.Key
-	for _, key := range keys {
-		condition, err := s.condition(key.Type)
-		if err != nil {
-			return nil, err
-		}
-		restriction, err := restrictionOf(key.Type)
-		if err != nil {
-			return nil, err
-		}
-		if store.IsEverything(condition) && restriction == unrestricted {
-			continue
-		}
-		record, err := s.behind.Get(ctx, key)
-		if store.IsAbsent(err) {
-			continue
-		}
-		if err == nil {
-			err = s.checkAll(ctx, condition, restriction, record)
-		}
-		switch {
-		case errors.Is(err, store.ErrNotFound):
+	for i, key := range keys {
+		if hides[i] {
 			hidden = append(hidden, key)
-		case err != nil:
-			return nil, err
 		}
 	}
 	return hidden, nil
+}
+
+// hides reports whether a record is live, and hidden by privacy rules or not in the restriction of its
+// type.
+func (s *Store) hides(ctx context.Context, key store.Key, restrictionOf func(recordType string) (*Restriction, error)) (bool, error) {
+	condition, err := s.condition(key.Type)
+	if err != nil {
+		return false, err
+	}
+	restriction, err := restrictionOf(key.Type)
+	if err != nil || store.IsEverything(condition) && restriction == unrestricted {
+		return false, err
+	}
+	record, err := s.behind.Get(ctx, key)
+	if store.IsAbsent(err) {
+		return false, nil
+	}
+	if err == nil {
+		err = s.checkAll(ctx, condition, restriction, record)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // readable returns the records of a type that Options.Restrict lets the caller get or list. Only

@@ -9,15 +9,20 @@ import (
 )
 
 // CheckStored returns an error if the stored body of a record of this facade, which another site may
-// have written, cannot be read.
+// have written, cannot be read. An empty body is that of a deleted version.
 func CheckStored(recordType string, body []byte) error {
+	deleted := len(body) == 0
 	for _, k := range kinds() {
-		if k.recordType == recordType {
+		switch {
+		case k.recordType != recordType:
+		case deleted:
+			return nil
+		default:
 			_, err := k.decode(body)
 			return err
 		}
 	}
-	if recordType == event.Type && jsontext.Value(body).IsValid() {
+	if recordType == event.Type && (deleted || jsontext.Value(body).IsValid()) {
 		return nil
 	}
 	return fmt.Errorf("%w: it is not JSON, or its type %q is unknown", errBadBody, recordType)

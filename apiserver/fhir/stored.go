@@ -12,9 +12,16 @@ import (
 const codeNotStored = "not_stored_form"
 
 // CheckStored returns the issues in the stored body of a record, or nil if there are none. Another
-// site may have written the body. A body is accepted if one of the two dialects would store it.
+// site may have written the body. An empty body is that of a deleted version. A body is accepted if one
+// of the two dialects would store it.
 func CheckStored(key store.Key, body store.Body) []r4.Issue {
 	notStored := []r4.Issue{{Code: codeNotStored, Expression: key.Type, Diagnostics: "the body must have an empty id at idOffset, and a meta without versionId and lastUpdated at metaOffset"}}
+	if len(body.JSON) == 0 {
+		if r4.ValidID(key.ID) {
+			return nil
+		}
+		return []r4.Issue{{Code: codeNotStored, Expression: key.Type + ".id", Diagnostics: "the id must have " + r4.IDPattern}}
+	}
 	if !r4.ValidID(key.ID) || !inside(body.IDOffset, body.JSON) || !inside(body.MetaOffset, body.JSON) {
 		return notStored
 	}

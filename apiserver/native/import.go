@@ -153,9 +153,6 @@ func (h *handler) check(text []byte) (store.Dumped, []lineError) {
 	var errs []lineError
 	for i := range record.Versions {
 		v := &record.Versions[i]
-		if v.Deleted {
-			continue
-		}
 		for _, p := range h.CheckBody(record.Key, v.Body) {
 			errs = append(errs, lineError{Code: p.Code, Expression: fmt.Sprintf("versions[%d].%s", i, p.Expression), Message: p.Message})
 		}

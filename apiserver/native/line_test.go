@@ -76,7 +76,10 @@ func TestCheck(t *testing.T) {
 		"microseconds":           {`"created":"2031-03-01T08:00:00.120Z"`, `"created":"2031-03-01T08:00:00.120001Z"`, codeInvalid, "versions[0].created"},
 		"too early":              {`"created":"2031-03-01T08:00:00.120Z"`, `"created":"2001-03-01T08:00:00.120Z"`, codeInvalid, "versions[0].created"},
 		"deleted with a body":    {`"method":"PUT"`, `"method":"PUT","deleted":true`, codeInvalid, "versions[1].body"},
+		"unknown method":         {`"method":"PUT"`, `"method":"put"`, codeInvalid, "versions[1].method"},
+		"no method":              {`"method":"PUT"`, `"method":""`, "", ""},
 		"claim without a line":   {`"line":"room 1"`, `"line":""`, codeInvalid, "claims[0]"},
+		"equal claims":           {`"claims":[`, `"claims":[{"line":"room 1","from":"2031-03-01T08:00:00Z"},{"line":"room 1","from":"2031-03-01T08:00:00Z"},`, codeInvalid, "claims[1]"},
 		"metadata of no version": {`"metadataVersion":1`, `"metadataVersion":3`, codeInvalid, "metadataVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,5 +104,9 @@ func TestCheck(t *testing.T) {
 	want := []lineError{{0, "bad", "versions[0].Patient.x", "no"}, {0, "bad", "versions[1].Patient.x", "no"}}
 	if diff := cmp.Diff(want, errs); diff != "" {
 		t.Errorf("errors of bodies (-want +got):\n%s", diff)
+	}
+	_, errs = reject.check([]byte(`{"type":"Patient","id":"Rex","versions":[{"version":2,"created":"2031-03-01T08:00:00Z","updated":"2031-03-01T08:00:00Z","method":"DELETE","deleted":true}]}`))
+	if diff := cmp.Diff(want[:1], errs); diff != "" {
+		t.Errorf("errors of a deleted record (-want +got):\n%s", diff)
 	}
 }

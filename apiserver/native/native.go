@@ -63,7 +63,8 @@ type Config struct {
 	// access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
 	Admit      func(r *http.Request, siteID string) (Site, access.Caller, error)
 	Authorizer access.Authorizer
-	// CheckBody returns the errors in the stored body of a record. It returns none for a valid body.
+	// CheckBody returns the errors in the type and id of a record and in a stored body of it, or none. A
+	// deleted version has an empty body, which is valid.
 	CheckBody func(key store.Key, body store.Body) []Problem
 	// Audit records requests. If it is nil, requests are not recorded.
 	Audit *audit.Auditor

@@ -41,6 +41,11 @@ func TestCheckBody(t *testing.T) {
 		"no offsets":             {rex, store.Body{JSON: plain.JSON}, []string{"not_stored_form Patient"}},
 		"offset beyond the body": {rex, moved(plain, 1000, 0), []string{"not_stored_form Patient"}},
 		"slot without content":   {store.Key{Type: "AvailabilitySlot", ID: "x"}, store.Body{JSON: []byte(`{`)}, []string{"invalid_body body"}},
+		"deleted":                {rex, store.Body{}, nil},
+		"deleted, no valid id":   {store.Key{Type: "Patient", ID: `R"ex`}, store.Body{}, []string{"not_stored_form Patient.id"}},
+		"deleted slot":           {store.Key{Type: "AvailabilitySlot", ID: "x"}, store.Body{}, nil},
+		"deleted event":          {store.Key{Type: "Event", ID: "x"}, store.Body{}, nil},
+		"deleted, unknown type":  {store.Key{Type: "Observation", ID: "x"}, store.Body{}, []string{"invalid_body body"}},
 		"unknown type":           {store.Key{Type: "Observation", ID: "x"}, store.Body{JSON: []byte(`{}`)}, []string{"invalid_body body"}},
 	} {
 		t.Run(name, func(t *testing.T) {

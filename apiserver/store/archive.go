@@ -164,6 +164,8 @@ func checkDumped(before, v *Record) (member, problem string) {
 		return "created", "must be a time from 2020 to 2088 in whole milliseconds"
 	case !isDumpTime(v.Updated) || v.Updated.Before(v.Created):
 		return "updated", "must be a time from 2020 to 2088 in whole milliseconds, and not before created"
+	case v.Method != "" && !slices.Contains([]Method{MethodPost, MethodPut, MethodPatch, MethodDelete}, v.Method):
+		return "method", "must be POST, PUT, PATCH or DELETE"
 	case v.Deleted != (len(v.Body.JSON) == 0):
 		return "body", "must be missing if the version is deleted, and only then"
 	case before == nil:
@@ -195,10 +197,20 @@ func checkNewest(v *Record) error {
 	if len(v.Metadata) > 0 && (v.MetadataVersion < 1 || v.MetadataVersion > v.Version) {
 		return &InvalidDumpError{"metadataVersion", "must be between 1 and the newest version of the record"}
 	}
+	type begin struct {
+		line string
+		from int64
+	}
+	begins := make(map[begin]bool, len(v.Claims))
 	for i, claim := range v.Claims {
 		if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
 			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a line, and from must be before until"}
 		}
+		at := begin{claim.Line, claim.From.UnixMicro()} // engines store microseconds
+		if begins[at] {
+			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "has the line and the begin of another claim of the record"}
+		}
+		begins[at] = true
 	}
 	return nil
 }

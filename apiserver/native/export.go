@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -46,7 +47,8 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 		switch name {
 		case "after":
 			var ok bool
-			if dump.After.Type, dump.After.ID, ok = strings.Cut(value, "/"); !ok {
+			dump.After.Type, dump.After.ID, ok = strings.Cut(value, "/")
+			if !ok || !utf8.ValidString(value) || strings.Contains(value, "\x00") { // Postgres refuses such texts
 				return &invalidError{name, "must have the form {type}/{id}; use the value of " + nextHeader}
 			}
 		case "since":

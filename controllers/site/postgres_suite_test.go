@@ -306,7 +306,6 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		deleteAndWait(ctx, again)
 
 		By("in a provisioned database")
-		update(ctx, "", "pg-again", func(claim *v1alpha1.SiteClaim) { claim.Spec.External = nil })
 		volume := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
@@ -314,6 +313,16 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		volume.Namespace, volume.Name = namespace, provision.SecondName
 		volume.Labels = map[string]string{v1alpha1.SiteKeyLabel: key}
 		Expect(admin.Create(ctx, volume)).To(Succeed())
+		known := newPostgresSite(namespace, "pg-again", v1alpha1.DeletionRetain)
+		Expect(admin.Create(ctx, known)).To(Succeed())
+		expectReady(ctx, known) // such as during a SiteMove that has created the volume, and has not begun to copy
+		deleteAndWait(ctx, known)
+		update(ctx, "", "pg-again", func(claim *v1alpha1.SiteClaim) { claim.Spec.External = nil })
+		createRecord(ctx, namespace, key, "patient.2")
+		known = createSite(ctx, namespace, "oak", "pg-again")
+		expectReady(ctx, known)
+		deleteAndWait(ctx, known)
+		Expect(apiServer.Delete(ctx, newRecord(namespace, key, "patient.2"))).To(Succeed())
 		inCluster := createSite(ctx, namespace, "oak", "pg-again")
 		storageOf(ctx, inCluster).Should(HavePrefix(`False ForeignRecords: Namespace "` + namespace + `" has the database paddock-postgres-b of engine StatefulSet with the retained records`))
 		deleteAndWait(ctx, volume)

@@ -61,17 +61,16 @@ func (r *Reconciler) storedElsewhere(ctx context.Context, site *v1alpha1.Site, c
 		return foreignRecords("The retained records of SiteClaim %q are in the database of Secret %q, key %q. Delete the Site, and create it with that storage.postgres.external.secretRef. "+
 			"If that database has no records of the Site, ask a cluster administrator to remove spec.external of the SiteClaim.", claim.Name, external.Name, external.Key), nil
 	}
-	if storage.Type != v1alpha1.StorageCluster {
-		record, err := firstOf(ctx, r.Live, "Record", site.Namespace, fields.OneTermEqualSelector(siteKeyField, claim.Spec.SiteKey))
-		if err != nil {
-			return nil, err
-		}
-		if record != "" {
-			return foreignRecords("Namespace %q has the retained records of SiteClaim %q. Delete the Site, create it with storage.type Cluster, and then move it by a SiteMove.", site.Namespace, claim.Name), nil
-		}
-	}
-	if isProvisioned(storage) {
+	record, err := firstOf(ctx, r.Live, "Record", site.Namespace, fields.OneTermEqualSelector(siteKeyField, claim.Spec.SiteKey))
+	switch {
+	case err != nil:
+		return nil, err
+	case record != "" && storage.Type != v1alpha1.StorageCluster:
+		return foreignRecords("Namespace %q has the retained records of SiteClaim %q. Delete the Site, create it with storage.type Cluster, and then move it by a SiteMove.", site.Namespace, claim.Name), nil
+	case isProvisioned(storage):
 		return nil, nil // see decideProvision and findElsewhere
+	case record != "" || claim.Spec.External != nil:
+		return nil, nil // a provisioned database with the site key is the target of a SiteMove that has not begun to copy
 	}
 	return r.storedInProvisioned(ctx, site, claim) // provision.go
 }

@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 )
 
@@ -227,6 +229,36 @@ var _ = Describe("A site that enforces references", func() {
 		for _, caller := range []string{"no-get", "no-list", "lists devices", "reads organizations"} {
 			Expect(s.do("POST", "/Patient", ofPractice("Organization/elm"), with("X-Caller", caller)).status).To(Equal(http.StatusCreated), caller)
 		}
+	})
+
+	It("answers the same whether a record that privacy rules hide exists", func(ctx context.Context) {
+		s := newPostgresSite(ctx, func(site *fhir.Endpoint) {
+			site.Store = gatetest.Open(site.Store, &privacy.View{
+				Rules: &privacy.Rules{}, Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil }, Reads: gatetest.Reads,
+			})
+		})
+		s.put("/Patient/luna", `{"resourceType":"Patient","meta":{"security":[{"code":"R"}]}}`)
+		s.put("/Patient/rex", `{"resourceType":"Patient"}`)
+		answers := map[string]int{}
+		for _, id := range []string{"luna", "never"} {
+			linked := `{"resourceType":"Patient","id":"rex","link":[{"other":{"reference":"Patient/` + id + `"},"type":"seealso"}]`
+			for _, a := range []answer{
+				s.do("PUT", "/Patient/rex", linked+"}"),
+				s.do("PUT", "/Patient/rex", linked+"}", with("If-Match", `W/"9"`)),
+				s.do("PUT", "/Patient/rex", linked+`,"managingOrganization":{"reference":"Organization/elm"}}`),
+				s.do("POST", "", bundleOf("transaction", asks("PUT", "Patient/mia", ofPractice("Organization/elm")), asks("PUT", "Patient/rex", linked+"}"))),
+			} {
+				answers[strings.ReplaceAll(a.body, id, "{id}")]++
+			}
+		}
+		Expect(answers).To(HaveLen(4))
+		Expect(answers).To(HaveEach(2))
+		By("also for a reference that the record has already")
+		s.put("/Patient/mia", `{"resourceType":"Patient"}`)
+		linked := `{"resourceType":"Patient","id":"rex","link":[{"other":{"reference":"Patient/mia"},"type":"seealso"}]}`
+		s.put("/Patient/rex", linked)
+		s.put("/Patient/mia", `{"resourceType":"Patient","meta":{"security":[{"code":"R"}]}}`)
+		expectDangling(s.do("PUT", "/Patient/rex", linked), "Patient.link[0].other.reference")
 	})
 
 	It("says so in its metadata", func(ctx context.Context) {

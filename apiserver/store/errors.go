@@ -91,7 +91,7 @@ func (e *ClaimError) Error() string {
 	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Kind(), e.Holder.Type, e.Holder.ID)
 }
 
-// MissingReferenceError means that records in Op.Requires are not live.
+// MissingReferenceError means that records in Op.Requires are not live, or are in Op.Unseen.
 type MissingReferenceError struct {
 	// Key is the record of the operation. Missing are the records that are not live.
 	Key     Key

@@ -35,6 +35,9 @@ type Op struct {
 	// Requires are records that must be live when the Write is done. They may be stored already, or
 	// put by the same Write. Only a Put may have Requires.
 	Requires []Key
+	// Unseen are those of Requires that count as not live, because the caller must not learn whether
+	// they are.
+	Unseen []Key
 	// Unreferenced makes a Delete or a Purge fail if, when the Write is done, a live record has a
 	// Reference or a Mention of the removed one. It has no effect if there is nothing to remove.
 	Unreferenced bool

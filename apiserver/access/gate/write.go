@@ -69,7 +69,7 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 		}
 		pending, at = append(pending, o), append(at, i)
 	}
-	if err := s.required(ctx, ops); err != nil {
+	if err := s.markUnseen(ctx, pending); err != nil {
 		return nil, err
 	}
 	results := make([]store.Result, len(ops))
@@ -292,23 +292,21 @@ func (o *operation) onHidden() error {
 	return nil
 }
 
-// required returns a *store.MissingReferenceError for references to records that privacy rules hide,
-// as if they did not exist. References to records that Options.Restrict excludes are not refused here,
-// because a record may keep those that it has (package integrity).
-func (s *Store) required(ctx context.Context, ops []store.Op) error {
+// markUnseen adds to Op.Unseen the required records that privacy rules hide, as if they did not exist.
+// It does not add those that Options.Restrict excludes, because a record may keep references to them
+// (package integrity).
+func (s *Store) markUnseen(ctx context.Context, ops []*operation) error {
 	put := map[store.Key]bool{}
-	for _, op := range ops {
-		put[op.Key] = op.Kind == store.Put
+	for _, o := range ops {
+		put[o.Key] = o.Kind == store.Put
 	}
-	for _, op := range ops {
-		keys := slices.DeleteFunc(slices.Clone(op.Requires), func(key store.Key) bool { return put[key] })
+	for _, o := range ops {
+		keys := slices.DeleteFunc(slices.Clone(o.Requires), func(key store.Key) bool { return put[key] })
 		hidden, err := s.hiddenByRules(ctx, keys)
 		if err != nil {
 			return err
 		}
-		if len(hidden) > 0 {
-			return &store.MissingReferenceError{Key: op.Key, Missing: hidden}
-		}
+		o.Unseen = slices.Concat(o.Unseen, hidden)
 	}
 	return nil
 }

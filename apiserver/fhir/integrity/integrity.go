@@ -6,6 +6,7 @@ package integrity
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,8 +79,12 @@ func (w *Writer) Check(ctx context.Context, op store.Op) error {
 		if key == canonicalKey(op.Key) {
 			continue
 		}
-		_, err := w.Store.Get(ctx, key)
-		if store.IsAbsent(err) {
+		var err error
+		unseen := slices.Contains(prepared[0].Unseen, key)
+		if !unseen {
+			_, err = w.Store.Get(ctx, key)
+		}
+		if unseen || store.IsAbsent(err) {
 			missing.Missing = append(missing.Missing, key)
 		} else if err != nil {
 			return err
@@ -124,21 +129,14 @@ func (w *Writer) prepare(ctx context.Context, op *store.Op, put map[store.Key]bo
 		}
 	}
 	hidden, err := w.hiddenTargets(ctx, op.Key, targets, put)
-	if err != nil {
-		return err
-	}
-	if len(hidden) > 0 {
-		references = slices.DeleteFunc(references, func(reference Reference) bool { return !hidden[reference.To] })
-		return &DanglingError{op.Key, references[:min(len(references), maxDangling)]}
-	}
-	op.Requires = append(op.Requires, targets...)
-	return nil
+	op.Requires, op.Unseen = targets, slices.Collect(maps.Keys(hidden))
+	return err
 }
 
 // hiddenTargets returns those of the keys whose records the caller may not read, except those that are
 // put and those to which the stored version of the record already refers. References to the returned
 // keys are errors, as if the records were missing, so that they do not reveal which records exist. At
-// maxDangling keys further rights are not looked up.
+// maxDangling keys further rights are not looked up: a DanglingError has no more references.
 func (w *Writer) hiddenTargets(ctx context.Context, of store.Key, keys []store.Key, put map[store.Key]bool) (map[store.Key]bool, error) {
 	hidden := map[store.Key]bool{}
 	var existing map[store.Key]bool // read for the first hidden key, because most writes have none
@@ -239,7 +237,7 @@ func (w *Writer) danglingError(missing *store.MissingReferenceError, ops []store
 			continue
 		}
 		for _, reference := range localReferences(op.Key.Type, op.Body.JSON, w.Bases) {
-			if missingKeys[reference.To] {
+			if missingKeys[reference.To] && len(dangling.References) < maxDangling {
 				dangling.References = append(dangling.References, reference)
 			}
 		}
@@ -247,8 +245,8 @@ func (w *Writer) danglingError(missing *store.MissingReferenceError, ops []store
 	return dangling
 }
 
-// maxDangling is the maximum number of references to hidden records in a DanglingError, and of their
-// keys for which rights are looked up.
+// maxDangling is the maximum number of references in a DanglingError, and of hidden records that
+// hiddenTargets looks for. Further ones are left out.
 const maxDangling = 50
 
 // maxReferrers is the maximum number of referring records that a ReferencedError names.

@@ -95,8 +95,12 @@ func (t *transaction) queueLocksWithRequired(batch *pgx.Batch, written, targets 
 func (t *transaction) checkRequired(ops []store.Op, results []store.Result) error {
 	for i, op := range ops {
 		var missing []store.Key
+		unseen := make(map[store.Key]bool, len(op.Unseen))
+		for _, key := range op.Unseen {
+			unseen[key] = true
+		}
 		for _, key := range op.Requires {
-			if !t.isLive(key) {
+			if unseen[key] || !t.isLive(key) {
 				missing = append(missing, key)
 			}
 		}

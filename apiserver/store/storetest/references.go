@@ -81,6 +81,9 @@ func testRequired(t *testing.T, open Open) {
 	refused(t, s, missing(key("a"), org("o")), referring(t, key("a"), 0, org("o")))
 	writeAll(t, s, referring(t, org("o"), 0), referring(t, org("Upper"), 0))
 	refused(t, other, missing(key("a"), org("p"), org("q")), referring(t, key("a"), 0, org("p"), org("o"), org("q")))
+	unseen := referring(t, key("a"), 0, org("Upper"), org("o"))
+	unseen.Unseen = []store.Key{org("o")}
+	refused(t, other, missing(key("a"), org("o")), unseen)
 	writeAll(t, other, referring(t, key("a"), 0, org("O"), org("upper")))
 	writeAll(t, s, removing(key("a")))
 	refused(t, s, missing(org("o"), key("a")), referring(t, org("o"), 1, key("a"))) // a tombstone is not live

@@ -89,7 +89,7 @@ func TestConcurrentImports(t *testing.T) {
 			t.Fatal(err)
 		}
 		return func() {
-			client.Close()
+			_ = client.Close()
 			if code := <-ended; code != http.StatusOK {
 				t.Errorf("%s: got %d, want 200", site, code)
 			}

@@ -44,6 +44,7 @@ var entries = []Entry{
 	{"not_stored_form", "A body does not have the form in which the server stores bodies.", "A line of an import in the native format was changed, or another program wrote it.", "Export the site again. The files are not meant to be edited."},
 	{"not_supported", "The storage of the site does not support this.", "A transaction of several writes needs storage.type: Postgres.", "Send a batch, or use a site in Postgres."},
 	{"out_of_range", "A value is out of range.", "It is below the minimum or above the maximum.", "Send a value in the range that the response names."},
+	{"part_missing", "The older versions of the record are not stored.", "A large record has several lines in the native format. The line before was not imported, or failed.", "Import the lines of the record in the order of the export. kubectl paddock does so."},
 	{"patch_conflict", "The patch does not fit the record.", "A path of the patch does not exist in the current version.", "Read the record again and make a new patch."},
 	{"patch_test_failed", "A test of the patch failed.", "The current version has another value than an operation test expects.", "Read the record again and make a new patch."},
 	{"permission_denied", "The caller does not have the right to do this.", "The response names the missing verb and resource of Kubernetes RBAC, or the missing scope.", "Ask an administrator of the site for a role with this right."},

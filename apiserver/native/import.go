@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -29,6 +30,7 @@ const (
 	codeUnparseable = "unparseable_line"
 	codeInvalid     = "invalid_record"
 	codeDiverged    = "diverged"
+	codeIncomplete  = "part_missing"
 )
 
 // lineError is why a line failed. The first line is 1.
@@ -163,41 +165,58 @@ func (h *handler) check(text []byte) (store.Dumped, []lineError) {
 // restore restores records, and adds what happened to each to done. Errors: those of
 // store.Archive.Restore.
 func restore(r *http.Request, site Site, records []store.Dumped, numbers []int, done *result) error {
-	if len(records) == 0 {
-		return nil
-	}
-	restored, err := site.Store.Restore(r.Context(), records)
-	audit.From(r.Context()).Wrote()
-	if err != nil {
-		return err
-	}
-	for i, one := range restored {
-		done.DroppedVersions += one.Dropped
-		switch {
-		case one.Err != nil:
-			failed := errorOf(one.Err)
-			failed.Line = numbers[i]
-			done.fail(failed)
-		case one.Outcome == store.Created:
-			done.Created++
-		case one.Outcome == store.Updated:
-			done.Updated++
-		default:
-			done.Unchanged++
+	for len(records) > 0 {
+		length := distinct(records)
+		restored, err := site.Store.Restore(r.Context(), records[:length])
+		audit.From(r.Context()).Wrote()
+		if err != nil {
+			return err
 		}
+		for i, one := range restored {
+			done.DroppedVersions += one.Dropped
+			switch {
+			case one.Err != nil:
+				failed := errorOf(one.Err)
+				failed.Line = numbers[i]
+				done.fail(failed)
+			case one.Outcome == store.Created:
+				done.Created++
+			case one.Outcome == store.Updated:
+				done.Updated++
+			default:
+				done.Unchanged++
+			}
+		}
+		records, numbers = records[length:], numbers[length:]
 	}
 	return nil
+}
+
+// distinct returns the number of records before the first one that is a part of one of them.
+func distinct(records []store.Dumped) int {
+	found := make(map[store.Key]bool, len(records))
+	for i := range records {
+		key := store.Key{Type: records[i].Key.Type, ID: strings.ToLower(records[i].Key.ID)}
+		if found[key] {
+			return i
+		}
+		found[key] = true
+	}
+	return len(records)
 }
 
 // errorOf returns the error of a line.
 func errorOf(err error) lineError {
 	var invalid *store.InvalidDumpError
 	var diverged *store.DivergedError
+	var incomplete *store.IncompleteError
 	switch {
 	case errors.As(err, &invalid):
 		return lineError{Code: codeInvalid, Expression: invalid.At, Message: err.Error()}
 	case errors.As(err, &diverged):
 		return lineError{Code: codeDiverged, Message: err.Error()}
+	case errors.As(err, &incomplete):
+		return lineError{Code: codeIncomplete, Message: err.Error()}
 	default:
 		f := web.FailureOf(err)
 		return lineError{Code: f.Code, Message: f.Detail}

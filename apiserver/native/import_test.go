@@ -52,7 +52,7 @@ func TestUnrecordedImport(t *testing.T) {
 			Audit:      &audit.Auditor{Now: time.Now},
 			Log:        slog.New(slog.DiscardHandler),
 		})
-		r := httptest.NewRequest(http.MethodPost, "/site/oak/native"+query, bytes.NewReader(appendLine(nil, &d)))
+		r := httptest.NewRequest(http.MethodPost, "/site/oak/native"+query, bytes.NewReader(appendLine(nil, &d, 0)))
 		r.Header.Set("Content-Type", ndjson)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -60,6 +60,51 @@ func TestUnrecordedImport(t *testing.T) {
 		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "the write may have succeeded") != written {
 			t.Errorf("%q: got %d %s, want the write to be mentioned: %t", query, w.Code, w.Body, written)
 		}
+	}
+}
+
+// distinctly is a store that refuses a call with a record twice. It counts the calls.
+type distinctly struct {
+	Store
+	calls *int
+}
+
+func (s distinctly) Restore(_ context.Context, records []store.Dumped) ([]store.Restored, error) {
+	*s.calls++
+	results := make([]store.Restored, len(records))
+	for i := range records {
+		for j := range i {
+			if records[i].Key.Compare(records[j].Key) == 0 {
+				results[i].Err = &store.InvalidDumpError{At: "id", Problem: "is repeated"}
+			}
+		}
+	}
+	return results, nil
+}
+
+// TestImportOfParts checks that the parts of a record in one request are restored one after the other.
+func TestImportOfParts(t *testing.T) {
+	calls := 0
+	h := New(Config{
+		Admit: func(*http.Request, string) (Site, access.Caller, error) {
+			return Site{Store: distinctly{calls: &calls}}, access.Caller{Name: "alice"}, nil
+		},
+		Authorizer: everyone{},
+		CheckBody:  func(store.Key, store.Body) []Problem { return nil },
+		Log:        slog.New(slog.DiscardHandler),
+	})
+	d, other := dumped(), dumped()
+	other.Key.ID = "other"
+	lines := appendLine(nil, &d, 1)
+	lines = appendLine(lines, &other, 0)
+	d.Key.ID = strings.ToLower(d.Key.ID)
+	lines = appendLine(lines, &d, 2)
+	r := httptest.NewRequest(http.MethodPost, "/site/oak/native", bytes.NewReader(lines))
+	r.Header.Set("Content-Type", ndjson)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if want := `"unchanged":3,"failed":0,`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || calls != 2 {
+		t.Errorf("got %d %s with %d calls, want %s with 2", w.Code, w.Body, calls, want)
 	}
 }
 

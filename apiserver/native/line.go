@@ -14,10 +14,19 @@ import (
 // milliseconds is the layout of the times of versions.
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
-// line is a record in the native format.
+// partBytes is the size in bytes of the versions of a line after which it has no further one. The next part
+// repeats one version: little of 16 MiB, because the default maximum of a body is 4 MiB. A line fits into an
+// import if bodies have at most 16 MiB: it has at most partBytes and one body, or two bodies, and a text can
+// have twice the bytes of its body.
+const partBytes = 16 << 20
+
+// line is a record in the native format, or a part of a record. Part is the number of the part, or 0 if the
+// line is the whole record. The first version of a part is the last one of the part before. Only the last
+// part has claims and metadata.
 type line struct {
 	Type            string    `json:"type"`
 	ID              string    `json:"id"`
+	Part            uint      `json:"part,omitempty"`
 	Versions        []version `json:"versions"`
 	Claims          []claim   `json:"claims,omitempty"`
 	Metadata        string    `json:"metadata,omitempty"`
@@ -46,11 +55,26 @@ type claim struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// appendLine appends a record as a line. The same record always gives the same bytes, whatever the
-// engine that dumped it.
-func appendLine(to []byte, d *store.Dumped) []byte {
+// partLength returns how many of the versions of a record fit into one line.
+func partLength(versions []store.Record) int {
+	size := 0
+	for i := range versions {
+		// A part has at least one version that the part before does not have.
+		if size += versionBytes + len(versions[i].Body.JSON); size > partBytes && i > 0 {
+			return i + 1
+		}
+	}
+	return len(versions)
+}
+
+// appendLine appends a record, or the part of it with a number, as a line. The same record always gives the
+// same bytes, whatever the engine that dumped it.
+func appendLine(to []byte, d *store.Dumped, part int) []byte {
 	to = appendQuoted(append(to, `{"type":`...), d.Key.Type)
 	to = appendQuoted(append(to, `,"id":`...), d.Key.ID)
+	if part > 0 {
+		to = strconv.AppendInt(append(to, `,"part":`...), int64(part), 10)
+	}
 	to = append(to, `,"versions":[`...)
 	for i := range d.Versions {
 		if i > 0 {
@@ -118,7 +142,7 @@ func parseLine(text []byte) (store.Dumped, error) {
 	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
 		return store.Dumped{}, err
 	}
-	d := store.Dumped{Key: store.Key{Type: l.Type, ID: l.ID}}
+	d := store.Dumped{Key: store.Key{Type: l.Type, ID: l.ID}, Continues: l.Part > 1}
 	for i := range l.Versions {
 		v := &l.Versions[i]
 		body := []byte(v.Body)

@@ -27,7 +27,7 @@ func dumped() store.Dumped {
 
 func TestLine(t *testing.T) {
 	d := dumped()
-	line := appendLine(nil, &d)
+	line := appendLine(nil, &d, 0)
 	if bytes.Count(line, []byte("\n")) != 1 || !bytes.HasSuffix(line, []byte("}\n")) {
 		t.Errorf("not one line: %s", line)
 	}
@@ -53,7 +53,7 @@ func TestLineOfTombstone(t *testing.T) {
 	gone := d.Versions[0]
 	gone.Version, gone.Updated, gone.Method, gone.Deleted, gone.Body = 2, gone.Updated.Add(time.Millisecond), store.MethodDelete, true, store.Body{}
 	d.Versions = append(d.Versions, gone)
-	got, err := parseLine(appendLine(nil, &d))
+	got, err := parseLine(appendLine(nil, &d, 0))
 	if diff := cmp.Diff(d, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
 	}
@@ -62,7 +62,7 @@ func TestLineOfTombstone(t *testing.T) {
 func TestCheck(t *testing.T) {
 	accept := &handler{Config: Config{CheckBody: func(store.Key, store.Body) []Problem { return nil }}}
 	d := dumped()
-	valid := string(appendLine(nil, &d))
+	valid := string(appendLine(nil, &d, 0))
 	for name, test := range map[string]struct{ old, new, code, expression string }{
 		"valid":                  {},
 		"no JSON":                {`{"type"`, `{type`, codeUnparseable, ""},

@@ -23,7 +23,8 @@ type Archive interface {
 	// and metadata. UIDs and revisions are new. A record that exists already gets the versions that
 	// it lacks. Restore returns a result for each record, in the same order. After an error, it is
 	// unknown which of the records are stored. Restore can be repeated with records that are stored
-	// already. It does not check references. Errors: ErrMoving, ErrNotReady, ErrUnavailable.
+	// already. It does not check references. Each part of a record (Dumped.Continues) needs a call of its
+	// own. Errors: ErrMoving, ErrNotReady, ErrUnavailable.
 	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
 	// KeepsVersions reports whether Restore stores all versions of a record. Otherwise the limits of the
 	// site can drop the oldest ones.
@@ -71,6 +72,9 @@ type Dumped struct {
 	// Versions are in ascending order. Old versions may be missing. Only the last version has Claims,
 	// Metadata and MetadataVersion.
 	Versions []Record
+	// Continues marks the rest of a record whose older versions are dumped apart from it. The first
+	// version is the last one of those, so that Restore can check that it has them.
+	Continues bool
 	// Superseded is the number of superseded versions. Only heads have it.
 	Superseded int64
 }
@@ -99,7 +103,7 @@ type Restored struct {
 	// limits or of missing versions after them.
 	Dropped int
 	// Err is nil if the record is stored. Otherwise the record is as it was before: *DivergedError,
-	// *ClaimError, *LimitError, *InvalidDumpError.
+	// *IncompleteError, *ClaimError, *LimitError, *InvalidDumpError.
 	Err error
 }
 
@@ -115,6 +119,18 @@ type DivergedError struct {
 
 func (e *DivergedError) Error() string {
 	return fmt.Sprintf("%s/%s is stored with a version %d that the dump does not have, or has with other content; restore into an empty site, or purge the record first", e.Key.Type, e.Key.ID, e.Version)
+}
+
+// IncompleteError means that the rest of a record cannot be restored yet, because older versions of it are
+// not stored.
+type IncompleteError struct {
+	Key Key
+	// Version is the number of the newest version that is missing.
+	Version int64
+}
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("%s/%s is continued from version %d, which is not stored; restore its older versions first", e.Key.Type, e.Key.ID, e.Version)
 }
 
 // InvalidDumpError means that a record to restore is not in a state that an engine can have.
@@ -237,8 +253,11 @@ func (d *Dumped) IsOlder(current *Record) bool {
 // Missing returns the versions that a stored record lacks. current is its newest version, or nil if
 // there is none. changed is true if the stored record lacks no version, but its claims or metadata
 // differ. IsOlder must be false. Claims that have expired at now are not compared. Errors:
-// *DivergedError.
+// *DivergedError, *IncompleteError.
 func (d *Dumped) Missing(current *Record, now time.Time) (missing []Record, changed bool, err error) {
+	if first := d.Versions[0].Version; d.Continues && (current == nil || current.Version < first) {
+		return nil, false, &IncompleteError{Key: d.Key, Version: first}
+	}
 	if current == nil {
 		return d.Versions, false, nil
 	}

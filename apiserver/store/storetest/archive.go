@@ -263,6 +263,41 @@ func testArchiveRefuses(t *testing.T, open Open) {
 	}
 }
 
+// testArchiveParts tests that a record can be restored in parts, and only in their order.
+func testArchiveParts(t *testing.T, open Open) {
+	source, _ := open(t)
+	target, _ := open(t)
+	fillArchive(t, source)
+	rex := dump(t, source, time.Time{})[4]
+	part := func(begin, end int) store.Dumped {
+		return store.Dumped{Key: rex.Key, Versions: rex.Versions[begin:end], Continues: begin > 0}
+	}
+	refuse := func(d store.Dumped) {
+		t.Helper()
+		results, err := archiveOf(t, target).Restore(t.Context(), []store.Dumped{d})
+		if incomplete := new(store.IncompleteError); err != nil || !errors.As(results[0].Err, &incomplete) {
+			t.Errorf("got %v, %v, want an IncompleteError", results, err)
+		}
+	}
+	first, second, third := part(0, 2), part(1, 3), part(2, 4)
+	refuse(second)
+	same(t, "first part", restore(t, target, []store.Dumped{first}), []store.Outcome{store.Created})
+	refuse(third)
+	same(t, "second part", restore(t, target, []store.Dumped{second}), []store.Outcome{store.Updated})
+	same(t, "third part", restore(t, target, []store.Dumped{third}), []store.Outcome{store.Updated})
+	for _, repeated := range []store.Dumped{third, second, first} {
+		same(t, "repeated part", restore(t, target, []store.Dumped{repeated}), []store.Outcome{store.Unchanged})
+	}
+	same(t, "the dump of what was restored", dump(t, target, time.Time{}), []store.Dumped{rex})
+	history := store.HistoryQuery{Key: rex.Key, Count: 20}
+	want, err := source.History(t.Context(), history)
+	got, targetErr := target.History(t.Context(), history)
+	if err != nil || targetErr != nil {
+		t.Fatal(err, targetErr)
+	}
+	same(t, "history", anonymous(got.Records), anonymous(want.Records))
+}
+
 func dumpedKeys(records []store.Dumped) []store.Key {
 	keys := make([]store.Key, len(records))
 	for i := range records {

@@ -88,6 +88,7 @@ func Run(t *testing.T, open Open) {
 		"archive":                         testArchive,
 		"archive catches up":              testArchiveCatchesUp,
 		"archive refuses":                 testArchiveRefuses,
+		"archive of parts":                testArchiveParts,
 		"change log":                      testChangeLog,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })

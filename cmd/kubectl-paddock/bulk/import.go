@@ -27,6 +27,9 @@ const (
 	// portionLines and portionSize are the maximum number of lines of a request, and the number of
 	// bytes after which it has no further line.
 	portionLines, portionSize = 200, 1 << 20
+	// maxRequest is the maximum size in bytes of a request with several lines. It is that of an import in
+	// the native format.
+	maxRequest = 64 << 20
 	// waitingLines is the maximum number of lines of a request with lines that could not be written
 	// before. The site writes lines that refer to missing records in one transaction, so they may refer
 	// to each other.
@@ -36,6 +39,10 @@ const (
 	// claimConflict is the code of a line in the native format with a claim that another record holds.
 	// That record may give it up in a later line.
 	claimConflict = "claim_conflict"
+	// partMissing is the code of a part of a record in the native format whose part before is not stored yet.
+	partMissing = "part_missing"
+	// tooLarge is the code of a line that is larger than maxRequest.
+	tooLarge = "too_large"
 )
 
 // typeOrder is the order in which types are imported: types come after those to which they refer, as
@@ -88,8 +95,8 @@ type portion struct {
 // importer imports the files of a folder.
 type importer struct {
 	send func(ctx context.Context, lines []byte, dryRun bool) (siteapi.ImportResult, error)
-	// waitsFor is the code of the errors of lines that are sent again at the end.
-	waitsFor  string
+	// waitsFor are the codes of the errors of lines that are sent again at the end.
+	waitsFor  []string
 	directory string
 	dryRun    bool
 	progress  *Progress
@@ -104,13 +111,13 @@ type importer struct {
 // interrupted import into that site, and returns an error if it is of another one or of other files. A dry run leaves no state,
 // and returns an error if the folder has an interrupted import.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
-	i := &importer{send: site.Import, waitsFor: referenceNotFound, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	i := &importer{send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)
 	if err != nil {
 		return nil, err
 	}
 	if native != nil {
-		i.send, i.waitsFor = site.ImportNative, claimConflict
+		i.send, i.waitsFor = site.ImportNative, []string{claimConflict, partMissing}
 	}
 	files, total, err := importFiles(directory, native)
 	if err != nil {
@@ -252,7 +259,11 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 	read := make(chan error, 1)
 	go func() {
 		defer close(sent)
+		stored := make(chan struct{}) // closed when the portion before has been sent
+		close(stored)
 		read <- i.readFiles(files, func(p *portion) error {
+			before := stored
+			stored = p.done
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
@@ -260,8 +271,11 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 			}
 			go func() {
 				defer func() { <-slots }()
-				p.result, p.err = i.send(ctx, p.lines, i.dryRun)
-				close(p.done)
+				defer close(p.done)
+				if part, _ := partOf(p.lines); part > 1 {
+					<-before // usually has the part before
+				}
+				p.result, p.err = i.sendPortion(ctx, p)
 			}()
 			select {
 			case sent <- p:
@@ -324,6 +338,13 @@ func (i *importer) readFile(at place, offset int64, send func(*portion) error) e
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
+		if len(next.lines) > 0 && len(next.lines)+len(line) > maxRequest {
+			next.next, next.offset = at, offset
+			if err := send(next); err != nil {
+				return err
+			}
+			next = &portion{done: make(chan struct{})}
+		}
 		if len(line) > 0 {
 			next.lines = append(next.lines, line...)
 			next.places = append(next.places, at)
@@ -344,8 +365,17 @@ func (i *importer) readFile(at place, offset int64, send func(*portion) error) e
 	}
 }
 
+// sendPortion sends a portion. A line that is too large is not sent, and fails.
+func (i *importer) sendPortion(ctx context.Context, p *portion) (siteapi.ImportResult, error) {
+	if len(p.lines) <= maxRequest {
+		return i.send(ctx, p.lines, i.dryRun)
+	}
+	message := fmt.Sprintf("the line has %d bytes; a site accepts at most %d", len(p.lines), maxRequest)
+	return siteapi.ImportResult{Counts: map[string]int{"failed": 1}, Errors: []siteapi.LineError{{Line: 1, Code: tooLarge, Message: message}}}, nil
+}
+
 // record adds the result of a portion to the state and the errors. If wait is true, lines with an error of
-// the code waitsFor are sent again later.
+// a code in waitsFor are sent again later.
 func (i *importer) record(p *portion, wait bool) error {
 	failed := map[int]bool{}
 	var text []byte
@@ -354,7 +384,7 @@ func (i *importer) record(p *portion, wait bool) error {
 			return fmt.Errorf("the site reports an error in line %d of %d", e.Line, len(p.places))
 		}
 		at := p.places[e.Line-1]
-		if wait && e.Code == i.waitsFor {
+		if wait && slices.Contains(i.waitsFor, e.Code) {
 			if !failed[e.Line] {
 				i.state.Waiting = append(i.state.Waiting, at)
 				p.result.Counts["failed"]--
@@ -396,11 +426,11 @@ func (i *importer) sendWaiting(ctx context.Context) error {
 		var sent []*portion
 		missing := map[place]bool{}
 		err := i.readPlaces(places, func(p *portion) error {
-			if p.result, p.err = i.send(ctx, p.lines, i.dryRun); p.err != nil {
+			if p.result, p.err = i.sendPortion(ctx, p); p.err != nil {
 				return p.err
 			}
 			for _, e := range p.result.Errors {
-				if e.Code == i.waitsFor && e.Line >= 1 && e.Line <= len(p.places) {
+				if slices.Contains(i.waitsFor, e.Code) && e.Line >= 1 && e.Line <= len(p.places) {
 					missing[p.places[e.Line-1]] = true
 				}
 			}
@@ -447,6 +477,12 @@ func (i *importer) readPlaces(places []place, send func(*portion) error) error {
 				continue
 			}
 			delete(wanted, number)
+			if len(next.places) > 0 && len(next.lines)+len(line) >= maxRequest { // a line break may be added
+				if err := send(next); err != nil {
+					return errors.Join(err, file.Close())
+				}
+				next = &portion{}
+			}
 			next.lines = append(append(next.lines, bytes.TrimRight(line, "\n")...), '\n')
 			next.places = append(next.places, place{File: name, Line: number})
 			if len(next.places) == waitingLines {

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 
@@ -68,7 +69,7 @@ type nativeProgress struct {
 	// Digest is the state of the digest of all lines.
 	Digest []byte `json:"digest"`
 	// Recent has the beginnings of the digests of lines that the next pass returns again unless they
-	// change: those of records that changed since a pass began.
+	// change: those of records that changed since a pass began, and all parts of records.
 	Recent map[string]bool `json:"recent"`
 }
 
@@ -236,7 +237,9 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 	}
 	kept, lines := page.Lines[:0], 0 // in the memory of the page: the lines that are kept only move forward
 	for line := range bytes.Lines(page.Lines) {
-		if changedSince(line, cmp.Or(s.Since, s.Next)) {
+		part, isPart := partOf(line)
+		// A pass has all parts of a record that has changed.
+		if isPart || changedSince(line, cmp.Or(s.Since, s.Next)) {
 			sum := sha256.Sum256(line)
 			digest := hex.EncodeToString(sum[:8])
 			if s.Recent[digest] {
@@ -245,7 +248,12 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 			s.Recent[digest] = true
 		}
 		kept, lines = append(kept, line...), lines+1
-		s.Manifest.Records[typeOf(line)]++
+		if len(line) > maxRequest {
+			x.progress.Say("Line %d of %s has %d bytes. No site can import it, because the maximum is %d.", lines, x.nextFile(), len(line), maxRequest)
+		}
+		if part <= 1 {
+			s.Manifest.Records[typeOf(line)]++
+		}
 	}
 	if lines > 0 {
 		file := NativeFile{Name: x.nextFile(), Lines: lines, Bytes: len(kept)}
@@ -305,6 +313,15 @@ func changedSince(line []byte, since string) bool {
 		}
 		last, found = rest, true
 	}
+}
+
+// partOf returns the number of the part of a record that a line is. isPart is false if the line is a whole
+// record.
+func partOf(line []byte) (part int, isPart bool) {
+	head, _, _ := bytes.Cut(line, []byte(`,"versions":[`)) // an id has no quotes without a backslash
+	_, number, isPart := bytes.Cut(head, []byte(`,"part":`))
+	part, _ = strconv.Atoi(string(number)) // 0 if it is no part
+	return part, isPart
 }
 
 // typeOf returns the type of a line.

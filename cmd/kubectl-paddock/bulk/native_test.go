@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +106,38 @@ func TestExportNative(t *testing.T) {
 	}
 }
 
+// TestExportNativeParts checks that a record of several parts is counted once, and that a pass does not write
+// parts again that the pass before has written.
+func TestExportNativeParts(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		part := func(number, updated int) string {
+			return fmt.Sprintf(`{"type":"Patient","id":"p1","part":%d,"versions":[{"updated":"203%d-01-01T00:00:00.000Z"}]}`+"\n", number, updated)
+		}
+		switch r.URL.Query().Get("since") {
+		case "":
+			w.Header().Set("Paddock-Time", "2031-01-01T00:00:00.000Z")
+			fmt.Fprint(w, part(1, 0), part(2, 0))
+		case "2031-01-01T00:00:00.000Z":
+			w.Header().Set("Paddock-Time", "2033-01-01T00:00:00.000Z")
+			fmt.Fprint(w, part(1, 0), part(2, 2))
+		default:
+			w.Header().Set("Paddock-Time", "2034-01-01T00:00:00.000Z")
+		}
+	}))
+	defer server.Close()
+	client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ExportNative(t.Context(), client, "https://site", t.TempDir(), &Progress{Out: io.Discard, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Files) != 2 || got.Files[1].Lines != 1 || got.Records["Patient"] != 1 {
+		t.Errorf("manifest %+v, want one record in two files, the second with one line", got)
+	}
+}
+
 // TestExportNativeChecksFiles interrupts an export and changes one of its files.
 func TestExportNativeChecksFiles(t *testing.T) {
 	for _, test := range []struct {
@@ -169,6 +203,101 @@ func TestCheckNative(t *testing.T) {
 		native, err := checkNative(directory)
 		if native != nil || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%s: got %v, %v, want %q", test.name, native, err, test.problem)
+		}
+	}
+}
+
+// importing is a site that imports lines in the native format. It has the last part of the record, and refuses
+// one without the part before.
+type importing struct {
+	mu    sync.Mutex
+	parts []int
+}
+
+func (s *importing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	if len(body) > maxRequest {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	created, errs, number := 0, []string{}, 0
+	for line := range bytes.Lines(body) {
+		number++
+		if part, isPart := partOf(line); isPart && part > len(s.parts)+1 {
+			errs = append(errs, fmt.Sprintf(`{"line":%d,"code":"part_missing","message":"none"}`, number))
+			continue
+		} else if isPart {
+			s.parts = append(s.parts, part)
+		}
+		created++
+	}
+	fmt.Fprintf(w, `{"created":%d,"failed":%d,"errors":[%s]}`, created, len(errs), strings.Join(errs, ","))
+}
+
+// writeNative writes an export in the native format with one file.
+func writeNative(t *testing.T, directory string, lines ...string) {
+	t.Helper()
+	const name = "records.00001.ndjson"
+	write(t, directory, name, lines...)
+	sum, err := DigestOf(filepath.Join(directory, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(NativeManifest{Format: NativeFormat, Files: []NativeFile{{Name: name, SHA256: sum}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, directory, ManifestName, string(text))
+}
+
+// TestImportNativeParts checks that parts of a record are sent again until the part before is stored.
+func TestImportNativeParts(t *testing.T) {
+	directory := t.TempDir()
+	padding := strings.Repeat("x", portionSize) // each part needs a request
+	var parts []string
+	for _, part := range []int{1, 3, 4, 2, 5} {
+		parts = append(parts, fmt.Sprintf(`{"type":"Patient","id":"p1","part":%d,"versions":["%s"]}`, part, padding))
+	}
+	writeNative(t, directory, parts...)
+	site := &importing{}
+	counts, err := importInto(t, site, directory)
+	if counts["created"] != len(parts) || counts["failed"] != 0 || err != nil {
+		t.Errorf("counts %v, error %v", counts, err)
+	}
+	if diff := cmp.Diff([]int{1, 2, 3, 4, 5}, site.parts); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+}
+
+// TestImportNativeOfLargeLines checks that no request is larger than a site accepts.
+func TestImportNativeOfLargeLines(t *testing.T) {
+	directory := t.TempDir()
+	line := func(size int) string {
+		const head, tail = `{"type":"Patient","id":"p1","versions":["`, `"]}`
+		return head + strings.Repeat("x", size-len(head)-len(tail)-1) + tail
+	}
+	writeNative(t, directory, line(100), line(maxRequest), line(maxRequest+1), line(100))
+	counts, err := importInto(t, &importing{}, directory)
+	if counts["created"] != 3 || counts["failed"] != 1 || err != nil {
+		t.Errorf("counts %v, error %v", counts, err)
+	}
+	text, err := os.ReadFile(filepath.Join(directory, ErrorsName))
+	if want := `{"file":"records.00001.ndjson","line":3,"code":"too_large","message":"`; !strings.HasPrefix(string(text), want) || err != nil {
+		t.Errorf("errors %s, %v, want %s", text, err, want)
+	}
+}
+
+func TestPartOf(t *testing.T) {
+	for line, want := range map[string]int{
+		`{"type":"Patient","id":"p1","versions":[{"x":1,"part":2}]}`:                     0,
+		`{"type":"Patient","id":"p1","part":1,"versions":[{}]}`:                          1,
+		`{"type":"Patient","id":"p1","part":12,"versions":[{}]}`:                         12,
+		`{"type":"Patient","id":"\",\"part\":3,\"versions\":[","versions":[{"part":1}]}`: 0,
+	} {
+		if part, isPart := partOf([]byte(line)); part != want || isPart != (want > 0) {
+			t.Errorf("%s: got %d, %t, want %d", line, part, isPart, want)
 		}
 	}
 }
